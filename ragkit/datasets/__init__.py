@@ -1,0 +1,104 @@
+"""Benchmarks as frames: `load(name, profile=..., data=...)`.
+
+>>> from ragkit import datasets
+>>> wixqa = datasets.load("wixqa", profile="sample")
+>>> wixqa.questions, wixqa.documents, wixqa.label
+
+One module a benchmark, and `own` for a folder of yours. A dataset says what it is made of: the
+embedded sample, the official files, or a partial mirror of them ("160 of 200 rows").
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+
+from ragkit import paths
+from ragkit.datasets.base import Dataset, Source
+from ragkit.datasets.registry import Store
+from ragkit.errors import MissingData, UsageError, did_you_mean
+
+__all__ = ["Dataset", "PROFILES", "load", "names", "requires"]
+
+PROFILES = ("sample", "paper")
+
+# name -> module; each module has FILES (name -> registered paths) and read(name, source).
+_MODULES = {
+    "wixqa": "wixqa",
+    "enterpriserag_bench": "enterprise",
+    "erb_judged": "enterprise",
+    "liverag": "liverag",
+    "grag": "liverag",
+    "triviaqa": "comparison",
+    "popqa": "comparison",
+    "webquestions": "comparison",
+    "simpleqa": "comparison",
+    "natural_questions": "comparison",
+    "lsat": "matrices",
+    "lsat6": "matrices",
+    "lsat7": "matrices",
+    "sat12": "matrices",
+    "science": "matrices",
+    "wirs": "matrices",
+    "abortion": "matrices",
+    "mobility": "matrices",
+    "czech_simpleqa": "matrices",
+}
+
+
+def names() -> list[str]:
+    """Return the names that `load` knows."""
+    return list(_MODULES)
+
+
+def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None = None) -> Dataset:
+    """Load a benchmark.
+
+    Parameters
+    ----------
+    name : str
+        One of `names()`, or the path of a folder of your own (see `ragkit.datasets.own`).
+    profile : {"sample", "paper"}
+        "sample" is the embedded sample; "paper" the real files, from `data`, `$RAGKIT_DATA` or
+        the cache of fetched files.
+    data : path-like, optional
+        A folder with real files, for the profile "paper".
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    UsageError
+        If the name or the profile is unknown.
+    MissingData
+        If no part of it is at hand.
+    DataError
+        If a file is not what it should be.
+    """
+    if profile not in PROFILES:
+        raise UsageError(f"no profile {profile!r}", did_you_mean(profile, PROFILES))
+    if os.sep in str(name) or Path(name).is_dir():
+        from ragkit.datasets import own
+
+        return own.read(Path(name))
+    module = _module(name)
+    source = Source(profile, paths.SAMPLE) if profile == "sample" else Source(profile, Store(data))
+    if profile == "sample" and name not in module.SAMPLE:
+        raise MissingData(
+            f"the embedded sample has no {name!r}", "run it with the profile 'paper' and real data"
+        )
+    return module.read(name, source)
+
+
+def requires(name: str) -> tuple[str, ...]:
+    """Return the registered paths that a dataset is read from; the first is indispensable."""
+    return _module(name).FILES[name]
+
+
+def _module(name: str):
+    if name not in _MODULES:
+        raise UsageError(f"no dataset {name!r}", did_you_mean(name, _MODULES))
+    return importlib.import_module(f"ragkit.datasets.{_MODULES[name]}")

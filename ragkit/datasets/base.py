@@ -1,0 +1,155 @@
+"""What a loaded benchmark is, and where its files come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from ragkit import schema
+from ragkit.datasets.registry import Found, Store, entry
+from ragkit.errors import DataError, MissingData, did_you_mean
+
+
+class Source:
+    """Files of one profile: the embedded sample, or a `Store` of real ones.
+
+    `used` collects what was read, for the dataset's provenance.
+    """
+
+    def __init__(self, profile: str, place: Path | Store):
+        self.profile = profile
+        self.place = place
+        self.used: list[dict] = []
+
+    @property
+    def sample(self) -> bool:
+        return self.profile == "sample"
+
+    def find(self, path: str) -> Found | None:
+        """Return a registered file, or None. Not for the sample."""
+        found = self.place.find(path)
+        if found:
+            self._note(found)
+        return found
+
+    def need(self, path: str) -> Found:
+        """Return a registered file, or raise `MissingData`. Not for the sample."""
+        found = self.place.need(path)
+        self._note(found)
+        return found
+
+    def sample_path(self, path: str) -> Path:
+        """Return a file of the embedded sample."""
+        self.used.append(
+            {"file": path, "origin": "embedded sample", "extent": "sample", "licence": "MIT"}
+        )
+        return self.place / path
+
+    def _note(self, found: Found) -> None:
+        self.used.append(
+            {
+                "file": found.entry.path,
+                "origin": found.entry.origin,
+                "extent": found.extent,
+                "licence": found.entry.licence,
+                "note": found.entry.note,
+            }
+        )
+
+
+@dataclass
+class Dataset:
+    """A benchmark as frames.
+
+    Parameters
+    ----------
+    name : str
+    profile : str
+    frames : dict of str to DataFrame
+        Any of documents, questions, runs, answers, scores, with the columns of `ragkit.schema`;
+        each is an attribute too. Further frames may be there under their own names.
+    provenance : DataFrame
+        One row a file: file, origin, extent, licence, note.
+    partial : bool
+        Whether rows of the official release are missing.
+    """
+
+    name: str
+    profile: str
+    frames: dict[str, pd.DataFrame]
+    provenance: pd.DataFrame
+    partial: bool = False
+    gaps: tuple[str, ...] = field(default=())
+
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        frames = self.__dict__.get("frames", {})
+        if name in frames:
+            return frames[name]
+        if name in schema.COLUMNS:
+            raise MissingData(f"{self.name} ({self.label}) has no {name}")
+        raise AttributeError(f"{name!r}: {did_you_mean(name, frames)}")
+
+    @property
+    def label(self) -> str:
+        """What the data is, in words that belong beside every number made from it."""
+        if self.profile == "sample":
+            return "embedded sample"
+        if self.profile == "own":
+            return "own data"
+        if self.partial:
+            return "partial: " + "; ".join(self.gaps)
+        notes = dict.fromkeys(note or "" for note in self.provenance["note"].fillna(""))
+        origins = dict.fromkeys(self.provenance["origin"])
+        return "; ".join(origins) + "".join(f" ({note})" for note in notes if note)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{len(frame):,} {name}" for name, frame in self.frames.items())
+        return f"<Dataset {self.name}: {sizes} ({self.label})>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td style='text-align:left'>{name}</td><td>{len(frame):,}</td>"
+            f"<td style='text-align:left'>{', '.join(frame.columns)}</td></tr>"
+            for name, frame in self.frames.items()
+        )
+        return (
+            f"<p><b>{self.name}</b> ({self.label})</p><table><tr><th>frame</th><th>rows</th>"
+            f"<th style='text-align:left'>columns</th></tr>{rows}</table>"
+        )
+
+
+def make(name: str, source: Source, frames: dict[str, pd.DataFrame]) -> Dataset:
+    """Check the frames, the gold documents and the row counts; return the dataset.
+
+    Raises
+    ------
+    DataError
+        If a frame is invalid, or a gold document is missing although the documents are complete.
+    """
+    for kind, frame in frames.items():
+        if kind in schema.COLUMNS:
+            schema.check(frame, kind, name)
+    files = pd.DataFrame(source.used, columns=["file", "origin", "extent", "licence", "note"])
+    gaps = tuple(
+        f"{row.file} {row.extent}"
+        for row in files.itertuples()
+        if row.extent not in ("complete", "sample")
+    )
+    whole = not any(_is_corpus(gap) for gap in gaps)
+    if "documents" in frames and "questions" in frames and whole:
+        schema.check_gold(frames["questions"], frames["documents"], name)
+    return Dataset(name, source.profile, frames, files, partial=bool(gaps), gaps=gaps)
+
+
+def check_rows(rows: list, found: Found) -> list:
+    """Return `rows` if there are as many as registered."""
+    expected = entry(found.entry.path).rows
+    if expected is not None and len(rows) != expected:
+        raise DataError(f"{found.path}: {len(rows):,} rows, expected {expected:,}")
+    return rows
+
+
+def _is_corpus(gap: str) -> bool:
+    return "kb" in gap.split("/")[-1] or "documents" in gap
