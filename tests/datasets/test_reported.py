@@ -1,0 +1,480 @@
+import csv
+import re
+import shutil
+from itertools import count
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragkit.datasets import reported
+from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.paths import REPORTED
+
+HEADER = ",".join(reported.COLUMNS)
+ROW = "wixqa,2,expertwritten,multi_article,multi_article_share,27%,27,percent,"
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return reported.load()
+
+
+@pytest.fixture(scope="module")
+def audit():
+    return reported.audit()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for paper in reported.PAPERS:
+        shutil.copy(REPORTED / f"{paper}.csv", tmp_path)
+    return tmp_path
+
+
+def write(folder, *lines, paper="wixqa"):
+    (folder / f"{paper}.csv").write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------ what is there
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "size"),
+    [
+        ("wixqa", 1, 13),  # benchmarks
+        ("wixqa", 2, 3 * 4),
+        ("wixqa", 3, 8 * 6),
+        ("wixqa", 4, 8 * 6),
+        ("wixqa", 5, 8 * 6),
+        ("wixqa", "appendix:F", 7),
+        ("enterpriserag_bench", 1, 9 + 1),
+        ("enterpriserag_bench", 2, 10 + 1),
+        ("enterpriserag_bench", 3, 3 * 3 + 2),  # and two settings of the caption
+        ("enterpriserag_bench", 4, 2),
+        ("enterpriserag_bench", 6, 4 * 3),
+        ("enterpriserag_bench", 7, 10 * 3 + 8 * 3),
+        ("enterpriserag_bench", 9, 9 * 4 + 1 + 1),
+        ("enterpriserag_bench", 10, 8 * 10 + 2),
+        ("enterpriserag_bench", 11, 8 * 4),
+        ("enterpriserag_bench", "figure:3", 5 * 3),
+        ("enterpriserag_bench", "leaderboard", 17 + 8 + 4),
+        ("liverag", 1, 3),
+        ("liverag", 2, 3 * 4),
+        ("liverag", 3, 2 * 3),
+        ("liverag", 4, 6 * 5),
+        ("liverag", 5, 3 * 3),
+        ("liverag", "figure:4", 27 * 2),
+        ("liverag", "text:4", 4 * 2),
+    ],
+)
+def test_every_cell_of_a_table_is_there(paper, table, size):
+    assert len(reported.load(paper, table)) == size
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "row", "column", "metric", "printed", "value", "decimals"),
+    [
+        ("wixqa", "2", "synthetic", "size", "n_questions", "6,221", 6221, 0),
+        ("wixqa", "3", "e5+gpt_4o", "factuality", "factuality", "0.85", 0.85, 2),
+        ("wixqa", "5", "bm25+gemini_2.0_flash", "rouge_1", "rouge_1", "0.53", 0.53, 2),
+        ("wixqa", "1", "emrqa", "size", "n_questions", "2M", 2e6, -6),
+        ("enterpriserag_bench", "1", "slack", "approximate", "n_documents", "275k", 275e3, -3),
+        ("enterpriserag_bench", "7", "semantic", "vector", "document_recall", "24.8", 24.8, 1),
+        ("enterpriserag_bench", "11", "project_related", "median", "gold_documents", "3.5", 3.5, 1),
+        ("liverag", "4", "liverag", "ngd", "ngram_diversity", "3.062", 3.062, 3),
+        ("liverag", "4", "natural_questions", "hs", "homogenization_score", "0.017", 0.017, 3),
+        ("liverag", "text:4", "hd", "lower", "diff_bound", "−6", -6, 0),
+        ("liverag", "text:3.2", "diff", "acs", "pearson_correlation", "-0.979", -0.979, 3),
+    ],
+)
+def test_numbers_as_the_papers_print_them(
+    numbers, paper, table, row, column, metric, printed, value, decimals
+):
+    key = [paper, table, row, column, metric]
+    (found,) = numbers[(numbers[list(reported.KEY)] == key).all(axis=1)].to_dict("records")
+    assert (found["printed"], found["value"], found["decimals"]) == (printed, value, decimals)
+
+
+def test_frame(numbers):
+    assert list(numbers.columns) == [*reported.COLUMNS, "decimals"]
+    assert numbers["value"].dtype == float
+    assert numbers["decimals"].dtype == "Int64"
+    assert list(numbers["paper"].unique()) == list(reported.PAPERS)
+    assert not numbers.duplicated(list(reported.KEY)).any()
+    assert numbers["row"].str.fullmatch(r"[a-z0-9_.+-]+").all()
+    assert numbers["column"].str.fullmatch(r"[a-z0-9_.+-]+").all()
+
+
+def test_lost_cells_have_no_value_and_say_why(numbers):
+    lost = numbers[numbers["value"].isna()]
+    assert lost.groupby(["paper", "table"]).size().to_dict() == {
+        ("enterpriserag_bench", "3"): 9,
+        ("enterpriserag_bench", "figure:3"): 15,
+        ("liverag", "figure:4"): 54,
+    }
+    assert lost["note"].str.startswith("lost").all()
+    assert (lost["printed"] == "").all()
+    assert lost["decimals"].isna().all()
+
+
+def test_the_snapshot_is_marked_as_no_part_of_the_paper(numbers):
+    snapshot = numbers["table"] == "leaderboard"
+    assert snapshot.sum() == 29
+    assert (numbers["note"].str.startswith("not from the paper") == snapshot).all()
+
+
+@pytest.mark.parametrize(
+    ("unit", "low", "high"),
+    [
+        ("percent", 0, 100),
+        ("fraction", 0, 1),
+        ("correlation", -1, 1),
+        ("cosine", -1, 1),
+        ("logit", -6, 6),  # the ends of LiveRAG's outer quartiles
+        ("questions", 0, 2e6),
+        ("documents", 0, 511_962),
+        ("nats", 0, np.log(895)),
+    ],
+)
+def test_range_of_unit(numbers, unit, low, high):
+    assert numbers.loc[numbers["unit"] == unit, "value"].dropna().between(low, high).all()
+
+
+def test_each_metric_has_one_unit(numbers):
+    units = numbers.groupby(["paper", "metric"])["unit"].unique()
+    several = {key: set(found) for key, found in units.items() if len(found) > 1}
+    # Correctness before and after it is rescaled to [0, 1]
+    assert several == {("liverag", "correctness_range"): {"score", "fraction"}}
+
+
+@pytest.mark.parametrize("unit", ["questions", "pairs", "epochs", "characters"])
+def test_counts_are_whole(numbers, unit):
+    values = numbers.loc[numbers["unit"] == unit, "value"].dropna()
+    assert (values == values.round()).all()
+
+
+def test_load_filters(numbers):
+    one = reported.load("liverag", 4)
+    assert one.equals(reported.load("liverag", "4"))
+    assert one.index.equals(pd.RangeIndex(30))
+    assert set(reported.load(table=4)["paper"]) == set(reported.PAPERS)
+    parts = [reported.load(paper) for paper in reported.PAPERS]
+    assert pd.concat(parts, ignore_index=True).equals(numbers)
+
+
+def test_unknown_names():
+    with pytest.raises(UsageError, match="did you mean 'liverag'"):
+        reported.load("liverga")
+    with pytest.raises(UsageError, match=r"liverag has no table '6'"):
+        reported.load("liverag", 6)
+    with pytest.raises(UsageError, match=r"did you mean 'text:3\.2'"):
+        reported.load("liverag", "test:3.2")
+
+
+# ------------------------------------------------------------------------------ parse
+
+
+@pytest.mark.parametrize(
+    ("printed", "value", "decimals"),
+    [
+        ("27%", 27, 0),
+        ("0.061", 0.061, 3),
+        (".5", 0.5, 1),
+        ("−2.143", -2.143, 3),
+        ("-0.979", -0.979, 3),
+        ("511,962", 511_962, 0),
+        ("~500k", 500_000, -3),
+        ("335M", 335e6, -6),
+        ("10BT", 1e10, -9),
+        ("10T", 1e13, -12),
+        ("1.5k", 1500, -2),
+        ("4×", 4, 0),
+        ("three", 3, 0),
+        ("single", 1, 0),
+    ],
+)
+def test_parse(printed, value, decimals):
+    assert reported.parse(printed) == (value, decimals)
+
+
+@pytest.mark.parametrize(
+    "printed", ["", " ", "-", "%", "k", "1,00", "1 000", "0.5.1", "27 %", "1e3", "nan", "eleven"]
+)
+def test_parse_refuses(printed):
+    with pytest.raises(DataError, match="is not a number"):
+        reported.parse(printed)
+
+
+@given(st.integers(-(10**12), 10**12), st.integers(0, 6), st.booleans(), st.sampled_from("- −"))
+def test_parse_reads_what_format_writes(scaled, decimals, commas, minus):
+    value = scaled / 10**decimals
+    printed = f"{value:{',' if commas else ''}.{decimals}f}".replace("-", minus.strip() or "-")
+    assert reported.parse(printed) == (value, decimals)
+
+
+# ------------------------------------------------------------------------------ audit
+
+# What the papers get wrong, by their own numbers: paper, how the claim begins, printed, computed.
+CONTRADICTIONS = [
+    ("wixqa", "section 3.1: the shares of the article types", 100, 66 + 32 + 1),
+    ("wixqa", "Tables 3 to 5: context recall on expertwritten", 0, 0.01),
+    ("wixqa", "Tables 3 to 5: context recall on synthetic", 0, 0.01),
+    ("wixqa", "appendix C: levels and rating", 1, 5),
+    ("wixqa", "appendix D: levels and rating", 1, 5),
+    ("enterpriserag_bench", "Table 1: each figure is Table 9's", 9, 8),
+    ("enterpriserag_bench", "appendix D.1: transcripts", 4, 3),
+    ("enterpriserag_bench", "Table 10 caption: the project_related row", 114, 4.2 * 40),
+    ("enterpriserag_bench", "Table 10 caption: the constrained row", 35, 1.4 * 30),
+    ("enterpriserag_bench", "Table 10 caption: the conflicting_info row", 38, 2 * 20),
+    ("enterpriserag_bench", "Table 10 caption: the completeness row", 35, 6.5 * 20),
+    ("enterpriserag_bench", "section 6.1: completeness questions are the hardest, by mean d", 1, 0),
+    ("enterpriserag_bench", "the same wherever printed: constrained / max", 1, 2),
+    ("liverag", "Tables 2 and 3: the same mean disc", 29.965 / 895, 17.952 / 895),
+    ("liverag", "Table 2: mean ACS lies in the range", 4, 1),
+    ("liverag", "section 4: mean ACS rises", 3, 2),
+    ("liverag", "section 4: the hardest bin discriminates least", 1, 0),
+    ("liverag", "section 3.2: correctness, a harmonic mean", 1, 2),
+    ("liverag", "sections 1 and 4: lower diff is harder", 1, 0),
+    ("liverag", "Table 5: the examples lie in the bins", 3, 0),
+    ("liverag", "Table 5: of two examples, the harder one has the lower ACS", 3, 2),
+    ("liverag", "section 5.3: n-gram diversity is a fraction", 6, 0),
+    ("liverag", "the same wherever printed: fineweb / size", 1e10, 1e13),
+]
+# What holds, worked by hand: paper, how the claim begins, computed.
+IDENTITIES = [
+    ("wixqa", "section 4.4: E5 has a higher context recall", 3 * 4),
+    ("wixqa", "section 4.4: every score falls", 8 * 6),
+    ("wixqa", "the same wherever printed: expertwritten / answer_tokens", 172),
+    ("enterpriserag_bench", "Table 9: the sources add up", 511_962),
+    ("enterpriserag_bench", "Table 2: the types add up", 500),
+    ("enterpriserag_bench", "appendix D.2: share of slack in the corpus", 28_560_500 / 511_962),
+    (
+        "enterpriserag_bench",
+        "appendix D.2: share of questions with a gold document in conf",
+        11500 / 470,
+    ),
+    (
+        "enterpriserag_bench",
+        "appendix D.2: share of questions with a gold document in jira",
+        9900 / 470,
+    ),
+    (
+        "enterpriserag_bench",
+        "appendix D.2: share of questions with a gold document in slack",
+        7800 / 470,
+    ),
+    ("enterpriserag_bench", "Table 7: the correctness of bm25", 34_396 / 500),
+    ("enterpriserag_bench", "Table 7: the correctness of vector", 25_703.5 / 500),
+    ("enterpriserag_bench", "Table 7: the correctness of bash_agent", 30_298.5 / 500),
+    ("enterpriserag_bench", "Table 7: every correctness is a whole number", 30),
+    (
+        "enterpriserag_bench",
+        "Table 7: those whole numbers give the overall correctness of bm25",
+        68.8,
+    ),
+    ("enterpriserag_bench", "appendix B.4: both shuffles", 8),
+    ("liverag", "section 1: the sessions less the shared", 895),
+    ("liverag", "Table 2: the quartiles add up", 895),
+    ("liverag", "Table 3: single- and multi-document add up", 895),
+    ("liverag", "Table 3: the mean diff lies", (-820.914 + 12.467) / 895),
+    ("liverag", "section 5.3: LiveRAG has the highest n-gram diversity", 5),
+]
+
+
+def find(audit, paper, start):
+    (claim,) = audit[(audit["paper"] == paper) & audit["claim"].str.startswith(start)].to_dict(
+        "records"
+    )
+    return claim
+
+
+def test_audit_frame(audit):
+    assert list(audit.columns) == ["paper", "claim", "printed", "computed", "holds", "note"]
+    assert audit["holds"].dtype == bool
+    assert not audit.duplicated(["paper", "claim"]).any()
+    assert audit[["printed", "computed"]].notna().all(axis=None)
+    assert (audit.groupby("paper").size() >= 25).all()
+
+
+@pytest.mark.parametrize(("paper", "start", "printed", "computed"), CONTRADICTIONS)
+def test_contradiction(audit, paper, start, printed, computed):
+    claim = find(audit, paper, start)
+    assert not claim["holds"]
+    assert claim["printed"] == pytest.approx(printed, abs=1e-9)
+    assert claim["computed"] == pytest.approx(computed, abs=1e-9)
+
+
+def test_nothing_else_contradicts_itself(audit):
+    assert len(audit) - audit["holds"].sum() == len(CONTRADICTIONS)
+
+
+@pytest.mark.parametrize(("paper", "start", "computed"), IDENTITIES)
+def test_identity(audit, paper, start, computed):
+    claim = find(audit, paper, start)
+    assert claim["holds"]
+    assert claim["computed"] == pytest.approx(computed)
+
+
+@pytest.mark.parametrize(
+    ("paper", "old", "new", "start"),
+    [
+        ("liverag", "n_questions,137,137,", "n_questions,138,138,", "Table 3: single-"),
+        ("liverag", "n_questions,105,105,", "n_questions,104,104,", "section 1: the sessions"),
+        ("liverag", ",3.207,3.207,", ",3.107,3.107,", "section 5.3: LiveRAG has the highest le"),
+        ("wixqa", "context_recall,0.55,0.55", "context_recall,0.67,0.67", "section 4.4: E5 has"),
+        ("enterpriserag_bench", '"5,189",5189', '"5,188",5188', "Table 9: the sources add up"),
+        ("enterpriserag_bench", ",43.2,43.2,", ",43.9,43.9,", "Table 7: with one gold document"),
+        ("enterpriserag_bench", ",44.8,44.8,", ",49.6,49.6,", "Table 7: the correctness of bm25"),
+    ],
+)
+def test_audit_sees_a_changed_number(folder, audit, paper, old, new, start):
+    path = folder / f"{paper}.csv"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    assert find(audit, paper, start)["holds"]
+    assert not find(reported.audit(folder=folder), paper, start)["holds"]
+
+
+@pytest.mark.parametrize(
+    ("paper", "line", "message"),
+    [
+        ("liverag", "text:3.2,diff,acs,", r"liverag: none in table text:3\.2 with row=diff"),
+        ("liverag", ",4,popqa,ngd,", r"liverag: table 4 lacks \('popqa', 'ngd'\)"),
+        ("liverag", ",text:4,hd,upper,", "liverag: the audit misses .*hd"),
+        ("enterpriserag_bench", ",9,total,", "enterpriserag_bench: the audit misses 'total'"),
+    ],
+)
+def test_audit_names_a_number_that_is_not_there(folder, paper, line, message):
+    lines = (folder / f"{paper}.csv").read_text("utf-8").splitlines()
+    kept = [text for text in lines if line not in text]
+    assert len(kept) == len(lines) - 1
+    write(folder, *kept, paper=paper)
+    with pytest.raises(DataError, match=message):
+        reported.audit(folder=folder)
+
+
+def test_note_on_kendall_tau(numbers):
+    """Without ties tau is 1 - 2d / (n (n - 1) / 2) for some whole number d of swapped pairs."""
+    note = numbers.loc[
+        (numbers["metric"] == "kendall_tau") & (numbers["value"] == 0.999), "note"
+    ].item()
+    for n in count(2):
+        pairs = n * (n - 1) // 2
+        if round(1 - 2 / pairs, 3) == 0.999:
+            break
+    assert int(re.search(r"\d+", note).group()) == n
+
+
+# ------------------------------------------------------------------------------ bad files
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (ROW.replace(",27,", ",26,"), r"line 2 has the value 26 but prints '27%'"),
+        (ROW.replace("27%", "a quarter"), r"line 2: 'a quarter' is not a number"),
+        (ROW.replace(",27,", ",many,"), r"line 2: the value 'many' is not a number"),
+        (ROW.replace(",27,", ",nan,"), r"line 2 has the value nan"),
+        (ROW.replace("27%", ""), r"line 2: '' is not a number"),
+        (ROW.replace(",27,", ",,"), r"line 2: the value '' is not a number"),
+        (ROW.replace("27%,27", ","), r"line 2 has neither a number nor a note"),
+        (ROW.replace("percent", "percents"), r"line 2: unknown unit 'percents'.*\n.*'percent'"),
+        (ROW.replace("percent", ""), r"line 2 has an empty unit"),
+        (ROW.replace("expertwritten", " "), r"line 2 has an empty row"),
+        (ROW.replace("_share", " share"), r"line 2: the metric .* is not in snake_case"),
+        (ROW.replace("wixqa,2", "wixqa,Table 2"), r"line 2: 'Table 2' is no table"),
+        (ROW.replace("wixqa,", "liverag,"), r"line 2 belongs to 'liverag', expected 'wixqa'"),
+        (ROW + ",more", r"line 2 has 10 fields, expected 9"),
+        (ROW.replace("27%", '"27%'), r"line \d is not CSV|line \d has \d fields"),
+    ],
+)
+def test_bad_row(tmp_path, row, message):
+    write(tmp_path, HEADER, row)
+    with pytest.raises(DataError, match=re.escape(str(tmp_path / "wixqa.csv"))) as error:
+        reported.load("wixqa", folder=tmp_path)
+    assert re.search(message, str(error.value))
+
+
+def test_good_row(tmp_path):
+    write(tmp_path, HEADER, ROW)
+    assert reported.load("wixqa", folder=tmp_path)["value"].tolist() == [27.0]
+
+
+def test_lost_cell_with_a_note(tmp_path):
+    write(tmp_path, HEADER, ROW.replace("27%,27", ",") + "unreadable")
+    frame = reported.load("wixqa", folder=tmp_path)
+    assert frame["value"].isna().all()
+
+
+def test_duplicate_key(tmp_path):
+    write(tmp_path, HEADER, ROW, ROW.replace("27", "26"))
+    with pytest.raises(
+        DataError, match="line 3 repeats the key of line 2: wixqa, 2, expertwritten"
+    ):
+        reported.load("wixqa", folder=tmp_path)
+
+
+@pytest.mark.parametrize("column", reported.COLUMNS)
+def test_missing_column(tmp_path, column):
+    frame = pd.read_csv(REPORTED / "wixqa.csv", dtype=str).drop(columns=column)
+    frame.to_csv(tmp_path / "wixqa.csv", index=False)
+    with pytest.raises(DataError, match=f"line 1 lacks the column '{column}'"):
+        reported.load("wixqa", folder=tmp_path)
+
+
+def test_extra_column(tmp_path):
+    write(tmp_path, HEADER + ",extra", ROW + ",")
+    with pytest.raises(DataError, match="line 1 should have these columns"):
+        reported.load("wixqa", folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (HEADER.encode() + b"\n", "no number"),
+        (f"{HEADER}\n{ROW}".encode() + b"\xff\xfe\n", "line 2 is not UTF-8"),
+        (f"{HEADER}\n{ROW}\n".encode("utf-16"), "line 1 is not UTF-8"),
+    ],
+)
+def test_bad_file(tmp_path, content, message):
+    (tmp_path / "wixqa.csv").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        reported.load("wixqa", folder=tmp_path)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(MissingData, match=r"wixqa\.csv"):
+        reported.load("wixqa", folder=tmp_path)
+
+
+@given(at=st.integers(0, 400), cut=st.integers(0, 3), put=st.binary(max_size=4))
+def test_damage_is_an_error_or_a_valid_frame(tmp_path_factory, at, cut, put):
+    lines = [HEADER, ROW, ROW.replace("expertwritten", "simulated").replace("27", "14")]
+    good = "\n".join([*lines, ""]).encode()
+    folder = tmp_path_factory.mktemp("damage")
+    (folder / "wixqa.csv").write_bytes(good[:at] + put + good[at + cut :])
+    try:
+        frame = reported.load("wixqa", folder=folder)
+    except DataError as error:
+        frame, message = None, str(error)
+    if frame is None:
+        assert message.startswith(str(folder / "wixqa.csv"))
+    else:
+        values = [reported.parse(printed)[0] for printed in frame["printed"] if printed]
+        assert values == frame["value"].dropna().tolist()
+
+
+def test_files_are_as_a_csv_writer_writes_them(tmp_path):
+    for paper in reported.PAPERS:
+        with open(REPORTED / f"{paper}.csv", newline="", encoding="utf-8") as file:
+            text = file.read()
+        rows = list(csv.reader(text.splitlines()))
+        with open(tmp_path / "again.csv", "w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+        assert (tmp_path / "again.csv").read_bytes().decode() == text
+        assert all(field == field.strip() for row in rows for field in row)
