@@ -270,6 +270,25 @@ def test_ticket_numbers_refer_to_other_documents():
     assert sum(bool(found) for found in mentions.values()) >= 5
 
 
+def test_double_payments_are_the_same_in_every_document():
+    def numbers_at(part):
+        (doc,) = [doc for doc in DOCS if part in doc["path"]]
+        return {int(n) for n in numbers(doc["content"]) if n.isdigit()}
+
+    operators = {
+        "corrie-sound/2025-12-04": 9_412,
+        "bay-of-tarn": 11_400,
+        "SUP-1204": 12_105,
+        "inc-212-review": 8_953,
+    }
+    for part, amount in operators.items():
+        assert amount in numbers_at(part), part
+    total = sum(operators.values())
+    for part in ("2025-12-03-inc-212", "inc-212-review", "incident-register"):
+        assert total in numbers_at(part), part
+    assert set(operators.values()) <= numbers_at("inc-212-review")
+
+
 def test_only_the_planted_pair_is_nearly_the_same():
     def shingles(text):
         tokens = words(text)
