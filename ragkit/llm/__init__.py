@@ -1,0 +1,36 @@
+"""One language model behind one endpoint, with a ledger of all that was asked and answered.
+
+    >>> from ragkit.llm import Client, Request, tally
+    >>> client = Client("openai:gpt-4o-mini", ledger="build/llm.sqlite")  # doctest: +SKIP
+    >>> results = client.complete([Request("Is 7 prime?", schema=schema)])  # doctest: +SKIP
+
+Every result is a `Value` or a `Failure`, in the order of the requests. What the ledger holds is
+never asked again; a ledger can be exported, shipped and replayed without network.
+"""
+
+from ragkit.llm.client import Client, Estimate, ReplayMiss
+from ragkit.llm.exchange import Failure, Request, Tally, ToolCall, Value, tally
+from ragkit.llm.ledger import Exchange, Ledger
+from ragkit.llm.prices import Prices, dollars, load_prices
+from ragkit.llm.prompts import Prompt, load_prompt
+from ragkit.llm.tokens import count_tokens
+
+__all__ = [
+    "Client",
+    "Estimate",
+    "Exchange",
+    "Failure",
+    "Ledger",
+    "Prices",
+    "Prompt",
+    "ReplayMiss",
+    "Request",
+    "Tally",
+    "ToolCall",
+    "Value",
+    "count_tokens",
+    "dollars",
+    "load_prices",
+    "load_prompt",
+    "tally",
+]

@@ -1,0 +1,542 @@
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from email.utils import format_datetime
+
+import pytest
+
+from ragkit.errors import ModelError, UsageError
+from ragkit.llm import Client, Failure, Ledger, ReplayMiss, Request, Value
+from ragkit.llm import client as module
+from ragkit.llm.endpoint import _retry_after
+from tests.llm.server import ROOT, SCHEMA, Reply, chat, process
+
+GOOD = json.dumps({"verdict": "yes", "score": 5})
+
+
+def said(body):
+    return body["messages"][-1]["content"]
+
+
+def echo(body, nth, digest):
+    return chat(f"re: {said(body)}")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "llm.sqlite"
+
+
+def make(path, **options):
+    options = {"backoff": 0.01, "timeout": 5} | options
+    return Client("openai:m", ledger=path, **options)
+
+
+def test_results_come_in_order_and_a_warm_run_makes_no_call(endpoint, path):
+    server = endpoint(lambda body, *_: Reply(chat(said(body)), delay=0.05 * (said(body) == "0")))
+    asked = [str(i) for i in range(20)]
+    with make(path) as client:
+        cold = client.complete(asked)
+        warm = client.complete(asked)
+    with make(path) as again:
+        other = again.complete(reversed(asked))
+    assert [value.text for value in cold] == asked
+    assert warm == cold == list(reversed(other))
+    assert json.dumps([v.to_dict() for v in warm]) == json.dumps([v.to_dict() for v in cold])
+    assert [v.cached for v in cold] == [False] * 20
+    assert [v.cached for v in warm] == [True] * 20
+    assert server.asked.total() == 20
+
+
+def test_equal_requests_are_asked_once_and_repeats_apart(endpoint, path):
+    server = endpoint(lambda body, *_: chat(str(server.asked.total())))
+    requests = [Request("q", purpose="a"), Request("q", purpose="b"), Request("q", repeat=1)]
+    with make(path) as client:
+        first, second, third = client.complete(requests)
+    assert (first.text, first.purpose, second.purpose) == (second.text, "a", "b")
+    assert first.text != third.text
+    assert server.asked.total() == 2
+
+
+def test_another_model_never_gets_the_first_ones_answers(endpoint, path):
+    server = endpoint(lambda body, *_: chat(body["model"]))
+    texts = []
+    for model in ("openai:a", "openai:b", "openai:a"):
+        with Client(model, ledger=path) as client:
+            texts.append(client.complete(["q"])[0].text)
+    assert texts == ["a", "b", "a"]
+    assert server.asked.total() == 2
+
+
+def test_no_more_than_the_limit_are_under_way(endpoint, path):
+    server = endpoint(lambda *_: Reply(delay=0.02))
+    with make(path, concurrency=3) as client:
+        client.complete([str(i) for i in range(30)])
+    assert server.most_open == 3
+
+
+def test_structured_output_is_repaired_once_and_recorded(endpoint, path):
+    def answer(body, nth, digest):
+        assert body["response_format"]["json_schema"]["schema"] == SCHEMA
+        if len(body["messages"]) == 1:
+            return chat('{"verdict": "perhaps"}')
+        assert body["messages"][1]["content"] == '{"verdict": "perhaps"}'
+        return chat(GOOD if body["messages"][0]["content"] == "good" else "no idea")
+
+    server = endpoint(answer)
+    requests = [Request(q, schema=SCHEMA, purpose="judge") for q in ("good", "bad")]
+    with make(path) as client:
+        good, bad = client.complete(requests)
+        assert client.complete(requests) == [good, bad]
+        (line,) = client.ledger.summary()
+        assert [f.reason for f in client.ledger.failures()] == [bad.reason]
+    assert (good.data, good.repaired) == ({"verdict": "yes", "score": 5}, True)
+    assert (good.prompt_tokens, good.completion_tokens) == (14, 6)
+    assert isinstance(bad, Failure)
+    assert (bad.kind, bad.text) == ("invalid", "no idea")
+    assert "not valid JSON" in bad.reason
+    assert server.asked.total() == 4
+    assert (line["requests"], line["calls"], line["repaired"], line["failed"]) == (2, 4, 1, 1)
+
+
+def test_a_run_that_stopped_before_a_repair_goes_on_with_it(endpoint, path):
+    server = endpoint(lambda body, *_: chat(GOOD if len(body["messages"]) > 1 else "oops"))
+    request = Request("q", schema=SCHEMA)
+    with make(path) as client:
+        (value,) = client.complete([request])
+        with client.ledger._open() as db:
+            db.execute("DELETE FROM calls WHERE repair_of IS NOT NULL")
+        assert client.complete([request]) == [value]
+    assert server.asked.total() == 3
+
+
+def test_tool_calls_make_a_chat(endpoint, path):
+    tool = {
+        "name": "add",
+        "description": "Add.",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "required": ["a", "b"],
+        },
+    }
+
+    def answer(body, nth, digest):
+        last = body["messages"][-1]
+        if last["role"] == "tool":
+            return chat(f"It is {last['content']}.")
+        assert body["tools"] == [{"type": "function", "function": tool}]
+        function = {"name": "add", "arguments": '{"a": 2, "b": 3}'}
+        return chat(None, tool_calls=[{"id": "c9", "type": "function", "function": function}])
+
+    endpoint(answer)
+    with make(path) as client:
+        messages = [{"role": "user", "content": "2+3?"}]
+        (value,) = client.complete([Request(messages, tools=[tool])])
+        (call,) = value.tool_calls
+        messages.append(value.message)
+        result = str(call.arguments["a"] + call.arguments["b"])
+        messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+        (value,) = client.complete([Request(messages, tools=[tool])])
+    assert value.text == "It is 5."
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "asked"),
+    [
+        (Reply("{}", 500), "server_error", 3),
+        (Reply("{}", 503), "server_error", 3),
+        (Reply("{}", 429), "rate_limit", 3),
+        (Reply(reset=True), "connection", 3),
+        (Reply("<html>"), "garbage", 3),
+        (Reply(b"\xff"), "garbage", 3),
+        (Reply(chat()[:30]), "garbage", 3),
+        (Reply(drip=30.0), "timeout", 3),
+        (Reply('{"error": {"message": "too long"}}', 400), "rejected", 1),
+        (Reply("{}", 403), "forbidden", 1),
+        (Reply(chat("", finish="content_filter")), "filtered", 1),
+    ],
+)
+def test_each_fault_ends_as_a_failure_of_its_kind(endpoint, path, reply, kind, asked):
+    server = endpoint(lambda body, *_: reply if said(body) == "bad" else chat())
+    with make(path, max_attempts=3, timeout=0.4) as client:
+        good, bad = client.complete(["good", "bad"])
+        assert isinstance(good, Value)
+        assert isinstance(bad, Failure)
+        assert (bad.kind, bool(bad.reason), bad.prompt_tokens) == (
+            kind,
+            True,
+            7 if kind == "filtered" else None,
+        )
+        assert server.asked.total() == 1 + asked
+        # What the endpoint would only repeat is not asked again; the rest is.
+        assert client.complete(["bad"])[0].kind == kind
+        final = kind in ("rejected", "filtered")
+        assert server.asked.total() == 1 + asked + (0 if final else asked)
+    with make(path, replay=True) as replayed:
+        assert replayed.complete(["bad"]) == [bad]
+    with Ledger(path) as ledger:
+        row = ledger.get(bad.key)
+        assert row.attempts == asked
+        if not final:
+            assert json.loads(row.faults) == {kind: asked}
+
+
+def test_a_fault_that_passes_leaves_no_trace_in_the_answer(endpoint, path):
+    endpoint(lambda body, nth, _: chat() if nth == 2 else Reply("{}", 500))
+    with make(path) as client:
+        (value,) = client.complete(["q"])
+        assert value.ok
+        row = client.ledger.get(value.key)
+    assert (row.attempts, row.faults, row.waited_s) == (3, '{"server_error":2}', 0.0)
+
+
+def test_the_wait_that_a_server_asks_for_is_kept_and_is_no_attempt(endpoint, path):
+    times = []
+
+    def answer(body, nth, digest):
+        times.append(time.monotonic())
+        return chat() if nth == 3 else Reply("{}", 429, {"retry-after": "0.2"})
+
+    endpoint(answer)
+    with make(path, max_attempts=1) as client:
+        (value,) = client.complete(["q"])
+        row = client.ledger.get(value.key)
+    assert value.ok
+    assert min(b - a for a, b in zip(times, times[1:], strict=False)) >= 0.19
+    assert (row.attempts, row.waited_s) == (4, 0.6)
+
+
+def test_a_wait_beyond_patience_is_a_failure(endpoint, path):
+    endpoint(lambda *_: Reply("{}", 429, {"retry-after": "3600"}))
+    with make(path, max_wait=10) as client:
+        (failure,) = client.complete(["q"])
+    assert failure.kind == "rate_limit"
+    assert "more than max_wait, 10 s" in failure.reason
+
+
+def test_a_server_that_asks_for_no_wait_for_ever_is_not_asked_for_ever(endpoint, path):
+    server = endpoint(lambda *_: Reply("{}", 429, {"retry-after": "0"}))
+    with make(path, max_wait=0.5, backoff=0.05) as client:
+        (failure,) = client.complete(["q"])
+    assert failure.kind == "rate_limit"
+    assert 3 <= server.asked.total() <= 10
+
+
+def test_retry_after_in_all_its_forms(monkeypatch):
+    from datetime import UTC, datetime
+
+    now = datetime(2025, 1, 1, 12, tzinfo=UTC)
+    monkeypatch.setattr("ragkit.llm.endpoint.time.time", now.timestamp)
+    later = format_datetime(now.replace(minute=1), usegmt=True)
+    earlier = format_datetime(now.replace(hour=11), usegmt=True)
+    for headers, seconds in [
+        ({}, None),
+        ({"retry-after": "2.5"}, 2.5),
+        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
+        ({"retry-after": later}, 60.0),
+        ({"retry-after": earlier}, 0.0),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "soon"}, None),
+    ]:
+        assert _retry_after(headers) == seconds
+
+
+def test_backoff_doubles_within_its_jitter_and_is_the_same_each_time(path):
+    client = make(None, backoff=0.5)
+    batch = module._Batch(client, [], None)
+    fault = module.Fault("server_error", "x")
+    first, second = client._job(Request("a")), client._job(Request("b"))
+    waits = [batch._wait(first, fault, n, n) for n in range(1, 10)]
+    for n, wait in enumerate(waits):
+        assert 0.5 <= wait / min(0.5 * 2**n, 30) <= 1.0
+    assert waits == [batch._wait(first, fault, n, n) for n in range(1, 10)]
+    assert waits != [batch._wait(second, fault, n, n) for n in range(1, 10)]
+
+
+def test_an_endpoint_that_is_down_is_given_up(path, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with make(path, max_attempts=2, concurrency=2) as client:
+        results = client.complete([str(i) for i in range(200)])
+        assert len(client.ledger) < 60
+    kinds = [result.kind for result in results]
+    assert set(kinds) == {"connection", "stopped"}
+    assert kinds.count("stopped") > 140
+    assert "in a row had no answer" in results[-1].reason
+
+
+@pytest.mark.parametrize(("status", "says"), [(401, "refused the key"), (404, "no such model")])
+def test_a_setup_that_cannot_work_stops_the_batch(endpoint, path, status, says):
+    def answer(body, nth, digest):
+        return chat() if said(body) == "0" else Reply('{"error": {"message": "no"}}', status)
+
+    server = endpoint(answer)
+    with make(path, concurrency=1) as client:
+        with pytest.raises(ModelError, match=says) as caught:
+            client.complete([str(i) for i in range(100)])
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+        assert len(client.ledger) == 1
+    assert server.asked.total() < 10
+
+
+def test_an_exhausted_quota_stops_the_batch_and_keeps_the_results(endpoint, path):
+    error = json.dumps({"error": {"message": "pay first", "code": "insufficient_quota"}})
+    server = endpoint(lambda body, *_: chat() if said(body) == "0" else Reply(error, 429))
+    with make(path, concurrency=1) as client:
+        results = client.complete([str(i) for i in range(50)])
+    assert results[0].ok
+    assert {r.kind for r in results[1:]} == {"rate_limit", "stopped"}
+    assert "pay first" in results[-1].reason
+    assert server.asked.total() == 2
+
+
+def test_without_a_key_a_remote_endpoint_is_not_asked(path, monkeypatch):
+    with make(path) as client:
+        with pytest.raises(ModelError, match="OPENAI_API_KEY is not set"):
+            client.complete(["q"])
+        monkeypatch.setenv("OPENAI_BASE_URL", "ftp//x")
+        with pytest.raises(ModelError, match="not an address"):
+            client.complete(["q"])
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-with blank 12345")
+        with pytest.raises(ModelError, match="a blank"):
+            client.complete(["q"])
+
+
+def test_a_warm_run_needs_neither_key_nor_endpoint(endpoint, path, monkeypatch):
+    endpoint(echo)
+    with make(path) as client:
+        cold = client.complete(["q"])
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    with make(path) as client:
+        assert client.complete(["q"]) == cold
+
+
+def test_a_second_endpoint_has_its_own_environment(endpoint, path):
+    endpoint(echo)
+    judge = endpoint(lambda *_: chat("judged"), environment="JUDGE")
+    with make(path) as reader, make(None, environment="JUDGE") as other:
+        assert reader.complete(["q"])[0].text == "re: q"
+        assert other.complete(["q"])[0].text == "judged"
+    assert judge.asked.total() == 1
+
+
+def test_answers_of_another_endpoint_are_used_with_a_warning(endpoint, path):
+    endpoint(echo)
+    with make(path) as client:
+        client.complete(["q"])
+    second = endpoint(echo)
+    with make(path) as client:
+        with pytest.warns(UserWarning, match="rename one"):
+            client.complete(["q"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            client.complete(["q"])
+    assert second.asked.total() == 0
+
+
+def test_replay_asks_nothing_and_says_what_it_misses(endpoint, path, tmp_path):
+    server = endpoint(echo)
+    requests = [Request("q", parameters={"temperature": 0}), Request("r")]
+    with make(path) as client:
+        live = client.complete(requests)
+        client.ledger.export(tmp_path / "paper.jsonl.gz")
+    for shipped in (path, tmp_path / "paper.jsonl.gz"):
+        before = shipped.read_bytes()
+        with make(shipped, replay=True) as client:
+            assert client.complete(requests) == live
+            with pytest.raises(ReplayMiss) as miss:
+                client.complete([Request("q", parameters={"temperature": 1}, prompt="judge@3")])
+            assert '"q", prompt judge@3, parameters {"temperature":1}' in miss.value.message
+            assert "parameters was {" in miss.value.hint
+            with pytest.raises(ReplayMiss, match=r"2 requests are not in the ledger .*new \.\.\."):
+                client.complete(["new ...", "newer", requests[0]])
+            with pytest.raises(ReplayMiss) as miss:
+                client.complete([Request("q", parameters={"temperature": 0}, repeat=3)])
+            assert "repeat was 0" in miss.value.hint
+        assert shipped.read_bytes() == before
+    assert server.asked.total() == 2
+
+
+def test_replay_can_be_set_in_the_environment(endpoint, path, monkeypatch):
+    endpoint(echo)
+    with make(path) as client:
+        client.complete(["q"])
+    monkeypatch.setenv("RAGKIT_REPLAY", "1")
+    with make(path) as client, pytest.raises(ReplayMiss, match="nothing with these messages|new"):
+        client.complete(["new"])
+    with make(path, replay=False) as client:
+        assert client.complete(["new"])[0].ok
+
+
+def test_the_dry_run_counts_without_a_call(endpoint, path):
+    server = endpoint(echo)
+    limits = {"max_tokens": 100}
+    with Client("openai:gpt-4o-mini", ledger=path, parameters=limits) as client:
+        client.complete(["one"])
+        estimate = client.dry_run(["one", "hello world", "hello world", "hello world"])
+        unlimited = client.dry_run([Request("q", parameters={"max_tokens": 5}), "one"])
+    assert server.asked.total() == 1
+    assert (estimate.requests, estimate.cached, estimate.calls) == (4, 1, 1)
+    # "user" and "hello world" are 1 + 2 tokens; 3 for the message and 3 for the reply.
+    assert (estimate.prompt_tokens, estimate.completion_tokens) == (9, 100)
+    assert (estimate.encoding, estimate.exact) == ("o200k_base", True)
+    assert estimate.cost_low == pytest.approx(9 * 0.15e-6)
+    assert estimate.cost_high == pytest.approx(9 * 0.15e-6 + 100 * 0.60e-6)
+    assert "at most 100 out" in str(estimate)
+    assert unlimited.completion_tokens == 5
+
+
+def test_an_unknown_price_is_said_and_never_zero(path):
+    with Client("openai:my-llama", ledger=path) as client:
+        estimate = client.dry_run(["hello"])
+        assert (estimate.cost_low, estimate.cost_high, estimate.exact) == (None, None, False)
+        assert "price unknown: no 'my-llama'" in str(estimate)
+    with Client("openai:gpt-4o", ledger=None) as client:
+        estimate = client.dry_run(["hello"])
+        assert (estimate.cost_high, estimate.completion_tokens) == (None, None)
+        assert "at least $" in str(estimate)
+    with pytest.raises(UsageError, match="a budget needs a price"):
+        Client("openai:my-llama", ledger=path, budget=1.0)
+
+
+def test_a_budget_stops_cleanly_and_what_is_paid_is_kept(endpoint, path, tmp_path):
+    prices = tmp_path / "prices.toml"
+    text = 'date = 2025-01-01\ncurrency = "USD"\n[models.m]\ninput = 0\noutput = 1000000\n'
+    prices.write_text(text)
+    server = endpoint(lambda *_: chat(tokens=(7, 2)))
+    options = {"prices": prices, "parameters": {"max_tokens": 3}}
+    asked = [str(i) for i in range(20)]
+    with make(path, budget=11.0, **options) as client:
+        results = client.complete(asked)
+        # Each answer costs $2 and may cost $3: the fifth fits (8 + 3), the sixth does not.
+        assert client.spent == 10.0
+        assert sum(r.ok for r in results) == server.asked.total() == 5
+        assert {r.kind for r in results if not r.ok} == {"budget"}
+        reasons = {r.reason for r in results if not r.ok}
+        assert reasons == {"not asked: the budget of $11.00 would be exceeded ($10.00 spent)"}
+        assert len(client.ledger) == 5
+    with make(path, **options) as client:
+        assert all(r.ok for r in client.complete(asked))
+    assert server.asked.total() == 20
+
+
+def test_a_client_works_from_several_threads_and_after_a_fork(endpoint, path):
+    server = endpoint(lambda body, *_: Reply(chat(said(body)), delay=0.01))
+    client = make(path)
+    texts = {}
+
+    def work(name):
+        asked = [f"{name}{i}" for i in range(5)] + ["shared"]
+        texts[name] = [result.text for result in client.complete(asked)]
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert texts["c"] == ["c0", "c1", "c2", "c3", "c4", "shared"]
+    assert server.asked.total() == 21
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if client.complete(["forked", "a0"])[0].text == "forked" else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert client.complete(["forked"])[0].cached
+    assert server.asked.total() == 22
+    client.close()
+
+
+def test_a_client_goes_to_another_process(endpoint, path):
+    endpoint(echo)
+    with make(path, parameters={"seed": 3}, concurrency=2) as client:
+        (value,) = client.complete(["q"])
+        with pickle.loads(pickle.dumps(client)) as copy:
+            assert (copy.concurrency, copy.parameters) == (2, {"seed": 3})
+            assert copy.complete(["q"]) == [value]
+
+
+def test_two_clients_on_one_ledger_wait_for_each_other(endpoint, path):
+    server = endpoint(lambda body, *_: Reply(chat(said(body)), delay=0.1))
+    asked = [str(i) for i in range(12)]
+    with make(path, concurrency=2) as one, make(path, concurrency=2) as two:
+        found = {}
+        threads = [
+            threading.Thread(target=lambda n=n, c=c: found.update({n: c.complete(asked)}))
+            for n, c in (("one", one), ("two", two))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    assert found["one"] == found["two"]
+    assert set(server.asked.values()) == {1}
+
+
+def test_the_answers_under_way_are_recorded_after_ctrl_c(path):
+    script = (
+        "import sys; from ragkit.llm import Client\n"
+        f"c = Client('openai:m', ledger={str(path)!r}, concurrency=4)\n"
+        "print('go', flush=True); c.complete([str(i) for i in range(400)])\n"
+    )
+    with process(latency=0.3, lifetime=60) as server:
+        child = subprocess.Popen(
+            [sys.executable, "-c", script],
+            cwd=ROOT,
+            env=os.environ | {"OPENAI_BASE_URL": server.url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        child.stdout.readline()
+        while len(server.stats()["paid"]) < 4:
+            time.sleep(0.02)
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=30)
+        stats = server.stats()
+    assert child.returncode != 0
+    assert "recording the answers under way" in err
+    assert "KeyboardInterrupt" in err
+    with Ledger(path) as ledger:
+        assert len(ledger) == len(stats["paid"]) == sum(stats["asked"].values()) < 400
+        with ledger._open() as db:
+            assert db.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"model": "gpt-4o"}, "openai:NAME"),
+        ({"model": "openai:"}, "openai:NAME"),
+        ({"model": "anthropic:x"}, "openai:NAME"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"max_attempts": 1.5}, "max_attempts"),
+        ({"timeout": float("inf")}, "timeout"),
+        ({"backoff": "1"}, "backoff"),
+        ({"budget": -1}, "budget"),
+        ({"parameters": {"max_token": 1}}, "did you mean 'max_tokens'"),
+    ],
+)
+def test_a_wrong_option_is_refused(options, says):
+    options = {"model": "openai:gpt-4o", "ledger": None} | options
+    with pytest.raises(UsageError, match=says):
+        Client(options.pop("model"), **options)
+
+
+def test_a_single_request_or_something_else_is_refused():
+    with Client("openai:m", ledger=None) as client:
+        for wrong in ("q", Request("q")):
+            with pytest.raises(UsageError, match="a list of requests"):
+                client.complete(wrong)
+        with pytest.raises(UsageError, match="request 2 is a dict"):
+            client.complete(["q", {"role": "user"}])
+        assert client.complete([]) == []
+    with pytest.raises(TypeError):
+        Client("openai:m")

@@ -1,0 +1,332 @@
+import gzip
+import json
+import multiprocessing
+import os
+import pickle
+import sqlite3
+import time
+from dataclasses import replace
+
+import pytest
+
+from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.llm import Client, Ledger, Request
+from ragkit.llm import ledger as module
+from ragkit.llm.ledger import Exchange, owner_name
+from tests.llm.server import chat
+
+
+def exchange(name="q", **fields):
+    job = Client("openai:m", ledger=None)._job(Request(name))
+    fields = {"state": "value", "response": chat()} | fields
+    return Exchange(key=job.key, model="openai:m", request=job.text, **fields)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "deep" / "llm.sqlite"
+
+
+def test_what_is_put_comes_back_byte_for_byte(path):
+    row = exchange(response='{"x": "\\u00e9 \u2028"}', prompt_tokens=5, asked_at="2025-01-01")
+    with Ledger(path) as ledger:
+        assert ledger.get(row.key) is None
+        assert ledger.put(row, "o") == row
+    with Ledger(path) as again:
+        assert again.get(row.key) == row
+        assert (len(again), list(again)) == (1, [row])
+        assert again.get_many([row.key, "other"]) == {row.key: row}
+
+
+def test_a_final_exchange_is_never_replaced_but_a_failed_one_is(path):
+    failed = exchange(state="failed", response=None, kind="timeout", reason="late")
+    answered = exchange(response=chat("first"))
+    with Ledger(path) as ledger:
+        ledger.put(failed, "o")
+        assert ledger.put(answered, "o") == answered
+        assert ledger.put(exchange(response=chat("second")), "o") == answered
+        assert ledger.put(failed, "o") == answered
+        assert len(ledger) == 1
+
+
+def test_a_claim_is_exclusive_until_the_answer_is_there(path):
+    row = exchange()
+    mine, other = owner_name(), owner_name()
+    with Ledger(path) as one, Ledger(path) as two:
+        assert one.claim(row.key, mine) is True
+        assert two.claim(row.key, other) is False
+        one.put(row, mine)
+        assert two.claim(row.key, other) == row
+        assert one.claim("free", mine) is True
+        one.release(mine)
+        assert two.claim("free", other) is True
+
+
+def test_a_claim_ends_with_its_lease_and_lasts_when_renewed(path, monkeypatch):
+    mine, other = owner_name(), owner_name()
+    now = time.time()
+    with Ledger(path) as ledger:
+        ledger.claim("k", mine)
+        monkeypatch.setattr(module.time, "time", lambda: now + module.LEASE * 0.9)
+        ledger.renew(mine)
+        monkeypatch.setattr(module.time, "time", lambda: now + module.LEASE * 1.5)
+        assert ledger.claim("k", other) is False
+        monkeypatch.setattr(module.time, "time", lambda: now + module.LEASE * 2)
+        assert ledger.claim("k", other) is True
+
+
+def test_the_claim_of_a_dead_process_is_taken_over_at_once(path):
+    child = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(0,))
+    child.start()
+    child.join()
+    host = owner_name().split("/")[0]
+    with Ledger(path) as ledger:
+        assert ledger.claim("k", f"{host}/{child.pid}/x") is True
+        assert ledger.claim("k", owner_name()) is True
+        assert ledger.claim("l", f"elsewhere/{child.pid}/x") is True
+        assert ledger.claim("l", owner_name()) is False
+
+
+def _write_rows(path, start, stop, barrier):
+    barrier.wait()
+    owner = owner_name()
+    with Ledger(path) as ledger:
+        for i in range(start, stop):
+            row = replace(exchange(str(i)), purpose=str(os.getpid()))
+            if ledger.claim(row.key, owner) is True:
+                ledger.put(row, owner)
+
+
+def test_processes_that_open_and_write_at_once_lose_and_double_nothing(path):
+    context = multiprocessing.get_context("fork")
+    barrier = context.Barrier(3)
+    spans = [(0, 60), (0, 60), (40, 100)]
+    children = [context.Process(target=_write_rows, args=(path, *span, barrier)) for span in spans]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+    assert [child.exitcode for child in children] == [0, 0, 0]
+    with Ledger(path) as ledger:
+        assert {row.key for row in ledger} == {exchange(str(i)).key for i in range(100)}
+        assert len(ledger) == 100
+        with ledger._open() as db:
+            assert db.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
+            assert db.execute("PRAGMA quick_check").fetchone()[0] == "ok"
+    assert [p.name for p in path.parent.glob(".*")] == []
+
+
+def test_the_file_is_in_wal_mode_and_survives_a_writer_that_never_closes(path):
+    ledger = Ledger(path)
+    ledger.put(exchange(), "o")
+    assert path.with_name(path.name + "-wal").exists()
+    with Ledger(path, readonly=True) as reader:
+        assert len(reader) == 1
+
+
+def _foreign_database(path):
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE calls (a)")
+    db.commit()
+    db.close()
+
+
+def _newer(path):
+    Ledger(path).close()
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+
+
+def _truncated(path):
+    with Ledger(path) as ledger:
+        for i in range(50):
+            ledger.put(exchange(str(i), response=chat("x" * 2000)), "o")
+    path.write_bytes(path.read_bytes()[:-5000])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda p: p.write_bytes(b""), "is empty"),
+        (lambda p: p.write_text("my thesis\n" * 50), "not a ledger"),
+        (lambda p: p.write_bytes(b"SQLite format 3\0" + b"x" * 30), "stump"),
+        (_foreign_database, "but not a ledger"),
+        (_newer, "format 99"),
+        (_truncated, "truncated"),
+    ],
+)
+@pytest.mark.parametrize("readonly", [False, True])
+def test_a_foreign_or_truncated_file_is_refused_and_left_alone(tmp_path, spoil, says, readonly):
+    path = tmp_path / "llm.sqlite"
+    spoil(path)
+    before = path.read_bytes()
+    with pytest.raises(DataError, match=says) as caught:
+        Ledger(path, readonly=readonly)
+    assert str(path) in caught.value.message
+    with pytest.raises(DataError, match=says):
+        Client("openai:m", ledger=path, replay=readonly)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["llm.sqlite"]
+
+
+def test_a_damaged_page_is_reported_when_it_is_met(path):
+    with Ledger(path) as ledger:
+        for i in range(200):
+            ledger.put(exchange(str(i), response=chat("x" * 500)), "o")
+    data = bytearray(path.read_bytes())
+    for start in range(4096 * 4, len(data) - 4096, 4096):
+        data[start : start + 64] = b"\xff" * 64
+    path.write_bytes(data)
+    with Ledger(path) as ledger, pytest.raises(DataError, match="damaged"):
+        list(ledger)
+
+
+def test_a_file_cut_short_beside_its_log_is_looked_at_closely(path):
+    with Ledger(path) as ledger:
+        for i in range(50):
+            ledger.put(exchange(str(i), response=chat("x" * 2000)), "o")
+    whole = path.read_bytes()
+    keeper = Ledger(path)
+    keeper.put(exchange("one more"), "o")
+    log = path.with_name(path.name + "-wal").read_bytes()
+    keeper.close()
+    path.write_bytes(whole[: len(whole) // 2])
+    path.with_name(path.name + "-wal").write_bytes(log)
+    with pytest.raises(DataError, match="truncated or damaged"):
+        Ledger(path)
+
+
+def test_reading_alone_needs_a_file_and_writes_nothing(path):
+    with pytest.raises(MissingData, match="there is no ledger"):
+        Ledger(path, readonly=True)
+    Ledger(path).close()
+    with Ledger(path, readonly=True) as ledger, pytest.raises(UsageError, match="reading alone"):
+        ledger.put(exchange(), "o")
+
+
+def test_an_export_has_the_same_bytes_each_time_and_reads_back(path, tmp_path):
+    rows = [exchange("é\u2028"), exchange("b", purpose="judge")]
+    rows.append(exchange("c", state="failed", response=None, kind="timeout", reason="late"))
+    with Ledger(path) as ledger:
+        for row in rows:
+            ledger.put(row, "o")
+        assert ledger.export(tmp_path / "a.jsonl.gz") == 3
+        assert ledger.export(tmp_path / "b.jsonl.gz") == 3
+        assert ledger.export(tmp_path / "judge.jsonl", purpose="judge") == 1
+        with pytest.raises(UsageError, match="ends with .jsonl"):
+            ledger.export(tmp_path / "a.csv")
+    assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
+    with Ledger(tmp_path / "a.jsonl.gz", readonly=True) as shipped:
+        assert sorted(shipped, key=lambda r: r.key) == sorted(rows, key=lambda r: r.key)
+    with Ledger(tmp_path / "new.sqlite") as other:
+        assert other.import_(tmp_path / "judge.jsonl") == (1, 0)
+        assert other.import_(tmp_path / "a.jsonl.gz") == (2, 1)
+        assert sorted(other, key=lambda r: r.key) == sorted(rows, key=lambda r: r.key)
+    with pytest.raises(UsageError, match="ragkit llm import"):
+        Ledger(tmp_path / "a.jsonl.gz")
+
+
+def test_an_import_replaces_a_failure_by_an_answer_but_never_an_answer(path, tmp_path):
+    with Ledger(path) as ledger:
+        ledger.put(exchange(response=chat("new")), "o")
+        ledger.export(tmp_path / "new.jsonl")
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        ledger.put(exchange(state="failed", response=None, kind="timeout", reason="late"), "o")
+        assert ledger.import_(tmp_path / "new.jsonl") == (1, 0)
+        assert next(iter(ledger)).response == chat("new")
+    with Ledger(tmp_path / "b.sqlite") as ledger:
+        ledger.put(exchange(response=chat("old")), "o")
+        assert ledger.import_(tmp_path / "new.jsonl") == (0, 1)
+        assert next(iter(ledger)).response == chat("old")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda t: "", "line 1: not the export"),
+        (lambda t: '{"a": 1}\n', "line 1: not the export"),
+        (lambda t: t.replace('"ragkit_ledger":1', '"ragkit_ledger":7'), "format 7"),
+        (lambda t: "\n".join(t.split("\n")[:2]), "truncated: 1 of 2"),
+        (lambda t: t[: len(t) - 30], "line 3: not an exchange"),
+        (lambda t: t.replace('"content":"b"', '"content":"B"'), "request was changed"),
+        (lambda t: t.replace('"attempts":1', '"tries":1'), "not an exchange"),
+    ],
+)
+def test_a_spoilt_export_is_refused_with_its_line(path, tmp_path, spoil, says):
+    with Ledger(path) as ledger:
+        ledger.put(exchange("a"), "o")
+        ledger.put(exchange("b"), "o")
+        ledger.export(tmp_path / "a.jsonl")
+    text = (tmp_path / "a.jsonl").read_text()
+    (tmp_path / "bad.jsonl").write_text(spoil(text))
+    (tmp_path / "bad.jsonl.gz").write_bytes(gzip.compress(text.encode())[:-20])
+    with pytest.raises(DataError, match=says) as caught:
+        Ledger(tmp_path / "bad.jsonl", readonly=True)
+    assert "bad.jsonl" in caught.value.message
+    with pytest.raises(DataError, match="cannot be read"):
+        Ledger(tmp_path / "bad.jsonl.gz", readonly=True)
+
+
+def test_the_summary_counts_by_model_and_purpose(path):
+    rows = [
+        exchange("a", purpose="judge", prompt_tokens=10, completion_tokens=1, attempts=3),
+        exchange("b", purpose="judge", state="invalid", kind="invalid", reason="x"),
+        exchange("c", purpose="judge", state="invalid", kind="invalid", reason="x"),
+        exchange("d", purpose="judge", state="invalid", kind="refused", reason="x"),
+        exchange("e", purpose="judge", state="failed", response=None, kind="timeout", reason="x"),
+        exchange("f", purpose="reader", prompt_tokens=5, completion_tokens=2),
+    ]
+    rows += [
+        exchange("b2", purpose="judge", repair_of=rows[1].key),
+        exchange(
+            "c2",
+            purpose="judge",
+            repair_of=rows[2].key,
+            state="invalid",
+            kind="invalid",
+            reason="y",
+        ),
+    ]
+    with Ledger(path) as ledger:
+        for row in rows:
+            ledger.put(row, "o")
+        judge, reader = ledger.summary()
+        failures = ledger.failures()
+    assert judge == {
+        "model": "openai:m",
+        "purpose": "judge",
+        "requests": 5,
+        "calls": 6,
+        "attempts": 9,
+        "repaired": 1,
+        "prompt_tokens": 10,
+        "completion_tokens": 1,
+        "tokens_unknown": 5,
+        "failed": 3,
+        "failures": {"invalid": 1, "refused": 1, "timeout": 1},
+    }
+    assert (reader["requests"], reader["tokens_unknown"], reader["failed"]) == (1, 0, 0)
+    assert sorted((f.kind, f.reason) for f in failures) == [
+        ("invalid", "y"),
+        ("refused", "x"),
+        ("timeout", "x"),
+    ]
+
+
+def test_a_ledger_goes_to_another_process_if_it_has_a_file(path):
+    with Ledger(path) as ledger:
+        ledger.put(exchange(), "o")
+        assert len(pickle.loads(pickle.dumps(ledger))) == 1
+    with pytest.raises(UsageError, match="give it a file"):
+        pickle.dumps(Ledger(None))
+
+
+def test_a_request_that_is_not_json_cannot_hide_in_an_export(path, tmp_path):
+    with Ledger(path) as ledger:
+        ledger.put(exchange(), "o")
+        ledger.export(tmp_path / "a.jsonl")
+    head, line = (tmp_path / "a.jsonl").read_text().splitlines()
+    row = json.loads(line)
+    assert row["request"]["messages"] == [{"role": "user", "content": "q"}]
+    assert json.loads(head) == {"ragkit_ledger": 1, "calls": 1}
