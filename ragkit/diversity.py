@@ -226,7 +226,7 @@ def homogenization_score(embeddings: np.ndarray, *, diagonal: bool = False) -> f
 def profile(
     texts: Sequence[str], embeddings: np.ndarray | None = None, tags: Sequence[str] | None = None
 ) -> dict[str, float]:
-    """Return the row of LiveRAG's Table 4 for a set of questions.
+    """Return the row of LiveRAG's Table 4 for a set of questions, by metric.
 
     Parameters
     ----------
@@ -247,6 +247,73 @@ def profile(
     if embeddings is not None:
         row["homogenization_score"] = homogenization_score(embeddings)
     return row
+
+
+def sampled_profiles(
+    texts: Sequence[str],
+    embeddings: np.ndarray,
+    *,
+    size: int,
+    repeats: int,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return the profiles of random samples: how far Table 4 depends on the questions drawn.
+
+    Parameters
+    ----------
+    texts : sequence of str, length n
+    embeddings : array of shape (n, d)
+    size : int
+        Questions in a sample, drawn without replacement.
+    repeats : int
+        Samples; one is drawn where `size` is n, as all would be the same set.
+    seed : int
+
+    Returns
+    -------
+    DataFrame with a row a sample and a column a metric
+
+    Raises
+    ------
+    DataError
+        If there are fewer than `size` texts.
+    """
+    import pandas as pd
+
+    texts = _texts(texts)
+    if size > len(texts):
+        raise DataError(f"a sample of {size} needs as many texts, found {len(texts)}")
+    if size == len(texts):
+        return pd.DataFrame([profile(texts, embeddings)])
+    tags, rng, rows = pos_tags(texts), np.random.default_rng(seed), []
+    for _ in range(repeats):
+        chosen = rng.choice(len(texts), size, replace=False)
+        pick = [texts[i] for i in chosen]
+        rows.append(profile(pick, embeddings[chosen], [tags[i] for i in chosen]))
+    return pd.DataFrame(rows)
+
+
+def sampling_error(spread: float, *, size: int, available: int) -> float:
+    """Return the standard error of a printed number against the mean of our own samples.
+
+    Samples of `size` drawn without replacement from `available` texts overlap, so their spread
+    understates how far the paper's own sample may lie: with variance v per text the spread is
+    sqrt(v (1/size - 1/available)), the error of the difference sqrt(v (1/size + 1/available)).
+
+    Parameters
+    ----------
+    spread : float
+        Standard deviation over our samples.
+    size, available : int
+
+    Returns
+    -------
+    float
+        NaN if the samples are the whole set.
+    """
+    if size >= available:
+        return math.nan
+    return spread * math.sqrt((1 / size + 1 / available) / (1 / size - 1 / available))
 
 
 def definitions(texts: Sequence[str], embeddings: np.ndarray) -> pd.DataFrame:

@@ -54,7 +54,7 @@ class Results:
         return tables.show(frame, caption)
 
     def measured(self, *frames: pd.DataFrame) -> Path:
-        """Save measured numbers (see `tables.measured`) for the scoreboard."""
+        """Save measured numbers (see `tables.fill`) for the scoreboard."""
         import pandas as pd
 
         return self.frame(pd.concat(frames, ignore_index=True), "measured")

@@ -36,24 +36,38 @@ COLOURS = {
 }
 
 
-def measured(rows: list[dict], *, paper: str, table: str, substitute: str = "") -> pd.DataFrame:
-    """Return a frame of measured numbers, the input of `compare`.
+def fill(reported: pd.DataFrame, values: pd.DataFrame, *, substitute: str = "") -> pd.DataFrame:
+    """Return measured numbers under the keys of the printed ones.
 
     Parameters
     ----------
-    rows : list of dict
-        Each with row, column, metric and measured (NaN where it cannot be measured, with a note
-        that says why); substitute and note where they apply.
-    paper, table : str
+    reported : DataFrame
+        The printed numbers of one table.
+    values : DataFrame
+        A column `measured`, and as many of row, column and metric as single out a printed
+        number each; perhaps substitute and note.
     substitute : str
         What was used in place of the paper's model or data, for rows that do not say.
+
+    Raises
+    ------
+    DataError
+        If a value fits no printed number, or more than one.
     """
-    defaults = {"paper": paper, "table": str(table), "substitute": substitute, "note": ""}
-    frame = pd.DataFrame([{**defaults, **row} for row in rows], columns=MEASURED)
-    for column in ("row", "column", "metric", "measured"):
-        if frame[column].isna().any() and column != "measured":
-            raise DataError(f"a measured number of {paper} table {table} has no {column}")
-    return frame
+    on = [column for column in ("row", "column", "metric") if column in values.columns]
+    doubled = reported[reported.duplicated(on, keep=False)]
+    joined = values.merge(reported[KEY], on=on, how="left", indicator=True)
+    lost = joined[joined["_merge"] == "left_only"]
+    if len(lost):
+        name = " / ".join(str(lost.iloc[0][column]) for column in on)
+        known = [" / ".join(map(str, row)) for row in reported[on].to_numpy()]
+        raise DataError(f"no printed number is called {name}", did_you_mean(name, known))
+    if len(joined) > len(values):
+        row = doubled.merge(values[on], on=on).iloc[0]
+        raise DataError(f"more than one printed number fits {_name(row)}: name its column too")
+    for column, default in (("substitute", substitute), ("note", "")):
+        joined[column] = joined[column].fillna(default) if column in joined else default
+    return joined[MEASURED]
 
 
 def status(printed: str, value: float, measurement: float, substitute: str = "") -> str:
@@ -97,7 +111,7 @@ def compare(
     reported : DataFrame
         Rows of `ragkit.datasets.reported.load`.
     measurements : DataFrame
-        Rows of `measured`, from any number of notebooks.
+        Rows of `fill`, from any number of notebooks.
     reasons : dict, optional
         Why numbers of a "paper:table" were not run, for their notes.
 
@@ -177,6 +191,27 @@ def wide(comparison: pd.DataFrame) -> pd.DataFrame:
     return table[order].rename_axis(index=None, columns=[None, None])
 
 
+# Measures that are better, or more diverse, when lower.
+LOWER = {"pos_compression_ratio", "homogenization_score", "invalid_extra_documents"}
+
+
+def best(comparison: pd.DataFrame, metric: str, column: str = "measured") -> str:
+    """Return the printed row with the best number of a metric.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+    metric : str
+    column : {"measured", "value"}
+        Whether the measured or the printed numbers decide.
+    """
+    rows = comparison[comparison["metric"] == metric].dropna(subset=column)
+    if rows.empty:
+        raise DataError(f"no {column} number of {metric}")
+    place = rows[column].idxmin() if metric in LOWER else rows[column].idxmax()
+    return rows.loc[place, "row"]
+
+
 def show(frame: pd.DataFrame, caption: str = ""):
     """Return a frame for display, statuses coloured; numbers to six significant digits."""
     styler = frame.style.format(
@@ -217,3 +252,10 @@ def _format(row: dict) -> str:
         return "-"
     digits = decimals(row["printed"]) if isinstance(row["printed"], str) and row["printed"] else 3
     return f"{row['measured']:.{digits}f}"
+
+
+def nothing() -> pd.DataFrame:
+    """Return an empty frame of measured numbers, for notebooks that measure none."""
+    return pd.DataFrame({column: pd.Series(dtype=object) for column in MEASURED}).astype(
+        {"measured": float}
+    )

@@ -13,19 +13,25 @@ from __future__ import annotations
 import importlib
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragkit import paths
 from ragkit.datasets.base import Dataset, Source
 from ragkit.datasets.registry import Store
 from ragkit.errors import MissingData, UsageError, did_you_mean
 
-__all__ = ["Dataset", "PROFILES", "load", "names", "requires"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Dataset", "PROFILES", "files", "in_sample", "load", "names", "overview"]
 
 PROFILES = ("sample", "paper")
 
-# name -> module; each module has FILES (name -> registered paths) and read(name, source).
+# name -> module; each has FILES (name -> registered paths), perhaps OPTIONAL ones among them,
+# SAMPLE (the names that the embedded sample has) and read(name, source).
 _MODULES = {
     "wixqa": "wixqa",
+    "wixqa_retrieval": "wixqa",
     "enterpriserag_bench": "enterprise",
     "erb_judged": "enterprise",
     "liverag": "liverag",
@@ -86,16 +92,47 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
         return own.read(Path(name))
     module = _module(name)
     source = Source(profile, paths.SAMPLE) if profile == "sample" else Source(profile, Store(data))
-    if profile == "sample" and name not in module.SAMPLE:
+    if profile == "sample" and not in_sample(name):
         raise MissingData(
             f"the embedded sample has no {name!r}", "run it with the profile 'paper' and real data"
         )
     return module.read(name, source)
 
 
-def requires(name: str) -> tuple[str, ...]:
-    """Return the registered paths that a dataset is read from; the first is indispensable."""
-    return _module(name).FILES[name]
+def overview(*, profile: str = "sample", data: str | os.PathLike | None = None) -> pd.DataFrame:
+    """Return one row a dataset: what is at hand, how many rows, what it is made of.
+
+    Returns
+    -------
+    DataFrame with columns dataset, state, documents, questions, scores, label
+        State is present, partial or missing; counts are NaN for frames that are not there.
+    """
+    import pandas as pd
+
+    rows = []
+    for name in names():
+        try:
+            loaded = load(name, profile=profile, data=data)
+        except MissingData as error:
+            rows.append({"dataset": name, "state": "missing", "label": error.message})
+            continue
+        state = "partial" if loaded.partial else "present"
+        counts = {kind: float(len(frame)) for kind, frame in loaded.frames.items()}
+        rows.append({"dataset": name, "state": state, "label": loaded.label, **counts})
+    columns = ["dataset", "state", "documents", "questions", "scores", "label"]
+    return pd.DataFrame(rows).reindex(columns=columns)
+
+
+def files(name: str, *, optional: bool = True) -> tuple[str, ...]:
+    """Return the registered paths that a dataset is read from, with or without optional ones."""
+    module = _module(name)
+    left_out = () if optional else getattr(module, "OPTIONAL", ())
+    return tuple(path for path in module.FILES[name] if path not in left_out)
+
+
+def in_sample(name: str) -> bool:
+    """Whether the embedded sample has a dataset of that name."""
+    return name in _module(name).SAMPLE
 
 
 def _module(name: str):

@@ -133,7 +133,7 @@ def make(name: str, source: Source, frames: dict[str, pd.DataFrame]) -> Dataset:
             schema.check(frame, kind, name)
     files = pd.DataFrame(source.used, columns=["file", "origin", "extent", "licence", "note"])
     gaps = tuple(
-        f"{row.file} {row.extent}"
+        f"{row.file.partition('/')[2]} {row.extent}"
         for row in files.itertuples()
         if row.extent not in ("complete", "sample")
     )
@@ -152,4 +152,4 @@ def check_rows(rows: list, found: Found) -> list:
 
 
 def _is_corpus(gap: str) -> bool:
-    return "kb" in gap.split("/")[-1] or "documents" in gap
+    return "_kb_" in gap or "documents.zip" in gap

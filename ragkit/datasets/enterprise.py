@@ -16,6 +16,7 @@ QUESTIONS = "enterpriserag_bench/questions.jsonl"
 EXTRA = "enterpriserag_bench/extra_questions.jsonl"
 JUDGED = "enterpriserag_bench/per_question_judge_scores.csv.gz"
 FILES = {"enterpriserag_bench": (QUESTIONS, CORPUS, EXTRA), "erb_judged": (JUDGED,)}
+OPTIONAL = (CORPUS, EXTRA)
 SAMPLE = ("enterpriserag_bench",)
 
 FIELDS = (

@@ -1,0 +1,5 @@
+"""`python -m ragkit` is the command `ragkit`."""
+
+from ragkit.cli import main
+
+main()

@@ -1,0 +1,96 @@
+"""Descriptive statistics of documents and questions, as the papers' data sections print them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ragkit import text as texts
+from ragkit.errors import DataError
+
+
+def lengths(frame: pd.DataFrame, *, by: str, column: str = "text", unit: str = "characters"):
+    """Return the lengths of texts by group.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    by : str
+        The column of groups.
+    column : str
+        The column of texts; rows without one are left out and counted.
+    unit : str
+        See `ragkit.text.UNITS`.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by group: n, missing, mean, median, p95.
+
+    References
+    ----------
+    EnterpriseRAG-Bench, Table 9; WixQA, Table 2.
+    """
+    present = frame[frame[column].notna()]
+    if present.empty:
+        raise DataError(f"no row has a {column}")
+    sizes = pd.Series(texts.lengths(present[column], unit), index=present.index)
+    groups = sizes.groupby(present[by], sort=False)
+    table = pd.DataFrame(
+        {
+            "n": groups.size(),
+            "mean": groups.mean(),
+            "median": groups.median(),
+            "p95": groups.quantile(0.95),
+        }
+    )
+    table.insert(1, "missing", frame.groupby(by, sort=False).size() - table["n"])
+    return table
+
+
+def multi_gold_share(questions: pd.DataFrame) -> pd.Series:
+    """Return, by type of question, the share (0 to 1) with more than one gold document."""
+    several = questions["gold_doc_ids"].map(len) > 1
+    return several.groupby(questions["type"], sort=False).mean()
+
+
+def gold_sizes(questions: pd.DataFrame) -> pd.DataFrame:
+    """Return the number of gold documents by type of question: n, mean, median, min, max.
+
+    Types without any gold document are left out (EnterpriseRAG-Bench, Table 11).
+    """
+    sizes = questions["gold_doc_ids"].map(len)
+    groups = sizes[sizes > 0].groupby(questions["type"], sort=False)
+    return groups.agg(n="size", mean="mean", median="median", min="min", max="max").astype(float)
+
+
+def source_coverage(questions: pd.DataFrame) -> pd.DataFrame:
+    """Return how many questions of a type have a source among their gold documents.
+
+    Parameters
+    ----------
+    questions : DataFrame
+        With a column `source_types` of tuples.
+
+    Returns
+    -------
+    DataFrame
+        Types by sources, counts; types without any source are left out
+        (EnterpriseRAG-Bench, Table 10).
+    """
+    pairs = questions[["type", "source_types"]].explode("source_types").dropna()
+    table = pd.crosstab(pairs["type"], pairs["source_types"])
+    order = [kind for kind in dict.fromkeys(questions["type"]) if kind in table.index]
+    return table.loc[order].rename_axis(index="type", columns="source")
+
+
+def shares(values: pd.Series) -> pd.Series:
+    """Return the share (0 to 1) of each distinct value, the most frequent first."""
+    return values.value_counts(normalize=True)
+
+
+def readings(frame: pd.DataFrame, column: str, *, by: str) -> pd.DataFrame:
+    """Return the median length by group in every unit that "token" may mean."""
+    units = [unit for unit in texts.UNITS if unit != "characters"]
+    medians = {unit: lengths(frame, by=by, column=column, unit=unit)["median"] for unit in units}
+    return pd.DataFrame(medians).astype(np.float64)

@@ -1,0 +1,329 @@
+"""Run one notebook headlessly: papermill, with strict parameters and failures that say where.
+
+papermill only warns of a misspelt parameter, keeps derived values of the parameters cell and lets
+a later cell overwrite what was set. Here all of that is an error before a kernel starts.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragkit import paths
+from ragkit.errors import DataError, NotebookError, UsageError, did_you_mean
+from ragkit.files import write_text
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|API_KEY", re.IGNORECASE)
+
+
+def read(path: str | os.PathLike) -> NotebookNode:
+    """Return a notebook.
+
+    Raises
+    ------
+    DataError
+        If it is no valid notebook.
+    UsageError
+        If there is no such file; the nearest name is offered.
+    """
+    import nbformat
+
+    path = Path(path)
+    if not path.is_file():
+        known = [other.stem for other in path.parent.glob("*.ipynb")]
+        raise UsageError(f"no notebook {path}", did_you_mean(path.stem, known))
+    try:
+        book = nbformat.read(path, as_version=4)
+        nbformat.validate(book)
+    except (nbformat.ValidationError, nbformat.reader.NotJSONError, AttributeError) as error:
+        raise DataError(f"{path}: not a valid notebook ({str(error).splitlines()[0]})") from None
+    return book
+
+
+def parameters(book: NotebookNode, name: str = "notebook") -> dict[str, object]:
+    """Return the parameters of a notebook with their defaults.
+
+    Raises
+    ------
+    DataError
+        If not exactly one code cell is tagged `parameters`, if that cell holds anything but
+        assignments of literals, or if a later cell assigns to a parameter.
+    """
+    cells = [cell for cell in book.cells if cell.cell_type == "code"]
+    tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    if len(tagged) != 1:
+        raise DataError(f"{name}: {len(tagged)} cells are tagged parameters, expected one")
+    where = f"{name} > {tagged[0].get('id')}"
+    found: dict[str, object] = {}
+    for node in _parse(tagged[0].source, where).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value):
+                try:
+                    found[target] = ast.literal_eval(value)
+                except ValueError:
+                    raise DataError(
+                        f"{where}: line {node.lineno}: {target} is derived, not a literal",
+                        "papermill would keep the value derived from the defaults",
+                    ) from None
+            case _:
+                raise DataError(
+                    f"{where}: line {node.lineno}: only `name = literal` may stand here"
+                )
+    for cell in cells[cells.index(tagged[0]) + 1 :]:
+        if cell.source.lstrip().startswith("%%"):
+            continue
+        for node in ast.walk(_parse(cell.source, f"{name} > {cell.get('id')}")):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in found:
+                raise DataError(
+                    f"{name} > {cell.get('id')}: line {node.lineno} assigns to the parameter "
+                    f"{node.id!r}, which would undo what was set"
+                )
+    return found
+
+
+def check_parameters(given: dict[str, object], known: dict[str, object], name: str) -> None:
+    """Raise `UsageError` if a parameter is unknown or of another type than its default."""
+    for key, value in given.items():
+        if key not in known:
+            raise UsageError(f"{name} has no parameter {key!r}", did_you_mean(key, known))
+        default = known[key]
+        allowed = (int, float) if type(default) is float else (type(default),)
+        if default is not None and type(value) not in allowed:
+            raise UsageError(
+                f"{name}: parameter {key} expects {type(default).__name__}, "
+                f"got {type(value).__name__} {value!r}"
+            )
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The first failed cell of an executed notebook."""
+
+    cell: str
+    line: str
+    traceback: str
+
+
+def first_failure(book: NotebookNode) -> Failure | None:
+    """Return the first cell that failed, or None."""
+    for number, cell in enumerate(book.cells, start=1):
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                text = _ANSI.sub("", "\n".join(output.traceback))
+                line = f"{output.ename}: {output.evalue}".split("\n")[0]
+                return Failure(str(cell.get("id") or number), line, text)
+    return None
+
+
+def run(
+    source: str | os.PathLike,
+    target: str | os.PathLike,
+    given: dict[str, object] | None = None,
+    *,
+    log: str | os.PathLike | None = None,
+    resume: str = "",
+    timeout: float | None = None,
+) -> float:
+    """Execute a notebook; return the seconds it took.
+
+    The executed copy appears at `target` only if every cell succeeded. A failed copy goes beside
+    the log. What stands in environment variables that look like secrets is struck out of both.
+
+    Parameters
+    ----------
+    source, target : path-like
+    given : dict
+        Parameters to set; all others keep their defaults.
+    log : path-like, optional
+        Where the printed output and a traceback go; `TARGET.log` by default.
+    resume : str
+        The command that continues after a failure, for the message.
+    timeout : float, optional
+        Seconds that one cell may take.
+
+    Raises
+    ------
+    UsageError, DataError
+        Before a kernel starts: see `parameters` and `check_parameters`.
+    NotebookError
+        If a cell failed: names the cell, the last line of the error, the log and how to resume.
+    """
+    source, target = Path(source), Path(target)
+    log = Path(log) if log else target.with_suffix(".log")
+    given = given or {}
+    book = read(source)
+    check_parameters(given, parameters(book, source.stem), source.stem)
+    failed = log.with_name(f"{source.stem}.failed.ipynb")
+    failed.unlink(missing_ok=True)
+    start = time.monotonic()
+    executed, reason = _execute(source, given, timeout)
+    seconds = time.monotonic() - start
+    failure = first_failure(executed)
+    _write_log(log, executed, source.stem, given, seconds, failure, reason)
+    if failure or reason:
+        _write(executed, failed)
+        cell = f" > {failure.cell}" if failure else ""
+        line = failure.line if failure else reason
+        hint = f"log: {log}; opened copy: {failed}" + (f"; resume with: {resume}" if resume else "")
+        raise NotebookError(f"{source.stem}{cell}: {redact(line)}", hint)
+    _write(executed, target)
+    return seconds
+
+
+def to_html(source: str | os.PathLike, target: str | os.PathLike) -> None:
+    """Write an executed notebook as one page that needs no network."""
+    from nbconvert import HTMLExporter
+
+    exporter = HTMLExporter(embed_images=True, require_js_url="", jquery_url="", mathjax_url="")
+    text, _ = exporter.from_filename(str(source))
+    write_text(target, text)
+
+
+def redact(text: str) -> str:
+    """Return `text` with the values of secret-looking environment variables struck out."""
+    for name, value in os.environ.items():
+        if _SECRET_NAME.search(name) and len(value) >= 8:
+            text = text.replace(value, f"[{name}]")
+    return text
+
+
+def code(path: str | os.PathLike) -> str:
+    """Return a notebook as readable code: cells by their ids, no outputs. For `git diff`."""
+    lines = []
+    for number, cell in enumerate(read(path).cells, start=1):
+        tags = cell.metadata.get("tags", [])
+        mark = f" [{', '.join(tags)}]" if tags else ""
+        lines.append(f"# %% {cell.get('id', number)}{mark}")
+        text = cell.source.rstrip()
+        if cell.cell_type != "code":
+            text = "\n".join(f"# {line}".rstrip() for line in text.split("\n"))
+        lines += [text, ""]
+    return "\n".join(lines)
+
+
+def modules(book: NotebookNode) -> list[Path]:
+    """Return the files of `ragkit` that a notebook's code needs, its imports' imports included.
+
+    These are what a notebook's freshness depends on, beside itself and its data.
+    """
+    queue = [
+        name
+        for cell in book.cells
+        if cell.cell_type == "code" and not cell.source.lstrip().startswith("%%")
+        for name in _imports(_parse(cell.source, str(cell.get("id"))))
+    ]
+    seen: set[Path] = set()
+    while queue:
+        name = queue.pop()
+        for path in _files(name):
+            if path not in seen:
+                seen.add(path)
+                queue += _imports(_parse(path.read_text("utf-8"), str(path)))
+    return sorted(seen)
+
+
+def _files(name: str) -> list[Path]:
+    """Return the files that importing a dotted name runs, itself and its packages."""
+    parts = name.split(".")
+    found = []
+    for end in range(1, len(parts) + 1):
+        base = paths.ROOT.joinpath(*parts[:end])
+        found += [
+            path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()
+        ]
+    # A package may load its rooms by name, so all of them count.
+    package = paths.ROOT.joinpath(*parts)
+    if len(parts) > 1 and package.is_dir():
+        found += sorted(package.glob("*.py"))
+    return found
+
+
+def _imports(tree: ast.AST) -> list[str]:
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return [name for name in names if name.split(".")[0] == "ragkit"]
+
+
+def _parse(source: str, where: str) -> ast.Module:
+    # Line magics are no Python; they cannot assign a parameter either.
+    plain = re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)
+    try:
+        return ast.parse(plain)
+    except SyntaxError as error:
+        raise DataError(f"{where}: line {error.lineno}: {error.msg}") from None
+
+
+def _execute(
+    source: Path, given: dict[str, object], timeout: float | None
+) -> tuple[NotebookNode, str]:
+    """Return the executed notebook and, where no cell is to blame, what stopped it."""
+    import logging
+    import tempfile
+
+    import nbformat
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    logging.getLogger("papermill").setLevel(logging.ERROR)
+    reason = ""
+    with tempfile.TemporaryDirectory(prefix="ragkit-") as scratch:
+        copy = Path(scratch) / source.name
+        try:
+            papermill.execute_notebook(
+                str(source),
+                str(copy),
+                parameters=given,
+                kernel_name="python3",
+                cwd=str(paths.ROOT),
+                progress_bar=False,
+                log_output=False,
+                execution_timeout=timeout,
+                start_timeout=180,
+                # The kernel warns of each start that its loopback ports are not encrypted.
+                extra_arguments=["--IPKernelApp.log_level=ERROR"],
+            )
+        except PapermillExecutionError:
+            pass
+        except DeadKernelError:
+            reason = "the kernel died (out of memory?)"
+        except TimeoutError as error:
+            reason = f"a cell took too long ({str(error).splitlines()[0]})"
+        return nbformat.read(copy if copy.is_file() else source, as_version=4), reason
+
+
+def _write(book: NotebookNode, path: Path) -> None:
+    import nbformat
+
+    # papermill's own banner about the error is noise beside ours.
+    tag = "papermill-error-cell-tag"
+    book.cells = [cell for cell in book.cells if tag not in cell.metadata.get("tags", [])]
+    write_text(path, redact(nbformat.writes(book)) + "\n")
+
+
+def _write_log(log, book, name, given, seconds, failure, reason) -> None:
+    shown = " ".join(f"{key}={shlex.quote(str(value))}" for key, value in given.items())
+    lines = [f"{name} {shown}".rstrip(), f"{seconds:.1f} s", ""]
+    for cell in book.cells:
+        for output in cell.get("outputs", []):
+            if output.output_type == "stream":
+                lines += [f"[{cell.get('id')}]", _ANSI.sub("", output.text).rstrip(), ""]
+    if failure:
+        lines += [f"failed: {name} > {failure.cell}", failure.traceback]
+    elif reason:
+        lines.append(f"failed: {reason}")
+    write_text(log, redact("\n".join(lines)) + "\n")
