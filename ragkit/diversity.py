@@ -213,12 +213,15 @@ def homogenization_score(embeddings: np.ndarray, *, diagonal: bool = False) -> f
     if matrix.ndim != 2 or len(matrix) < 2:
         raise DataError(f"expected an array of shape (n >= 2, d), found {matrix.shape}")
     n = len(matrix)
-    # einsum sums squares without a double-precision copy of the whole matrix.
-    norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
-    bad = ~(np.isfinite(norms) & (norms > 0))
-    if bad.any():
-        raise DataError(f"embedding {int(bad.argmax()) + 1} of {n} is zero or not finite")
-    total = np.einsum("ij,i->j", matrix, 1 / norms, dtype=np.float64)
+    total = np.zeros(matrix.shape[1])
+    for start in range(0, n, 512):  # double precision, but only a block of it at a time
+        block = matrix[start : start + 512].astype(np.float64)
+        norms = np.sqrt(np.einsum("ij,ij->i", block, block))
+        bad = ~(np.isfinite(norms) & (norms > 0))
+        if bad.any():
+            number = start + int(bad.argmax()) + 1
+            raise DataError(f"embedding {number} of {n} is zero or not finite")
+        total += (1 / norms) @ block
     square = float(total @ total)
     return square / n**2 if diagonal else (square - n) / (n * (n - 1))
 

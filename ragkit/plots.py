@@ -178,6 +178,8 @@ def rows_at_hand(overview: pd.DataFrame, *, label: str) -> Figure:
         if shown[kind].notna().any():
             ax.plot(shown[kind], places, shape, color=paint, label=kind)
     ax.set_xscale("log")
+    ax.set_xlim(10, 3 * shown[list(kinds)].max(axis=None))
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     ax.set_yticks(places, shown["dataset"])
     ax.set_ylim(-0.6, len(shown) - 0.4)
     ax.grid(axis="x")

@@ -195,11 +195,12 @@ def check(model, timeout):
         for name, request in tries.items():
             result = client.complete([request], progress=False)[0]
             seconds = sum(row.seconds for row in client.ledger if row.key == result.key)
-            told = f"failed: {result.reason}"
             if result.ok:
                 answered += 1
                 said = result.tool_calls[0].arguments if result.tool_calls else result.text
                 told = f"ok in {seconds:.2f} s: {str(said)[:60]!r}"
+            else:
+                told = f"failed: {result.reason}"
             click.echo(f"{name:<10} {told}")
     if answered == 0:
         raise ModelError(f"{model} answered nothing")

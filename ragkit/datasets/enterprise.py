@@ -45,7 +45,8 @@ def read(name: str, source: Source) -> Dataset:
     """Read the benchmark, or the judged runs.
 
     `enterpriserag_bench` has `questions` (with `source_types`), `extra_questions` where they are
-    at hand, and `documents` (with `path`). `erb_judged` has `scores`: correctness (0 or 1) as the
+    at hand, and `documents` (with `path`, and in the sample their other
+    fields as `metadata`). `erb_judged` has `scores`: correctness (0 or 1) as the
     score of a run on a question, beside completeness (0 to 1), invalid_extra_documents, the
     author of the run, its question_type and the group of runs that one judge scored.
     """
@@ -144,7 +145,8 @@ def _corpus(source: Source) -> pd.DataFrame | None:
 
 
 def _documents_jsonl(path: Path) -> pd.DataFrame:
-    rows = read_jsonl(path, ("doc_id", "source_type", "path", "title", "content"))
+    columns = ("doc_id", "source_type", "path", "title", "content")
+    rows = read_jsonl(path, columns)
     return pd.DataFrame(
         {
             "doc_id": [row["doc_id"] for row in rows],
@@ -152,6 +154,7 @@ def _documents_jsonl(path: Path) -> pd.DataFrame:
             "title": [row["title"] for row in rows],
             "text": [row["content"] for row in rows],
             "path": [row["path"] for row in rows],
+            "metadata": [{k: v for k, v in row.items() if k not in columns} for row in rows],
         }
     )
 

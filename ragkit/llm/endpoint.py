@@ -34,8 +34,9 @@ class Fault(Exception):
 class Endpoint:
     """One endpoint as the environment describes it.
 
-    `url` is the address without user, password and query. The key stays in the environment: it
-    is read when a connection is made, and shows in no attribute, repr or pickle of this class.
+    The key stays in the environment: it is read when a connection is made, and shows in no
+    attribute, repr or pickle of this class. The address may hold no secret, because libraries
+    log it: one with a user, a password or a query is refused.
     """
 
     def __init__(self, environment: str, timeout: float):
@@ -44,7 +45,7 @@ class Endpoint:
         self._client = None
 
     def __repr__(self) -> str:
-        return f"Endpoint({self.url!r})"
+        return f"Endpoint({self.environment!r})"
 
     @property
     def configured(self) -> bool:
@@ -53,50 +54,42 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        parts = urlsplit(self._address)
-        port = f":{parts.port}" if parts.port else ""
-        return f"{parts.scheme}://{parts.hostname}{port}{parts.path}".rstrip("/")
-
-    @property
-    def _address(self) -> str:
         name = f"{self.environment}_BASE_URL"
         address = os.environ.get(name) or OFFICIAL
         try:
             parts = urlsplit(address)
             valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+            bare = "@" not in parts.netloc and not parts.query and not parts.fragment
         except ValueError:
             valid = False
         if not valid:
             raise ModelError(
                 f"{name} is not an address", "expected something like http://localhost:8000/v1"
             )
-        return address
+        if not bare:
+            raise ModelError(
+                f"{name} holds more than an address: a user, a password or a query",
+                f"a key belongs in {self.environment}_API_KEY, where no log shows it",
+            )
+        return address.rstrip("/")
 
     @property
     def _key(self) -> str:
         return os.environ.get(f"{self.environment}_API_KEY", "").strip()
 
     def redact(self, text: str) -> str:
-        """Return `text` with the key, and whatever is secret in the address, blacked out."""
-        for secret in self._secrets():
-            text = text.replace(secret, "[redacted]")
-        return text
+        """Return `text` with the key blacked out."""
+        return text.replace(self._key, "[redacted]") if self._is_secret else text
 
     def holds_secret(self, text: str) -> bool:
         """Whether `text` contains the key."""
-        return any(secret in text for secret in self._secrets())
+        return self._is_secret and self._key in text
 
-    def _secrets(self) -> list[str]:
-        parts = urlsplit(self._address)
-        candidates = [self._key, parts.password]
-        candidates += [pair.partition("=")[2] for pair in parts.query.split("&")]
+    @property
+    def _is_secret(self) -> bool:
         # Stand-ins such as "none" or "ollama" are words that answers may well contain.
-        return [
-            secret
-            for secret in candidates
-            if secret
-            and (len(secret) >= 16 or len(secret) >= 6 and any(c.isdigit() for c in secret))
-        ]
+        key = self._key
+        return len(key) >= 16 or len(key) >= 6 and any(c.isdigit() for c in key)
 
     def connect(self) -> None:
         """Make the client of the openai package; call it in the event loop that will use it.
@@ -111,7 +104,7 @@ class Endpoint:
         import openai
 
         name = f"{self.environment}_API_KEY"
-        local = urlsplit(self._address).hostname in ("localhost", "127.0.0.1", "::1")
+        local = urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
         if not self._key and not local:
             raise ModelError(
                 f"no key for {self.url}: {name} is not set",
@@ -121,7 +114,7 @@ class Endpoint:
             raise ModelError(f"{name} holds a blank or a character that no key has")
         self._client = openai.AsyncOpenAI(
             api_key=self._key or "none",
-            base_url=self._address,
+            base_url=self.url,
             timeout=openai.Timeout(self.timeout, connect=min(10.0, self.timeout)),
             max_retries=0,
         )

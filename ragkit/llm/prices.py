@@ -55,9 +55,9 @@ def load_prices(path: str | Path | None = None) -> Prices:
         raise DataError(f'{path}: expected a date and currency = "USD" at the top')
     models = {}
     for name, entry in table.get("models", {}).items():
-        prices = entry.values() if isinstance(entry, dict) else ()
-        if set(prices and entry) != {"input", "output"} or not all(
-            type(price) in (int, float) and 0 <= price < float("inf") for price in prices
+        complete = isinstance(entry, dict) and set(entry) == {"input", "output"}
+        if not complete or not all(
+            type(price) in (int, float) and 0 <= price < float("inf") for price in entry.values()
         ):
             raise DataError(
                 f"{path}: model {name!r} needs input and output, in dollars per million tokens"

@@ -1,0 +1,173 @@
+"""Likelihoods of one score, in their natural form.
+
+Both are one-parameter exponential families in the natural parameter eta,
+
+    log p(x | eta) = x * eta - A(eta),
+
+so the mean of a score is A'(eta), its variance A''(eta), and the log-likelihood is concave.
+
+continuous Bernoulli, x in [0, 1] (Loaiza-Ganem and Cunningham, NeurIPS 2019; the LiveRAG paper,
+section 3.2, fits it to scores):
+
+    A(eta) = log(expm1(eta) / eta) = eta / 2 + log(sinh(h) / h),   h = |eta| / 2
+
+Bernoulli, x in {0, 1}:
+
+    A(eta) = log(1 + exp(eta))
+
+The textbook form of the continuous Bernoulli's normaliser, 2 artanh(1 - 2p) / (1 - 2p), loses all
+its digits near p = 1/2 and near 0 and 1; nothing here computes p.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+from ragkit.errors import UsageError, did_you_mean
+
+# log(sinh h / h) = sum_k c_k h^(2k), c_k = 2^(2k) B_2k / (2k (2k)!), k = 1, 2, ...
+_SERIES = np.array(
+    [
+        1 / 6,
+        -1 / 180,
+        1 / 2835,
+        -1 / 37800,
+        1 / 467775,
+        -691 / 3831077250,
+        2 / 127702575,
+        -3617 / 2605132530000,
+    ]
+)
+_K = np.arange(1, len(_SERIES) + 1)
+_SERIES_MEAN = _K * _SERIES  # of A' - 1/2, over eta/2
+_SERIES_VARIANCE = _K * (2 * _K - 1) / 2 * _SERIES  # of A''
+_SMALL = 0.25  # half of |eta| below which the series is used; its next term is below 1e-16
+
+
+def _horner(coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
+    total = np.full_like(x, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        total *= x
+        total += coefficient
+    return total
+
+
+class ContinuousBernoulli:
+    """Continuous Bernoulli: a density on [0, 1]."""
+
+    name = "cb"
+
+    @staticmethod
+    def terms(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return A, A' and A'' at `eta` (an array of at least one dimension), sharing the work."""
+        h = np.abs(eta)
+        h *= 0.5
+        small = np.flatnonzero(h.ravel() < _SMALL)
+        square = h.ravel()[small] ** 2
+        np.maximum(h, _SMALL, out=h)
+        e = np.exp(-2 * h)
+        gap = 1 - e
+        inverse = 1 / h
+        log_normalizer = np.log(gap * inverse * 0.5)
+        log_normalizer += h
+        half = 0.5 / gap
+        tilt = (1 + e) * half
+        tilt -= 0.5 * inverse
+        inverse *= inverse
+        inverse *= 0.25
+        half *= half
+        half *= e
+        half *= -4
+        half += inverse
+        tilt = np.copysign(tilt, eta, out=tilt)
+        if small.size:
+            part = eta.ravel()[small]
+            log_normalizer.ravel()[small] = square * _horner(_SERIES, square)
+            tilt.ravel()[small] = 0.5 * part * _horner(_SERIES_MEAN, square)
+            half.ravel()[small] = _horner(_SERIES_VARIANCE, square)
+        log_normalizer += 0.5 * eta
+        tilt += 0.5
+        return log_normalizer, tilt, half
+
+    @classmethod
+    def log_normalizer(cls, eta: np.ndarray) -> np.ndarray:
+        """Return A(eta), shape as `eta`; absolute error below 1e-12 while |eta| < 1,000."""
+        eta = np.asarray(eta, dtype=float)
+        return cls.terms(np.atleast_1d(eta))[0].reshape(eta.shape)
+
+    @classmethod
+    def mean_variance(cls, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean A'(eta), in (0, 1), and the variance A''(eta), in (0, 1/12]."""
+        eta = np.asarray(eta, dtype=float)
+        _, mean, variance = cls.terms(np.atleast_1d(eta))
+        return mean.reshape(eta.shape), variance.reshape(eta.shape)
+
+    @staticmethod
+    def rough_log_normalizer(eta: np.ndarray) -> np.ndarray:
+        """Return A(eta) for float32 `eta`, to about 1e-6: for quadrature, where speed counts."""
+        size = np.abs(eta)
+        np.maximum(size, np.float32(1e-6), out=size)
+        value = np.expm1(-size)
+        value /= size
+        np.negative(value, out=value)
+        np.log(value, out=value)
+        size += eta
+        size *= np.float32(0.5)
+        value += size
+        return value
+
+    @staticmethod
+    def sample(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw one score per entry of `eta`, by inversion."""
+        eta = np.asarray(eta, dtype=float)
+        u = rng.random(eta.shape)
+        size = np.abs(eta)
+        safe = np.maximum(size, 1e-6)
+        x = 1 + np.log(u + (1 - u) * np.exp(-safe)) / safe
+        x = np.where(size < 1e-6, u, x)
+        return np.clip(np.where(eta < 0, 1 - x, x), 0.0, 1.0)
+
+
+class Bernoulli:
+    """Bernoulli: right or wrong."""
+
+    name = "bernoulli"
+
+    @staticmethod
+    def terms(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return A, A' and A'' at `eta`."""
+        p = expit(eta)
+        return np.logaddexp(0, eta), p, p * expit(-eta)
+
+    @classmethod
+    def log_normalizer(cls, eta: np.ndarray) -> np.ndarray:
+        """Return A(eta) = log(1 + exp(eta))."""
+        return np.logaddexp(0, np.asarray(eta, dtype=float))
+
+    @classmethod
+    def mean_variance(cls, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean A'(eta), in (0, 1), and the variance A''(eta), in (0, 1/4]."""
+        _, mean, variance = cls.terms(np.asarray(eta, dtype=float))
+        return mean, variance
+
+    @staticmethod
+    def rough_log_normalizer(eta: np.ndarray) -> np.ndarray:
+        """Return A(eta) for float32 `eta`, to about 1e-6."""
+        return np.logaddexp(np.float32(0), eta)
+
+    @staticmethod
+    def sample(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw one score per entry of `eta`."""
+        return (rng.random(np.shape(eta)) < expit(eta)).astype(float)
+
+
+LIKELIHOODS = {"cb": ContinuousBernoulli, "bernoulli": Bernoulli}
+Likelihood = type[ContinuousBernoulli] | type[Bernoulli]
+
+
+def get_likelihood(name: str) -> Likelihood:
+    """Return the likelihood called `name`, "cb" or "bernoulli"."""
+    if name not in LIKELIHOODS:
+        raise UsageError(f"no likelihood is called {name!r}", did_you_mean(name, LIKELIHOODS))
+    return LIKELIHOODS[name]

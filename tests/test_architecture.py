@@ -1,0 +1,89 @@
+"""The package's floors: imports run down only, stay cheap, and no cycle closes."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "ragkit"
+
+# From the ground up; a room may import from its own floor's left neighbours and from below.
+FLOORS = [
+    ["errors", "paths", "files", "schema", "text"],
+    ["diversity", "describe", "irt"],
+    ["llm", "encoders"],
+    ["datasets"],
+    ["figures", "plots", "tables", "results", "notebook"],
+    ["pipeline", "scoreboard", "readme"],
+    ["commands", "cli"],
+]
+FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, node.lineno
+            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+
+
+FILES = sorted(p for p in PACKAGE.rglob("*.py") if room(p) not in ("__init__", "__main__"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_run_down(path):
+    own = room(path)
+    assert own in FLOOR, f"give {own} a floor in this test"
+    for name, line in imported(path):
+        parts = name.split(".")
+        if parts[0] != "ragkit" or len(parts) < 2 or parts[1] == own or parts[1] not in FLOOR:
+            continue
+        assert FLOOR[parts[1]] <= FLOOR[own], f"{path.name}:{line} imports {name} from above"
+
+
+def test_rooms_form_no_circle():
+    edges = {
+        (room(path), name.split(".")[1])
+        for path in FILES
+        for name, _ in imported(path)
+        if name.startswith("ragkit.") and name.split(".")[1] in FLOOR
+    }
+    edges = {(a, b) for a, b in edges if a != b}
+    while edges:
+        leaves = {b for _, b in edges} - {a for a, _ in edges}
+        assert leaves, f"a circle among {sorted({a for a, _ in edges})}"
+        edges = {(a, b) for a, b in edges if b not in leaves}
+
+
+def test_irt_knows_nothing_of_rag():
+    for path in (PACKAGE / "irt").rglob("*.py"):
+        for name, line in imported(path):
+            if name.startswith("ragkit."):
+                allowed = name.startswith(("ragkit.irt", "ragkit.errors"))
+                assert allowed, f"{path.name}:{line} imports {name}"
+
+
+@pytest.mark.parametrize("statement", ["import ragkit", "import ragkit.cli", "import ragkit.datasets"])
+def test_heavy_libraries_are_not_imported_early(statement):
+    heavy = ["torch", "spacy", "umap", "matplotlib", "sklearn", "pyro", "openai", "snakemake"]
+    code = f"{statement}; import sys; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_listed_command_exists():
+    from ragkit import cli
+
+    for name in cli.COMMANDS:
+        assert (PACKAGE / "commands" / f"{name}.py").is_file(), name
