@@ -70,15 +70,19 @@ class Reply:
     paid: bool = True  # a full answer, for which an endpoint would send a bill
 
 
-def plan(latency, share, seed):
-    """Return the reply function of the fault test: a `share` of requests goes wrong, by hash."""
+def plan(latency, share, seed, kinds):
+    """Return the reply function of the fault test: a `share` of requests goes wrong, by hash.
+
+    The faults are the first `kinds` of `FAULTS`: only the last of them, a reply without an end,
+    costs a whole time-out.
+    """
 
     def answer(body, nth, digest):
         draw = int.from_bytes(hashlib.sha256(f"{seed}/{digest}/{nth}".encode()).digest()[:8], "big")
         good = chat(json.dumps({"verdict": "yes" if draw % 2 else "no", "score": draw % 100}))
         if draw / 2**64 >= share:
             return Reply(good, delay=latency)
-        match FAULTS[draw // 2 % len(FAULTS)]:
+        match FAULTS[draw // 2 % kinds]:
             case "429":
                 return Reply("{}", 429, {"retry-after": "0.1"}, paid=False)
             case "500":
@@ -246,9 +250,9 @@ class Process:
 
 
 @contextmanager
-def process(latency=0.0, share=0.0, seed=0, lifetime=300.0):
+def process(latency=0.0, share=0.0, seed=0, kinds=9, lifetime=300.0):
     """Run a server with the seeded plan of faults in a process of its own."""
-    options = [str(value) for value in (latency, share, seed, lifetime)]
+    options = [str(value) for value in (latency, share, seed, kinds, lifetime)]
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.llm.server", *options],
         cwd=ROOT,
@@ -263,8 +267,8 @@ def process(latency=0.0, share=0.0, seed=0, lifetime=300.0):
         child.stdout.close()
 
 
-async def _main(latency, share, seed, lifetime):
-    server = Server(plan(latency, share, seed))
+async def _main(latency, share, seed, kinds, lifetime):
+    server = Server(plan(latency, share, seed, kinds))
     await server.start()
     print(server.port, flush=True)
     loop = asyncio.get_running_loop()
@@ -277,4 +281,5 @@ async def _main(latency, share, seed, lifetime):
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(float(sys.argv[1]), float(sys.argv[2]), sys.argv[3], float(sys.argv[4])))
+    latency, share, seed, kinds, lifetime = map(float, sys.argv[1:])
+    asyncio.run(_main(latency, share, int(seed), int(kinds), lifetime))

@@ -1,0 +1,196 @@
+import csv
+import io
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from ragkit.cli import root
+from ragkit.errors import DataError, MissingData, ModelError, RagkitError, UsageError
+from ragkit.llm import Client, Ledger, ReplayMiss, Request
+from tests.llm.server import SCHEMA, Reply, chat
+
+PRICES = 'date = 2025-01-01\ncurrency = "USD"\n[models.m]\ninput = 10\noutput = 100\n'
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAGKIT_LEDGER", str(tmp_path / "l.sqlite"))
+
+    def run(*arguments, input=None, raises=None):
+        result = CliRunner().invoke(root, ["llm", *arguments], input=input)
+        if raises is not None:
+            assert isinstance(result.exception, raises), result.output
+            return result.exception
+        if isinstance(result.exception, RagkitError):
+            raise result.exception
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return run
+
+
+def answer(body, nth, digest):
+    said = body["messages"][-1]["content"]
+    if body.get("tools"):
+        function = {"name": "answer", "arguments": '{"capital": "Paris"}'}
+        return chat(None, tool_calls=[{"id": "c", "type": "function", "function": function}])
+    if "response_format" in body:
+        return chat('{"capital": "Paris"}')
+    return Reply("{}", 400) if said == "bad" else chat(f"re: {said}")
+
+
+LINES = '{"id": "x", "messages": "one", "purpose": "judge"}\n\n{"messages": "two"}\n'
+
+
+def test_complete_writes_one_line_for_each_request(endpoint, run, tmp_path):
+    server = endpoint(answer)
+    (tmp_path / "in.jsonl").write_text(LINES)
+    run("complete", "in.jsonl", "-m", "openai:m", "-o", "deep/out.jsonl")
+    text = (tmp_path / "deep" / "out.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [(line["id"], line["ok"], line["text"]) for line in lines] == [
+        ("x", True, "re: one"),
+        (3, True, "re: two"),
+    ]
+    # A warm run gives the same bytes, live and on replay.
+    assert run("complete", "-", "-m", "openai:m", input=LINES) == text
+    assert run("complete", "in.jsonl", "-m", "openai:m", "--replay") == text
+    assert server.asked.total() == 2
+
+
+def test_a_failure_is_written_and_sets_the_exit_status(endpoint, run, tmp_path):
+    endpoint(answer)
+    (tmp_path / "in.jsonl").write_text('{"messages": "bad"}\n{"messages": "one"}\n')
+    arguments = ["complete", "in.jsonl", "-m", "openai:m", "-o", "out.jsonl"]
+    assert "1 of 2 requests have no value" in str(run(*arguments, raises=ModelError))
+    bad, good = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert (bad["ok"], bad["kind"], good["ok"]) == (False, "rejected", True)
+
+
+def test_replay_names_what_is_missing(run, tmp_path):
+    Ledger(tmp_path / "l.sqlite").close()
+    miss = run("complete", "-", "-m", "openai:m", "--replay", input=LINES, raises=ReplayMiss)
+    assert "2 requests are not in the ledger" in str(miss)
+    assert '"one"' in str(miss)
+
+
+def test_a_dry_run_asks_nothing(run, monkeypatch, tmp_path):
+    (tmp_path / "p.toml").write_text(PRICES)
+    monkeypatch.setenv("RAGKIT_PRICES", str(tmp_path / "p.toml"))
+    out = run("complete", "-", "-m", "openai:m", "--dry-run", "--max-tokens", "50", input=LINES)
+    assert "2 requests, 0 in the ledger, 2 calls" in out
+    # Two questions of 8 tokens at $10 and at most 100 tokens out at $100 a million.
+    assert "16 tokens in" in out
+    assert "$0.00016 to $0.01016" in out
+
+
+def test_a_budget_needs_a_price(run):
+    error = run("complete", "-", "-m", "openai:m", "--budget", "1", input=LINES, raises=UsageError)
+    assert "a budget needs a price" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no request in it"),
+        ("{", "line 1: not JSON"),
+        ('{"messages": "a"}\n[]', "line 2: expected an object with messages"),
+        ('{"messages": "a", "purpos": "b"}', "did you mean 'purpose'"),
+        ('{"messages": []}', "line 1: messages must be"),
+        ('{"messages": "a", "parameters": {"x": 1}}', "line 1: the chat endpoint has no"),
+    ],
+)
+def test_a_malformed_line_is_named(run, text, says):
+    error = run("complete", "-", "-m", "openai:m", input=text, raises=DataError)
+    assert says in str(error)
+
+
+def test_a_missing_file_is_named(run):
+    error = run("complete", "no.jsonl", "-m", "openai:m", raises=MissingData)
+    assert "no.jsonl" in str(error)
+    assert "there is no ledger" in str(run("ledger", raises=MissingData))
+
+
+@pytest.fixture
+def filled(endpoint, tmp_path, monkeypatch):
+    endpoint(answer)
+    (tmp_path / "p.toml").write_text(PRICES)
+    monkeypatch.setenv("RAGKIT_PRICES", str(tmp_path / "p.toml"))
+    path = tmp_path / "l.sqlite"
+    with Client("openai:m", ledger=path) as client:
+        client.complete([Request("one", purpose="judge"), Request("bad", purpose="judge")])
+        client.complete([Request("two", purpose="judge", schema=SCHEMA)])
+    with Client("openai:free", ledger=path) as client:
+        client.complete([Request("three", purpose="reader")])
+
+
+def test_the_ledger_is_shown_by_model_and_purpose(run, filled):
+    lines = json.loads(run("ledger", "--json"))
+    free, m = lines
+    assert (free["model"], free["requests"], free["cost_usd"]) == ("openai:free", 1, None)
+    # One answer, and one whose repair was invalid too: three calls of 7 and 3 tokens.
+    assert (m["requests"], m["calls"], m["failed"]) == (3, 3, 2)
+    assert m["failures"] == {"invalid": 1, "rejected": 1}
+    assert m["cost_usd"] == pytest.approx(3 * (7 * 10 + 3 * 100) / 1e6)
+    table = run("ledger")
+    assert "1 invalid, 1 rejected" in table
+    assert "cost at least $0.00111: 1 lines have no known cost, by prices of 2025-01-01" in table
+    rows = list(csv.DictReader(io.StringIO(run("ledger", "--csv"))))
+    assert [row["cost_usd"] for row in rows] == ["", str(m["cost_usd"])]
+    assert json.loads(rows[1]["failures"]) == m["failures"]
+
+
+def test_failures_are_listed_with_their_reasons(run, filled):
+    lines = json.loads(run("ledger", "--failures", "--json"))
+    assert sorted(line["kind"] for line in lines) == ["invalid", "rejected"]
+    assert "2 requests without a value" in run("ledger", "--failures")
+
+
+def test_an_empty_ledger_is_shown_as_such(run, tmp_path):
+    Ledger(tmp_path / "l.sqlite").close()
+    assert run("ledger").startswith("cost $0.00, by prices of")
+    assert run("ledger", "--csv") == ""
+    assert run("ledger", "--json") == "[]\n"
+
+
+def test_export_and_import(run, filled, tmp_path):
+    assert "5 exchanges written" in run("export", "all.jsonl.gz")
+    assert "1 exchanges written" in run("export", "free.jsonl", "--model", "openai:free")
+    error = run("export", "x.jsonl", "--purpose", "jugde", raises=UsageError)
+    assert "did you mean 'judge'" in str(error)
+    new = str(tmp_path / "new.sqlite")
+    assert "1 exchanges added, 0 were there" in run("import", "free.jsonl", "--ledger", new)
+    assert "4 exchanges added, 1 were there" in run("import", "all.jsonl.gz", "--ledger", new)
+    assert json.loads(run("ledger", new, "--json")) == json.loads(run("ledger", "--json"))
+
+
+def test_check_tries_chat_schema_and_tools(endpoint, run, tmp_path):
+    endpoint(answer)
+    out = run("check", "openai:m")
+    names = [line[:9].strip() for line in out.splitlines()]
+    assert names == ["endpoint", "price", "chat", "schema", "tool call"]
+    assert out.count("ok in") == 3
+    assert "price      unknown per million tokens" in out
+    assert not (tmp_path / "l.sqlite").exists()
+
+
+def test_check_says_what_an_endpoint_cannot_do(endpoint, run):
+    def no_tools(body, nth, digest):
+        return (
+            Reply('{"error": {"message": "no tools here"}}', 400)
+            if "tools" in body
+            else answer(body, nth, digest)
+        )
+
+    endpoint(no_tools)
+    out = run("check", "openai:gpt-4o")
+    assert "tool call  failed: status 400" in out
+    assert out.count("ok in") == 2
+    assert "$2.5 in, $10 out" in out
+
+
+def test_check_fails_where_nothing_is_answered(endpoint, run):
+    endpoint(lambda *_: Reply("{}", 400))
+    assert "answered nothing" in str(run("check", "openai:m", raises=ModelError))

@@ -1,0 +1,126 @@
+"""One request in five goes wrong: nothing is lost, nothing is paid twice."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ragkit.llm import Ledger, tally
+from tests.llm.server import FAULTS, ROOT, process
+from tests.llm.worker import client, requests
+
+# The number of requests, seconds per answer, kinds of faults.
+SIZES = [
+    pytest.param(150, 0.01, len(FAULTS) - 1, id="150"),
+    pytest.param(2000, 0.1, len(FAULTS), id="2000", marks=pytest.mark.slow),
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "llm.sqlite"
+
+
+def worker(path, count, server):
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.llm.worker", str(path), str(count)],
+        cwd=ROOT,
+        env=os.environ | {"OPENAI_BASE_URL": server.url},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def check_books(ledger, stats, results):
+    """What was paid is in the ledger, once; what the results say is what the ledger holds."""
+    rows = list(ledger)
+    answered = [row for row in rows if row.state != "failed"]
+    assert set(stats["paid"].values()) == {1}
+    assert len(answered) == len(stats["paid"])
+    assert sum(row.attempts for row in rows) == sum(stats["asked"].values())
+    firsts = {row.key for row in rows if row.repair_of is None}
+    assert firsts == {result.key for result in results}
+    (line,) = ledger.summary()
+    counts = tally(results)
+    assert (line["requests"], line["repaired"]) == (len(results), counts.repaired)
+    assert line["failures"] == counts.failures
+    assert line["prompt_tokens"] == 7 * len(answered) == counts.prompt_tokens
+
+
+@pytest.mark.parametrize(("count", "latency", "kinds"), SIZES)
+def test_every_request_ends_as_value_or_failure_and_none_is_paid_twice(
+    path, monkeypatch, count, latency, kinds
+):
+    with process(latency, share=0.2, seed=7, kinds=kinds) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with client(path) as asking:
+            cold = asking.complete(requests(count), progress=False)
+            stats = server.stats()
+            check_books(asking.ledger, stats, cold)
+            assert asking.complete(requests(count)) == cold
+        assert server.stats() == stats
+        faults = [json.loads(row.faults) for row in Ledger(path, readonly=True)]
+    assert len(cold) == count
+    counts = tally(cold)
+    assert counts.values + sum(counts.failures.values()) == count
+    assert counts.values >= 0.97 * count
+    assert counts.repaired >= 0.02 * count
+    assert stats["statuses"]["429"] >= 0.01 * count
+    met = {kind for fault in faults for kind in fault}
+    assert {"rate_limit", "server_error", "connection", "garbage"} <= met
+    if count >= 2000:
+        assert "timeout" in met
+        assert counts.failures.get("invalid", 0) > 0
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    with client(path, replay=True) as replayed:
+        assert replayed.complete(requests(count)) == cold
+
+
+@pytest.mark.parametrize(("count", "latency", "kinds"), SIZES)
+def test_a_killed_run_resumes_without_asking_again(path, monkeypatch, count, latency, kinds):
+    with process(latency, share=0.2, seed=8, kinds=kinds) as server:
+        child = worker(path, count, server)
+        while len(server.stats()["paid"]) < count // 2:
+            time.sleep(0.01)
+        child.kill()
+        child.communicate(timeout=30)
+        killed = server.stats()
+        with Ledger(path) as ledger:
+            recorded = sum(row.state != "failed" for row in ledger)
+        # An answer sent in the moment of the kill may never have reached the ledger.
+        assert 0 <= len(killed["paid"]) - recorded <= 32
+        assert recorded < count
+
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with client(path) as asking:
+            results = asking.complete(requests(count), progress=False)
+            held = sum(row.state != "failed" for row in asking.ledger)
+        stats = server.stats()
+    paid = stats["paid"]
+    assert max(paid.values()) <= 2
+    twice = sum(times == 2 for times in paid.values())
+    assert twice <= len(killed["paid"]) - recorded
+    assert held == len(paid)
+    assert len(results) == count
+    assert tally(results).values >= 0.97 * count
+
+
+@pytest.mark.parametrize(("count", "latency", "kinds"), SIZES)
+def test_two_processes_share_the_work_and_pay_once(path, count, latency, kinds):
+    with process(latency, share=0.2, seed=9, kinds=kinds) as server:
+        children = [worker(path, count, server) for _ in range(2)]
+        one, two = (child.communicate(timeout=120)[0].splitlines()[-1] for child in children)
+        stats = server.stats()
+    assert [child.returncode for child in children] == [0, 0]
+    assert one == two
+    results = json.loads(one)
+    assert len(results) == count
+    with Ledger(path) as ledger:
+        rows = list(ledger)
+    assert set(stats["paid"].values()) == {1}
+    assert len({row.key for row in rows}) == len(rows)
+    assert sum(row.state != "failed" for row in rows) == len(stats["paid"])
+    assert sum(row.attempts for row in rows) == sum(stats["asked"].values())

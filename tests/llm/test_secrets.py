@@ -1,0 +1,188 @@
+"""A planted key must be found nowhere, whatever goes wrong."""
+
+import json
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import traceback
+
+import pytest
+
+from ragkit.errors import ModelError, UsageError
+from ragkit.llm import Client, Request
+from tests.llm.server import ROOT, Reply, chat, serve
+
+KEY = "sk-planted-0123456789-do-not-leak"
+
+
+def spill(body, nth, digest):
+    """An endpoint that echoes the key wherever it can."""
+    match body["messages"][0]["content"]:
+        case "good":
+            return chat(f"your key is {KEY}")
+        case "status":
+            return Reply(json.dumps({"error": {"message": f"bad key {KEY}"}}), 400)
+        case "unavailable":
+            return Reply(json.dumps({"error": {"message": f"busy for {KEY}"}}), 500)
+        case "error":
+            return Reply(json.dumps({"error": {"message": f"no {KEY}"}}))
+        case "slow":
+            return Reply(drip=30.0)
+        case "reset":
+            return Reply(reset=True)
+        case "refusal":
+            return chat(None, refusal=f"not for {KEY}")
+        case "invalid":
+            return chat(f"oops {KEY}")
+        case "unauthorized":
+            return Reply(json.dumps({"error": {"message": f"Incorrect API key: {KEY}"}}), 401)
+        case _:
+            return chat(f"Paris, by {KEY}")
+
+
+def deep(error):
+    """Everything a verbose traceback shows: the frames' variables, causes and contexts."""
+    shown = traceback.TracebackException.from_exception(error, capture_locals=True)
+    return "".join(shown.format()) + repr(error) + repr(error.args)
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    with serve(spill) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def search(folder):
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    for path in files:
+        assert KEY.encode() not in path.read_bytes(), path
+    return {path.name for path in files}
+
+
+def test_the_key_is_in_no_file_log_traceback_or_repr(planted, tmp_path, caplog, capfd):
+    log = logging.FileHandler(tmp_path / "debug.log")
+    root = logging.getLogger()
+    root.addHandler(log)
+    caplog.set_level(logging.DEBUG)
+    shown = []
+    asked = ["good", "status", "unavailable", "error", "slow", "reset", "refusal"]
+    requests = [Request(q) for q in asked] + [Request("invalid", schema={"type": "integer"})]
+    path = tmp_path / "llm.sqlite"
+    try:
+        with Client("openai:m", ledger=path, timeout=0.5, max_attempts=2, backoff=0.01) as client:
+            results = client.complete(requests, progress=True)
+            with pytest.raises(ModelError, match="refused the key") as caught:
+                client.complete(["unauthorized"])
+            shown.append(deep(caught.value))
+            with pytest.raises(UsageError, match="request 2 contains the key") as caught:
+                client.complete(["x", f"my key is {KEY}"])
+            shown.append(caught.value.message)
+            shown += [repr(client), repr(vars(client)), repr(vars(client.endpoint))]
+            shown += [repr(results), json.dumps([r.to_dict() for r in results])]
+            shown.append(pickle.dumps(client).decode("latin-1"))
+            client.ledger.export(tmp_path / "ship.jsonl")
+            shown.append(repr(list(client.ledger)))
+            # The log of the database is still there: look before the file is closed.
+            assert "llm.sqlite-wal" in search(tmp_path)
+    finally:
+        root.removeHandler(log)
+        log.close()
+    assert [r.ok for r in results] == [True] + [False] * 7
+    assert results[0].text == "your key is [redacted]"
+    assert "[redacted]" in results[1].reason
+    names = search(tmp_path)
+    assert {"debug.log", "llm.sqlite", "ship.jsonl"} <= names
+    assert (tmp_path / "debug.log").stat().st_size > 1000
+    out, err = capfd.readouterr()
+    for text in [*shown, out, err, caplog.text]:
+        assert KEY not in text
+    sent = [head for head in planted.headers if f"bearer {KEY}" in head.lower()]
+    assert len(sent) == len(planted.headers) > 0
+
+
+NOTEBOOK = """
+import logging, sys
+logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
+%xmode Verbose
+from ragkit.llm import Client
+client = Client("openai:m", ledger="llm.sqlite", timeout=0.5, max_attempts=1)
+print(client.complete(["good", "status", "unavailable"]), vars(client), client.endpoint)
+client.complete(["unauthorized"])
+"""
+
+
+def test_the_key_is_in_no_executed_notebook(planted, tmp_path):
+    import nbformat
+
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(NOTEBOOK.strip())])
+    nbformat.write(notebook, tmp_path / "in.ipynb")
+    command = [sys.executable, "-m", "papermill", "in.ipynb", "out.ipynb", "-k", "python3"]
+    run = subprocess.run(
+        [*command, "--log-output", "--cwd", str(tmp_path)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 1
+    names = search(tmp_path)
+    assert {"out.ipynb", "llm.sqlite"} <= names
+    written = (tmp_path / "out.ipynb").read_text()
+    assert "refused the key in OPENAI_API_KEY" in written
+    assert "your key is [redacted]" in written
+    assert KEY not in run.stdout + run.stderr
+
+
+def test_the_command_line_shows_no_key(planted, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"messages": "good"}\n{"messages": "status"}\n')
+    commands = [
+        ["complete", "in.jsonl", "-m", "openai:m", "-o", "out.jsonl", "--ledger", "l.sqlite"],
+        ["ledger", "l.sqlite", "--failures"],
+        ["export", "ship.jsonl.gz", "--ledger", "l.sqlite"],
+        ["check", "openai:m"],
+    ]
+    for arguments in commands:
+        run = subprocess.run(
+            [sys.executable, "-m", "ragkit.cli", "llm", *arguments],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT), "OPENAI_LOG": "debug"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert "Traceback" not in run.stderr
+        assert KEY not in run.stdout + run.stderr
+    assert {"out.jsonl", "l.sqlite", "ship.jsonl.gz"} <= search(tmp_path)
+
+
+@pytest.mark.parametrize("stand_in", ["none", "EMPTY", "ollama", "lm-studio"])
+def test_a_stand_in_for_a_key_is_a_word_like_any_other(endpoint, monkeypatch, stand_in):
+    endpoint(lambda *_: chat(f"it is {stand_in}"))
+    monkeypatch.setenv("OPENAI_API_KEY", stand_in)
+    with Client("openai:m", ledger=None) as client:
+        (value,) = client.complete([f"is it {stand_in}?"])
+    assert value.text == f"it is {stand_in}"
+
+
+def test_a_key_with_a_line_break_at_its_end_works(endpoint, monkeypatch):
+    server = endpoint(lambda *_: chat())
+    monkeypatch.setenv("OPENAI_API_KEY", KEY + "\n")
+    with Client("openai:m", ledger=None) as client:
+        assert client.complete(["q"])[0].ok
+    assert f"Bearer {KEY}" in server.headers[0]
+
+
+@pytest.mark.parametrize("extra", ["user:pass-9876543210@", "pass-9876543210@"])
+def test_an_address_with_a_secret_is_refused_without_showing_it(monkeypatch, extra):
+    for address in (f"http://{extra}localhost/v1", f"http://localhost/v1?key={extra}"):
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+        with Client("openai:m", ledger=None) as client:
+            with pytest.raises(ModelError, match="more than an address") as caught:
+                client.complete(["q"])
+            assert "pass-9876543210" not in str(caught.value)
+            assert "pass-9876543210" not in repr(client)
