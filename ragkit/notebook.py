@@ -295,7 +295,7 @@ def _execute(
                 execution_timeout=timeout,
                 start_timeout=180,
                 # The kernel warns of each start that its loopback ports are not encrypted.
-                extra_arguments=["--IPKernelApp.log_level=ERROR"],
+                extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
             )
         except PapermillExecutionError:
             pass

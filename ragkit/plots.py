@@ -291,7 +291,7 @@ def coverage(comparison: pd.DataFrame, *, order: list[str]) -> Figure:
         value, off = grid.iat[i, j], states.iat[i, j] in ("close", "differs")
         text = "" if np.isnan(value) else f"{value:.0f}"
         if off:
-            text += f" (printed {printed.iat[i, j]})"
+            text += f" ({printed.iat[i, j]})"
             ax.add_patch(
                 plt.Rectangle((j - 0.48, i - 0.46), 0.96, 0.92, fill=False, edgecolor=VERMILION)
             )
@@ -309,6 +309,8 @@ def coverage(comparison: pd.DataFrame, *, order: list[str]) -> Figure:
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     fig.colorbar(image, ax=ax, label="questions with the source", shrink=0.8)
+    if cells["status"].isin(["close", "differs"]).any():
+        ax.set_title("framed: measured (printed)", fontsize=7, fontweight="normal", loc="right")
     return fig
 
 
@@ -412,7 +414,7 @@ def differences(shown: pd.DataFrame) -> Figure:
             heights,
             "o",
             color=STATUS_COLOURS[status],
-            markeredgecolor=BLACK,
+            markeredgecolor="white",
             markeredgewidth=0.3,
             label=status,
         )

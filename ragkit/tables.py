@@ -4,7 +4,7 @@
 status            meaning
 ================  ==========================================================================
 match             measured, and equal to the printed number at its printed decimals
-close             measured, within one unit of the last printed digit or 1 % of the number
+close             measured, within 1 % of the number, or within 5 % and one unit of the last digit
 differs           measured, and further off
 substitute        measured with another model or other data, which the note names
 not run           nothing in this run measures it
@@ -92,7 +92,8 @@ def status(printed: str, value: float, measurement: float, substitute: str = "")
     gap = abs(measurement - value)
     if gap <= unit / 2 * (1 + 1e-9):
         return "match"
-    return "close" if gap <= max(unit * (1 + 1e-9), 0.01 * abs(value)) else "differs"
+    near = gap <= unit * (1 + 1e-9) and gap <= 0.05 * abs(value)
+    return "close" if near or gap <= 0.01 * abs(value) else "differs"
 
 
 def decimals(printed: str) -> int:

@@ -104,6 +104,23 @@ class Dataset:
         origins = dict.fromkeys(self.provenance["origin"])
         return "; ".join(origins) + "".join(f" ({note})" for note in notes if note)
 
+    def substitute(self, part: str = "") -> str:
+        """Return what stands in for the official data, for the status of a measured number.
+
+        Parameters
+        ----------
+        part : str
+            Only gaps in files with this in their path count; all do if it is empty.
+
+        Returns
+        -------
+        str
+            Empty if the official files are complete.
+        """
+        if self.profile != "paper":
+            return self.label
+        return "; ".join(gap for gap in self.gaps if part in gap)
+
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(frame):,} {name}" for name, frame in self.frames.items())
         return f"<Dataset {self.name}: {sizes} ({self.label})>"
