@@ -1,0 +1,68 @@
+"""Item response models of scores: the continuous-Bernoulli 2PL and its relatives.
+
+>>> from ragkit import irt
+>>> made = irt.simulate(20, 50, seed=1)
+>>> result = irt.fit(made.scores)
+>>> result.items.columns[:2].tolist()
+['diff', 'disc']
+
+===================  ==========================================================
+fit                  scores to an `IRTResult`: engines map, em, nuts, py-irt
+simulate             scores with known truth
+load                 a saved result
+link                 two fits that share items on one scale
+recovery             simulate, fit, compare with the truth
+agreement            several fits of the same scores
+split_half           reliability
+prior_sensitivity    refits under other priors
+heldout              models compared on cells they did not see
+posterior_predictive what the model would have made, beside what was seen
+item_fit             observed and expected scores over ability
+loo                  PSIS leave-one-out with Pareto k
+===================  ==========================================================
+"""
+
+from ragkit.irt.data import Scores, prepare
+from ragkit.irt.diagnostics import (
+    agreement,
+    chain_summary,
+    heldout,
+    item_fit,
+    loo,
+    posterior_predictive,
+    prior_sensitivity,
+    recovery,
+    split_half,
+)
+from ragkit.irt.fitting import ENGINES, fit
+from ragkit.irt.likelihood import Bernoulli, ContinuousBernoulli, get_likelihood
+from ragkit.irt.linking import Link, link
+from ragkit.irt.map import Prior
+from ragkit.irt.result import IRTResult, load
+from ragkit.irt.simulate import Simulation, simulate
+
+__all__ = [
+    "ENGINES",
+    "Bernoulli",
+    "ContinuousBernoulli",
+    "IRTResult",
+    "Link",
+    "Prior",
+    "Scores",
+    "Simulation",
+    "agreement",
+    "chain_summary",
+    "fit",
+    "get_likelihood",
+    "heldout",
+    "item_fit",
+    "link",
+    "load",
+    "loo",
+    "posterior_predictive",
+    "prepare",
+    "prior_sensitivity",
+    "recovery",
+    "simulate",
+    "split_half",
+]

@@ -1,0 +1,490 @@
+"""From a frame of scores to arrays: ids to indices, the range checked, the cells in item order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from ragkit.errors import DataError, UsageError
+
+_BLOCK = 1 << 19  # cells worked on at a time
+
+
+@dataclass
+class Block:
+    """The cells of the items `start:stop`, missing ones absent.
+
+    `subject`, `item` (counted from `start`) and `x` run over the cells.
+    """
+
+    start: int
+    stop: int
+    n_subjects: int
+    subject: np.ndarray
+    item: np.ndarray
+    x: np.ndarray
+    group: np.ndarray | None = None
+
+    @property
+    def n_items(self) -> int:
+        return self.stop - self.start
+
+    def of_subject(self, values: np.ndarray) -> np.ndarray:
+        return values[self.subject]
+
+    def of_item(self, values: np.ndarray) -> np.ndarray:
+        return values[self.start : self.stop][self.item]
+
+    def sum_subject(self, cells: np.ndarray) -> np.ndarray:
+        return np.bincount(self.subject, cells, self.n_subjects)
+
+    def sum_item(self, cells: np.ndarray) -> np.ndarray:
+        return np.bincount(self.item, cells, self.n_items)
+
+    def sum_group(self, cells: np.ndarray, n_groups: int) -> np.ndarray:
+        return np.bincount(self.group, cells, n_groups)
+
+    def matrix(self, cells: np.ndarray, dtype=float) -> np.ndarray:
+        """Return the cells as items x subjects, 0 where there is none."""
+        out = np.zeros((self.n_items, self.n_subjects), dtype)
+        out[self.item, self.subject] = cells
+        return out
+
+
+class FullBlock(Block):
+    """A block without missing cells; every array is items x subjects."""
+
+    def of_subject(self, values: np.ndarray) -> np.ndarray:
+        return values[None, :]
+
+    def of_item(self, values: np.ndarray) -> np.ndarray:
+        return values[self.start : self.stop, None]
+
+    def sum_subject(self, cells: np.ndarray) -> np.ndarray:
+        return cells.sum(0)
+
+    def sum_item(self, cells: np.ndarray) -> np.ndarray:
+        return cells.sum(1)
+
+    def matrix(self, cells: np.ndarray, dtype=float) -> np.ndarray:
+        return cells.astype(dtype, copy=False)
+
+
+@dataclass
+class Scores:
+    """Scores in [0, 1], ready to be fitted.
+
+    Attributes
+    ----------
+    subjects, items : pandas.Index
+        Ids in the order of first sorting; the arrays below refer to their positions.
+    subject, item : numpy.ndarray of int32, or None
+        Cell positions, sorted by item, then subject; None if the matrix is full.
+    x : numpy.ndarray
+        Rescaled scores: of the cells, or items x subjects if the matrix is full.
+    group, groups :
+        The facet's level of each cell, and its names; None without a facet.
+    score_range : (float, float)
+    components : numpy.ndarray of int
+        The connected part of the design each subject belongs to.
+    item_components : numpy.ndarray of int
+    """
+
+    subjects: pd.Index
+    items: pd.Index
+    subject: np.ndarray | None
+    item: np.ndarray | None
+    x: np.ndarray
+    score_range: tuple[float, float]
+    group: np.ndarray | None = None
+    groups: pd.Index | None = None
+    components: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    item_components: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    _blocks: list[Block] | None = None
+
+    @property
+    def n_subjects(self) -> int:
+        return len(self.subjects)
+
+    @property
+    def n_items(self) -> int:
+        return len(self.items)
+
+    @property
+    def n_groups(self) -> int:
+        return 0 if self.groups is None else len(self.groups)
+
+    @property
+    def n_cells(self) -> int:
+        return self.x.size
+
+    @property
+    def full(self) -> bool:
+        return self.subject is None
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the cells in blocks of whole items."""
+        if self._blocks is None:
+            self._blocks = list(self._make_blocks())
+        for block in self._blocks:
+            if block.x.dtype != float:
+                yield FullBlock(
+                    block.start, block.stop, block.n_subjects, None, None, block.x.astype(float)
+                )
+            else:
+                yield block
+
+    def _make_blocks(self) -> Iterator[Block]:
+        if self.full:
+            step = max(1, _BLOCK // self.n_subjects)
+            for start in range(0, self.n_items, step):
+                stop = min(start + step, self.n_items)
+                yield FullBlock(start, stop, self.n_subjects, None, None, self.x[start:stop])
+            return
+        ends = np.searchsorted(self.item, np.arange(self.n_items + 1))
+        start = 0
+        while start < self.n_items:
+            stop = int(np.searchsorted(ends, ends[start] + _BLOCK, side="right")) - 1
+            stop = min(max(stop, start + 1), self.n_items)
+            cells = slice(ends[start], ends[stop])
+            yield Block(
+                start,
+                stop,
+                self.n_subjects,
+                self.subject[cells],
+                self.item[cells] - start,
+                self.x[cells],
+                None if self.group is None else self.group[cells],
+            )
+            start = stop
+
+    def per_item(self, statistic: str) -> np.ndarray:
+        """Return the "count", "mean", "min" or "max" of each item's rescaled scores."""
+        if self.full:
+            if statistic == "count":
+                return np.full(self.n_items, self.n_subjects)
+            return getattr(self.x, statistic)(1).astype(float)
+        return _by(self.item, self.x, self.n_items, statistic)
+
+    def per_subject(self, statistic: str) -> np.ndarray:
+        """Return the "count", "mean", "min" or "max" of each subject's rescaled scores."""
+        if self.full:
+            if statistic == "count":
+                return np.full(self.n_subjects, self.n_items)
+            if statistic == "mean":
+                return self.x.mean(0, dtype=float)
+            return getattr(self.x, statistic)(0).astype(float)
+        return _by(self.subject, self.x, self.n_subjects, statistic)
+
+    def cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return subject and item positions and scores, one entry per cell, in item order."""
+        if self.full:
+            item, subject = np.divmod(np.arange(self.x.size), self.n_subjects)
+            return subject, item, self.x.ravel().astype(float)
+        return self.subject, self.item, self.x
+
+    def take(self, keep: np.ndarray) -> Scores:
+        """Return the cells where `keep` (over `cells()`) is true, on the same ids."""
+        subject, item, x = self.cells()
+        return Scores(
+            subjects=self.subjects,
+            items=self.items,
+            subject=subject[keep].astype(np.int32),
+            item=item[keep].astype(np.int32),
+            x=x[keep],
+            score_range=self.score_range,
+            group=None if self.group is None else self.group[keep],
+            groups=self.groups,
+            components=self.components,
+            item_components=self.item_components,
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """Return the long frame `subject_id, item_id, score` on the original scale."""
+        subject, item, x = self.cells()
+        low, high = self.score_range
+        columns = {
+            "subject_id": self.subjects[subject],
+            "item_id": self.items[item],
+            "score": low + x * (high - low),
+        }
+        if self.group is not None:
+            columns["group"] = self.groups[self.group]
+        return pd.DataFrame(columns)
+
+
+def _by(code: np.ndarray, x: np.ndarray, size: int, statistic: str) -> np.ndarray:
+    count = np.bincount(code, minlength=size)
+    if statistic == "count":
+        return count
+    if statistic == "mean":
+        with np.errstate(invalid="ignore"):
+            return np.bincount(code, x, size) / count
+    out = np.full(size, np.inf if statistic == "min" else -np.inf)
+    getattr(np, f"{statistic}imum").at(out, code, x)
+    return out
+
+
+def prepare(
+    scores: pd.DataFrame,
+    *,
+    score_range: tuple[float, float] = (0, 1),
+    likelihood: str = "cb",
+    group: str | None = None,
+    disconnected: str = "raise",
+) -> Scores:
+    """Check scores and turn them into arrays.
+
+    Parameters
+    ----------
+    scores : pandas.DataFrame
+        Long, with the columns `subject_id`, `item_id` and `score`, one row per cell, a missing
+        cell being no row; or wide, subjects in the index, items in the columns, a missing cell
+        NaN. The frame is left as it is.
+    score_range : (low, high)
+        The range the scores were given in; it is mapped to [0, 1] linearly.
+    likelihood : {"cb", "bernoulli"}
+    group : str, optional
+        A column of a long frame: the judge or condition a score was given under.
+    disconnected : {"raise", "assume-equal"}
+        What to do if subjects fall into parts that share no items.
+
+    Raises
+    ------
+    DataError
+        A missing column; an empty id; a score that is not a number, not finite or out of range; a
+        repeated cell; fewer than two subjects or items; scores that are all the same; parts
+        without a shared item. The message names the row (from 1), subject and item.
+    """
+    low, high = _range(score_range)
+    if disconnected not in ("raise", "assume-equal"):
+        raise UsageError(f"disconnected={disconnected!r} is not 'raise' or 'assume-equal'")
+    if not isinstance(scores, pd.DataFrame):
+        raise DataError(
+            f"scores are a {type(scores).__name__}, not a pandas.DataFrame",
+            "columns subject_id, item_id, score; or subjects in rows and items in columns",
+        )
+    long = {"subject_id", "item_id", "score"} & set(map(str, scores.columns))
+    if long or group is not None:
+        prepared = _from_long(scores, low, high, group)
+    else:
+        prepared = _from_wide(scores, low, high)
+    if prepared.n_subjects < 2 or prepared.n_items < 2:
+        raise DataError(
+            f"an item response model needs at least 2 subjects and 2 items; "
+            f"the scores hold {prepared.n_subjects} and {prepared.n_items}"
+        )
+    if prepared.x.min() == prepared.x.max():
+        raise DataError("all scores are the same, so nothing tells subjects or items apart")
+    if likelihood == "bernoulli":
+        _check_binary(prepared)
+    _connect(prepared, disconnected)
+    return prepared
+
+
+def _range(score_range: tuple[float, float]) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in score_range)
+    except (TypeError, ValueError):
+        raise UsageError(f"score_range={score_range!r} is not a pair of numbers") from None
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise UsageError(f"score_range={score_range!r} is not an interval: low < high is expected")
+    return low, high
+
+
+def _from_long(scores: pd.DataFrame, low: float, high: float, group: str | None) -> Scores:
+    needed = ["subject_id", "item_id", "score"] + ([group] if group else [])
+    for column in needed:
+        if column not in scores.columns:
+            raise DataError(
+                f"scores lack the column {column!r}",
+                f"expected {', '.join(needed)}; found {', '.join(map(str, scores.columns))}",
+            )
+    if not len(scores):
+        raise DataError("scores hold no rows")
+    subject, subjects = _codes(scores["subject_id"])
+    item, items = _codes(scores["item_id"])
+    try:
+        x = pd.to_numeric(scores["score"]).to_numpy(dtype=float, na_value=np.nan)
+    except (ValueError, TypeError):
+        numbers = pd.to_numeric(scores["score"], errors="coerce")
+        row = int((numbers.isna() & scores["score"].notna()).to_numpy().argmax())
+        raise DataError(
+            f"row {row + 1} of the scores holds {scores['score'].iloc[row]!r}, not a number"
+        ) from None
+
+    def where(row: int) -> str:
+        names = f"subject {subjects[subject[row]]!r}, item {items[item[row]]!r}"
+        return f"row {row + 1} of the scores ({names})"
+
+    bad = ~np.isfinite(x)
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(
+            f"{where(row)} has the score {x[row]}; {int(bad.sum()):,} of {len(x):,} are not finite",
+            "leave out the rows of missing scores: scores.dropna(subset=['score'])",
+        )
+    x = _rescale(x, low, high, lambda row: where(row))
+    code = None
+    names = None
+    if group:
+        code, names = _codes(scores[group])
+        code = code.astype(np.int32)
+    key = item.astype(np.int64) * len(subjects) + subject
+    if not (np.diff(key) > 0).all():
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        repeated = np.flatnonzero(key[1:] == key[:-1])
+        if repeated.size:
+            first, second = order[repeated[0]], order[repeated[0] + 1]
+            raise DataError(
+                f"{where(int(second))} repeats the cell of row {int(first) + 1}; "
+                f"{repeated.size:,} cells are repeated",
+                "average or choose first: scores.groupby(['subject_id', 'item_id']).mean()",
+            )
+        subject, item, x = subject[order], item[order], x[order]
+        code = code[order] if code is not None else None
+    if len(x) == len(subjects) * len(items) and code is None:
+        return Scores(subjects, items, None, None, x.reshape(len(items), -1), (low, high))
+    return Scores(
+        subjects,
+        items,
+        subject.astype(np.int32),
+        item.astype(np.int32),
+        x,
+        (low, high),
+        code,
+        names,
+    )
+
+
+def _from_wide(scores: pd.DataFrame, low: float, high: float) -> Scores:
+    for axis, name in ((scores.index, "subject"), (scores.columns, "item")):
+        if axis.has_duplicates:
+            again = axis[axis.duplicated()][0]
+            raise DataError(f"the wide scores repeat the {name} {again!r}")
+    try:
+        matrix = scores.to_numpy(dtype=None if _floats(scores) else float)
+    except (ValueError, TypeError):
+        raise DataError(
+            "the wide scores hold something that is not a number",
+            "subjects belong in the index, items in the columns",
+        ) from None
+    if np.isinf(matrix).any():
+        raise DataError("the wide scores hold an infinite value")
+    missing = np.isnan(matrix)
+    for axis, ids, name in ((1, scores.index, "subject"), (0, scores.columns, "item")):
+        empty = missing.all(axis)
+        if empty.any():
+            raise DataError(f"the {name} {ids[int(empty.argmax())]!r} has no score", "leave it out")
+    rows, columns = np.argsort(_sortable(scores.index)), np.argsort(_sortable(scores.columns))
+    ordered = (np.diff(rows) == 1).all() and (np.diff(columns) == 1).all()
+    if not ordered:
+        matrix, missing = matrix[np.ix_(rows, columns)], missing[np.ix_(rows, columns)]
+    subjects, items = scores.index[rows], scores.columns[columns]
+
+    def where(cell: int) -> str:
+        row, column = divmod(cell, len(items))
+        return f"the cell (subject {subjects[row]!r}, item {items[column]!r})"
+
+    if missing.any():
+        item, subject = np.nonzero(~missing.T)
+        x = matrix[subject, item].astype(float)
+        x = _rescale(x, low, high, lambda at: where(int(subject[at]) * len(items) + int(item[at])))
+        subject, item = subject.astype(np.int32), item.astype(np.int32)
+        return Scores(subjects, items, subject, item, x, (low, high))
+    x = _rescale(matrix, low, high, where)
+    return Scores(subjects, items, None, None, np.ascontiguousarray(x.T), (low, high))
+
+
+def _floats(scores: pd.DataFrame) -> bool:
+    return all(dtype in (np.float32, np.float64) for dtype in set(scores.dtypes))
+
+
+def _sortable(ids: pd.Index) -> np.ndarray:
+    if ids.dtype == object:
+        return np.array([(str(value)) for value in ids], dtype=object)
+    return ids.to_numpy()
+
+
+def _codes(column: pd.Series) -> tuple[np.ndarray, pd.Index]:
+    """Return positions into the sorted distinct ids, and those ids."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes, names = column.cat.codes.to_numpy(), column.cat.categories
+        used = np.zeros(len(names), bool)
+        used[codes[codes >= 0]] = True
+        if not used.all():
+            codes = np.where(codes < 0, -1, (np.cumsum(used) - 1)[codes])
+            names = names[used]
+    else:
+        codes, names = pd.factorize(column)
+        names = pd.Index(names)
+        order = np.argsort(_sortable(names), kind="stable")
+        rank = np.empty(len(order), np.intp)
+        rank[order] = np.arange(len(order))
+        missing = codes < 0
+        codes = np.where(missing, -1, rank[codes]) if len(order) else codes
+        names = names[order]
+    if (codes < 0).any():
+        raise DataError(
+            f"row {int((codes < 0).argmax()) + 1} of the scores has an empty {column.name}"
+        )
+    return codes, names
+
+
+def _rescale(x: np.ndarray, low: float, high: float, where) -> np.ndarray:
+    outside = (x < low) | (x > high)
+    if outside.any():
+        row = int(outside.ravel().argmax())
+        raise DataError(
+            f"{where(row)} has the score {x.ravel()[row]:g}, outside the range "
+            f"[{low:g}, {high:g}]; {int(outside.sum()):,} of {x.size:,} are",
+            f"declare the range, score_range=({x.min():g}, {x.max():g}) or wider: "
+            "nothing is clipped",
+        )
+    if (low, high) == (0.0, 1.0):
+        return x
+    return ((x - low) / (high - low)).astype(x.dtype, copy=False)
+
+
+def _check_binary(prepared: Scores) -> None:
+    odd = (prepared.x != 0) & (prepared.x != 1)
+    if odd.any():
+        low, high = prepared.score_range
+        value = low + float(prepared.x[odd][0]) * (high - low)
+        raise DataError(
+            f"the Bernoulli likelihood takes scores of {low:g} or {high:g}, but one is {value:g}",
+            "use likelihood='cb' for scores in between",
+        )
+
+
+def _connect(prepared: Scores, disconnected: str) -> None:
+    n, m = prepared.n_subjects, prepared.n_items
+    if prepared.full:
+        prepared.components = np.zeros(n, int)
+        prepared.item_components = np.zeros(m, int)
+        return
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    edges = coo_matrix(
+        (np.ones(prepared.n_cells, np.int8), (prepared.subject, prepared.item + n)),
+        shape=(n + m, n + m),
+    )
+    count, label = connected_components(edges, directed=False)
+    prepared.components, prepared.item_components = label[:n], label[n:]
+    if count > 1 and disconnected == "raise":
+        sizes = [
+            f"{int((label[:n] == part).sum())} subjects x {int((label[n:] == part).sum())} items"
+            for part in range(min(count, 4))
+        ]
+        more = f" and {count - 4} more" if count > 4 else ""
+        raise DataError(
+            f"the scores fall into {count} parts without a shared subject or item "
+            f"({'; '.join(sizes)}{more}), so no common scale exists",
+            "fit each part by itself, or say disconnected='assume-equal' to assume that the parts' "
+            "subjects are equally able on average",
+        )

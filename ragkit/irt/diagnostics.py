@@ -1,0 +1,448 @@
+"""How far a fit can be trusted: recovery, reliability, agreement, checks, model comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from ragkit.errors import DataError, UsageError
+from ragkit.irt.data import Scores
+from ragkit.irt.likelihood import get_likelihood
+from ragkit.irt.result import IRTResult
+
+_Z90 = 1.6448536269514722
+
+
+def _arviz():
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # printed on every import of 0.23
+        import arviz
+    return arviz
+
+
+def chain_summary(draws: Mapping[str, np.ndarray]) -> dict[str, dict[str, float]]:
+    """Return the worst r-hat and the smallest effective sample sizes of each kind of parameter.
+
+    Parameters
+    ----------
+    draws : mapping of str to numpy.ndarray
+        Arrays of shape (chains, draws, parameters).
+    """
+    az = _arviz()
+    out = {}
+    for name, value in draws.items():
+        data = az.convert_to_dataset({name: value})
+        r_hat = az.rhat(data)[name].to_numpy() if value.shape[0] > 1 else np.array([np.nan])
+        out[name] = {
+            "max_r_hat": float(np.max(r_hat)) if value.shape[0] > 1 else float("nan"),
+            "min_ess_bulk": float(az.ess(data, method="bulk")[name].min()),
+            "min_ess_tail": float(az.ess(data, method="tail")[name].min()),
+        }
+    return out
+
+
+def recovery(
+    *,
+    n_subjects: int = 40,
+    n_items: int = 895,
+    seeds: Sequence[int] = range(5),
+    simulation: Mapping | None = None,
+    **options,
+) -> pd.DataFrame:
+    """Simulate, fit, and compare with the truth.
+
+    Parameters
+    ----------
+    n_subjects, n_items : int
+    seeds : sequence of int
+        One simulation each.
+    simulation : mapping, optional
+        Further arguments of `simulate`, such as `{"sessions": 2, "shared": 105}`.
+    **options
+        Of `fit`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per seed and parameter (theta, diff, log_disc): `r` (Pearson; for log_disc also
+        `r_disc` of the discrimination itself), `bias`, `rmse`, `coverage` of 90 % intervals.
+    """
+    from ragkit.irt.fitting import fit
+    from ragkit.irt.simulate import simulate
+
+    rows = []
+    for seed in seeds:
+        made = simulate(n_subjects, n_items, **{**(simulation or {}), "seed": seed})
+        given = dict(options)
+        if simulation and "likelihood" in simulation:
+            given.setdefault("likelihood", simulation["likelihood"])
+        result = fit(made.scores, seed=seed, **given)
+        for name, frame, truth in (
+            ("theta", result.subjects, made.subjects),
+            ("diff", result.items, made.items),
+            ("log_disc", result.items, made.items),
+        ):
+            estimate, true = frame[name], truth[name].reindex(frame.index)
+            error = estimate - true
+            row = {
+                "seed": seed,
+                "parameter": name,
+                "r": _corr(estimate, true),
+                "bias": error.mean(),
+                "rmse": float(np.sqrt((error**2).mean())),
+                "coverage": float((error.abs() <= _Z90 * frame[f"se_{name}"]).mean()),
+            }
+            if name == "log_disc":
+                row["r_disc"] = _corr(frame["disc"], truth["disc"].reindex(frame.index))
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _corr(x: pd.Series, y: pd.Series) -> float:
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    good = np.isfinite(x) & np.isfinite(y)
+    if good.sum() < 3 or x[good].std() == 0 or y[good].std() == 0:
+        return float("nan")
+    return float(np.corrcoef(x[good], y[good])[0, 1])
+
+
+def agreement(results: Mapping[str, IRTResult]) -> pd.DataFrame:
+    """Compare fits of the same scores: engines, seeds or models.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per pair and parameter: Pearson `r`, Spearman `rho`, Kendall `tau`, `n` shared, and
+        `shift`, the mean absolute difference in units of the pair's pooled standard error.
+    """
+    if len(results) < 2:
+        raise UsageError("agreement needs at least two results")
+    rows = []
+    for (name_1, one), (name_2, two) in combinations(results.items(), 2):
+        for parameter, a, b in (
+            ("theta", one.subjects, two.subjects),
+            ("diff", one.items, two.items),
+            ("disc", one.items, two.items),
+        ):
+            shared = a.index.intersection(b.index)
+            x, y = a.loc[shared, parameter], b.loc[shared, parameter]
+            pooled = np.sqrt(
+                (a.loc[shared, f"se_{parameter}"] ** 2 + b.loc[shared, f"se_{parameter}"] ** 2) / 2
+            )
+            rows.append(
+                {
+                    "one": name_1,
+                    "two": name_2,
+                    "parameter": parameter,
+                    "r": _corr(x, y),
+                    "rho": float(x.corr(y, method="spearman")) if len(shared) > 2 else np.nan,
+                    "tau": float(x.corr(y, method="kendall")) if len(shared) > 2 else np.nan,
+                    "n": len(shared),
+                    "shift": float(((x - y).abs() / pooled).mean()),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def split_half(
+    scores: pd.DataFrame, *, splits: int = 10, by: str = "items", seed: int = 0, **options
+) -> pd.DataFrame:
+    """Fit two random halves apart and correlate what they share.
+
+    Parameters
+    ----------
+    scores : pandas.DataFrame
+        Long.
+    splits : int
+    by : {"items", "subjects"}
+        Halves of items give the reliability of ability; halves of subjects that of difficulty and
+        discrimination.
+    seed : int
+    **options
+        Of `fit`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per split and parameter: `r` between the halves and `reliability` of the whole by
+        Spearman and Brown, 2 r / (1 + r).
+    """
+    from ragkit.irt.fitting import fit
+
+    if by not in ("items", "subjects"):
+        raise UsageError(f"by={by!r} is not 'items' or 'subjects'")
+    column = "item_id" if by == "items" else "subject_id"
+    if column not in scores.columns:
+        raise DataError(f"scores lack the column {column!r}", "split_half takes the long form")
+    ids = np.array(sorted(scores[column].unique(), key=str), dtype=object)
+    if len(ids) < 4:
+        raise DataError(f"{len(ids)} {by} cannot be split into halves of at least 2")
+    rng = np.random.default_rng(seed)
+    rows = []
+    for split in range(splits):
+        first = set(rng.permutation(ids)[: len(ids) // 2])
+        inside = scores[column].isin(first)
+        halves = [fit(scores[mask], **options) for mask in (inside, ~inside)]
+        for parameter in ("theta",) if by == "items" else ("diff", "disc"):
+            frames = [half.subjects if by == "items" else half.items for half in halves]
+            shared = frames[0].index.intersection(frames[1].index)
+            r = _corr(*(frame.loc[shared, parameter] for frame in frames))
+            rows.append(
+                {
+                    "split": split,
+                    "parameter": parameter,
+                    "r": r,
+                    "reliability": 2 * r / (1 + r),
+                    "n": len(shared),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def prior_sensitivity(
+    scores: pd.DataFrame, *, factors: Sequence[float] = (0.5, 1.0, 2.0), **options
+) -> pd.DataFrame:
+    """Refit with the prior's sds at multiples of their estimates.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per prior sd (difficulty or discrimination), factor and parameter: `r` and `rho`
+        with the estimated prior's fit, `shift` in standard errors.
+    """
+    from ragkit.irt.fitting import fit
+    from ragkit.irt.map import Prior
+
+    base = fit(scores, **options)
+    found = base.info["hyperparameters"]
+    names = [name for name in ("diff_sd", "disc_sd") if name in found]
+    if not names:
+        raise UsageError("this fit has no prior to vary")
+    rows = []
+    for name in names:
+        for factor in factors:
+            prior = Prior(**{name: found[name] * factor})
+            other = fit(scores, **{**options, "prior": prior})
+            table = agreement({"base": base, "other": other})
+            table.insert(0, "prior_sd", name)
+            table.insert(1, "factor", factor)
+            rows.append(table.drop(columns=["one", "two", "tau"]))
+    return pd.concat(rows, ignore_index=True)
+
+
+def heldout(
+    scores: pd.DataFrame,
+    models: Mapping[str, Mapping] | None = None,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    **options,
+) -> pd.DataFrame:
+    """Compare models by the log-likelihood of cells they did not see.
+
+    Parameters
+    ----------
+    scores : pandas.DataFrame
+        Long.
+    models : mapping of name to `fit` arguments
+        1PL and 2PL by default. The first is the one that the others are compared with.
+    folds : int
+        Cells are dealt at random; each fold is predicted from the others. A cell whose subject or
+        item is not among the others is left out for all models.
+    seed : int
+    **options
+        Common arguments of `fit`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by model: `log_likelihood` summed over the held-out cells, `per_cell`,
+        `difference` from the first model, `se_difference` (of paired cells), `rmse` of the
+        expected score, `n`.
+    """
+    from ragkit.irt.fitting import fit
+
+    models = models or {"1PL": {"model": "1pl"}, "2PL": {"model": "2pl"}}
+    if folds < 2:
+        raise UsageError("held-out comparison needs at least 2 folds")
+    rng = np.random.default_rng(seed)
+    fold = rng.permutation(np.arange(len(scores)) % folds)
+    points: dict[str, list[pd.Series]] = {name: [] for name in models}
+    errors: dict[str, list[np.ndarray]] = {name: [] for name in models}
+    for k in range(folds):
+        train, test = scores[fold != k], scores[fold == k]
+        known = test["subject_id"].isin(train["subject_id"]) & test["item_id"].isin(
+            train["item_id"]
+        )
+        test = test[known]
+        for name, arguments in models.items():
+            result = fit(train, **{**options, **arguments})
+            points[name].append(result.pointwise(test))
+            errors[name].append((result.predict(test) - test["score"]).to_numpy())
+    all_points = {name: pd.concat(parts) for name, parts in points.items()}
+    first = next(iter(all_points.values()))
+    rows = {}
+    for name, values in all_points.items():
+        difference = values.to_numpy() - first.to_numpy()
+        rows[name] = {
+            "log_likelihood": values.sum(),
+            "per_cell": values.mean(),
+            "difference": difference.sum(),
+            "se_difference": difference.std(ddof=1) * np.sqrt(len(difference)),
+            "rmse": float(np.sqrt(np.mean(np.concatenate(errors[name]) ** 2))),
+            "n": len(values),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")
+
+
+def _statistics(data: Scores, x: np.ndarray) -> dict[str, float]:
+    subject, item, _ = data.cells()
+    n_item, n_subject = data.per_item("count"), data.per_subject("count")
+    item_mean = np.bincount(item, x, data.n_items) / n_item
+    subject_mean = np.bincount(subject, x, data.n_subjects) / n_subject
+    total = subject_mean[subject] - x / n_subject[subject]
+    centred_x = x - item_mean[item]
+    centred_t = total - (np.bincount(item, total, data.n_items) / n_item)[item]
+    top = np.bincount(item, centred_x * centred_t, data.n_items)
+    bottom = np.sqrt(
+        np.bincount(item, centred_x**2, data.n_items)
+        * np.bincount(item, centred_t**2, data.n_items)
+    )
+    useful = bottom > 1e-12
+    return {
+        "mean": x.mean(),
+        "sd": x.std(),
+        "at_low": (x <= 0).mean(),
+        "at_high": (x >= 1).mean(),
+        "item_sd": item_mean.std(),
+        "subject_sd": subject_mean.std(),
+        "item_total": float(np.mean(top[useful] / bottom[useful])) if useful.any() else np.nan,
+    }
+
+
+def posterior_predictive(result: IRTResult, *, draws: int = 200, seed: int = 0) -> pd.DataFrame:
+    """Compare the scores with scores that the model would make.
+
+    Parameters of `engine="nuts"` are drawn from the posterior; of other engines from independent
+    normals with the reported errors.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by statistic (on [0, 1]): `observed`, `mean`, `low` and `high` (5 and 95 %) of the
+        replicates, `p`, the share of replicates at or above the observed. Statistics: mean and sd
+        of the scores, the shares at both ends of the range (`at_low`, `at_high`; a continuous
+        model makes none), the sds of item and subject means, and the mean correlation of an item
+        with the rest of the test.
+    """
+    data = result._fitted()
+    subject, item, x = data.cells()
+    rng = np.random.default_rng(seed)
+    likelihood = get_likelihood(result.info["likelihood"])
+    severity = 0.0
+    replicated = []
+    for _ in range(draws):
+        if result.draws is not None:
+            chains, length, _ = result.draws["theta"].shape
+            pick = rng.integers(chains), rng.integers(length)
+            theta, b, a = (result.draws[name][pick] for name in ("theta", "diff", "disc"))
+            if data.n_groups:
+                severity = result.draws["severity"][pick][data.group]
+        else:
+            theta = rng.normal(result.subjects["theta"], result.subjects["se_theta"])
+            b = rng.normal(result.items["diff"], result.items["se_diff"])
+            if result.info["disc"] == "positive":
+                a = np.exp(rng.normal(result.items["log_disc"], result.items["se_log_disc"]))
+            else:
+                a = rng.normal(result.items["disc"], result.items["se_disc"])
+            if data.n_groups:
+                facets = result.facets
+                severity = rng.normal(facets["severity"], facets["se_severity"])[data.group]
+        made = likelihood.sample(a[item] * (theta[subject] - b[item] - severity), rng)
+        replicated.append(_statistics(data, made))
+    replicated = pd.DataFrame(replicated)
+    observed = pd.Series(_statistics(data, x))
+    return pd.DataFrame(
+        {
+            "observed": observed,
+            "mean": replicated.mean(),
+            "low": replicated.quantile(0.05),
+            "high": replicated.quantile(0.95),
+            "p": (replicated >= observed).mean(),
+        }
+    ).rename_axis("statistic")
+
+
+def loo(result: IRTResult, *, draws: int = 400):
+    """Return PSIS-LOO of a `nuts` fit (`arviz.ELPDData`, with Pareto k of each score).
+
+    Parameters
+    ----------
+    result : IRTResult
+        Of `engine="nuts"`.
+    draws : int
+        The most draws used, thinned evenly, so that memory stays at 8 bytes x draws x scores.
+    """
+    if result.draws is None:
+        raise UsageError(
+            f"leave-one-out needs posterior draws; engine {result.info['engine']!r} has none",
+            "fit with engine='nuts', or compare models with heldout()",
+        )
+    az = _arviz()
+    data = result._fitted()
+    subject, item, x = data.cells()
+    likelihood = get_likelihood(result.info["likelihood"])
+    chains, length, _ = result.draws["theta"].shape
+    keep = np.unique(np.linspace(0, length - 1, max(1, draws // chains)).astype(int))
+    pointwise = np.empty((chains, len(keep), len(x)))
+    for chain in range(chains):
+        for at, draw in enumerate(keep):
+            theta, b, a = (result.draws[name][chain, draw] for name in ("theta", "diff", "disc"))
+            distance = theta[subject] - b[item]
+            if data.n_groups:
+                distance = distance - result.draws["severity"][chain, draw][data.group]
+            eta = a[item] * distance
+            pointwise[chain, at] = x * eta - likelihood.log_normalizer(eta)
+    kept = {name: result.draws[name][:, keep] for name in ("theta",)}
+    idata = az.from_dict(posterior=kept, log_likelihood={"score": pointwise})
+    return az.loo(idata, pointwise=True)
+
+
+def item_fit(result: IRTResult, *, bins: int = 5) -> pd.DataFrame:
+    """Compare each item's mean score with the expected one, over bins of ability.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per bin of ability (equal counts): `theta`, `observed`, `expected`, on the original
+        scale, `n`, and `z`, their difference in standard errors of the model.
+    """
+    data = result._fitted()
+    subject, item, x = data.cells()
+    likelihood = get_likelihood(result.info["likelihood"])
+    if bins < 1:
+        raise UsageError("item_fit needs at least one bin")
+    frame = data.frame()
+    eta = result._cell_eta(frame)
+    mean, variance = likelihood.mean_variance(eta)
+    theta = result.subjects["theta"].to_numpy()
+    order = np.argsort(np.argsort(theta, kind="stable"), kind="stable")
+    which = (order * bins // len(theta))[subject]
+    n = np.bincount(which, minlength=bins)
+    low, high = data.score_range
+    observed, expected = (np.bincount(which, value, bins) / n for value in (x, mean))
+    z = (observed - expected) * n / np.sqrt(np.bincount(which, variance, bins))
+    return pd.DataFrame(
+        {
+            "theta": np.bincount(which, theta[subject], bins) / n,
+            "observed": low + observed * (high - low),
+            "expected": low + expected * (high - low),
+            "n": n,
+            "z": z,
+        }
+    ).rename_axis("bin")

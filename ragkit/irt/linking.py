@@ -1,0 +1,127 @@
+"""Two fits on one scale, through the items they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from ragkit.errors import DataError, UsageError
+from ragkit.irt.likelihood import get_likelihood
+from ragkit.irt.result import IRTResult
+
+
+@dataclass(frozen=True)
+class Link:
+    """theta on the reference's scale = slope * theta + intercept.
+
+    Attributes
+    ----------
+    slope, intercept, se_slope, se_intercept : float
+        Errors are a jackknife over the shared items.
+    items : pandas.DataFrame
+        The shared items: difficulty in the reference and, linked, in the other fit, and `z`, their
+        difference in standard errors: an item far off drifted between the sessions.
+    method : str
+    """
+
+    slope: float
+    intercept: float
+    se_slope: float
+    se_intercept: float
+    items: pd.DataFrame
+    method: str
+
+    def apply(self, other: IRTResult) -> IRTResult:
+        """Return `other` on the reference's scale."""
+        slope = self.slope
+        items, subjects = other.items.copy(), other.subjects.copy()
+        items["diff"] = slope * items["diff"] + self.intercept
+        items["disc"] /= slope
+        items["log_disc"] -= np.log(slope)
+        items["se_diff"] *= slope
+        items["se_disc"] /= slope
+        subjects["theta"] = slope * subjects["theta"] + self.intercept
+        subjects["se_theta"] *= slope
+        facets = other.facets
+        if facets is not None:
+            facets = facets.assign(
+                severity=slope * facets["severity"], se_severity=slope * facets["se_severity"]
+            )
+        draws = other.draws
+        if draws is not None:
+            draws = {
+                "theta": slope * draws["theta"] + self.intercept,
+                "diff": slope * draws["diff"] + self.intercept,
+                "disc": draws["disc"] / slope,
+                **({"severity": slope * draws["severity"]} if "severity" in draws else {}),
+            }
+        notes = [*other.info["notes"], f"linked by {self.method} over {len(self.items)} items"]
+        info = {**other.info, "notes": notes}
+        return replace(other, items=items, subjects=subjects, info=info, facets=facets, draws=draws)
+
+
+def link(reference: IRTResult, other: IRTResult, *, method: str = "haebara") -> Link:
+    """Find the scale transformation between two fits that share items.
+
+    To fit both sessions in one model is better where the scores are at hand; this is for fits that
+    were made apart.
+
+    Parameters
+    ----------
+    reference, other : IRTResult
+    method : {"haebara", "mean-sigma"}
+        "haebara" minimises the squared distance of the shared items' characteristic curves over
+        N(0, 1) (Haebara, Japanese Psychological Research 1980); "mean-sigma" equates mean and sd
+        of their difficulties.
+
+    Raises
+    ------
+    DataError
+        If fewer than three items are shared.
+    """
+    if method not in ("haebara", "mean-sigma"):
+        raise UsageError(f"method={method!r} is not 'haebara' or 'mean-sigma'")
+    shared = reference.items.index.intersection(other.items.index)
+    if len(shared) < 3:
+        raise DataError(f"the fits share {len(shared)} items; linking needs at least 3")
+    one, two = reference.items.loc[shared], other.items.loc[shared]
+    solve = _haebara if method == "haebara" else _mean_sigma
+    mean_variance = get_likelihood(reference.info["likelihood"]).mean_variance
+    slope, intercept = solve(one, two, mean_variance)
+    k = len(shared)
+    parts = min(k, 50)
+    group = np.arange(k) % parts
+    left = np.array([solve(one[group != g], two[group != g], mean_variance) for g in range(parts)])
+    se = np.sqrt((parts - 1) * left.var(axis=0))
+    linked = slope * two["diff"] + intercept
+    pooled = np.sqrt(one["se_diff"] ** 2 + (slope * two["se_diff"]) ** 2)
+    items = pd.DataFrame(
+        {"diff": one["diff"], "linked_diff": linked, "z": (linked - one["diff"]) / pooled}
+    )
+    return Link(slope, intercept, float(se[0]), float(se[1]), items, method)
+
+
+def _mean_sigma(one: pd.DataFrame, two: pd.DataFrame, _) -> tuple[float, float]:
+    slope = float(one["diff"].std() / two["diff"].std())
+    return slope, float(one["diff"].mean() - slope * two["diff"].mean())
+
+
+def _haebara(one: pd.DataFrame, two: pd.DataFrame, mean_variance) -> tuple[float, float]:
+    from scipy.optimize import least_squares
+
+    theta = np.linspace(-3, 3, 25)[:, None]
+    weight = np.exp(-0.25 * theta**2)
+    a_1, b_1 = one["disc"].to_numpy(), one["diff"].to_numpy()
+    a_2, b_2 = two["disc"].to_numpy(), two["diff"].to_numpy()
+    target = mean_variance(a_1 * (theta - b_1))[0]
+
+    def residual(x):
+        slope, intercept = np.exp(x[0]), x[1]
+        curve = mean_variance(a_2 / slope * (theta - slope * b_2 - intercept))[0]
+        return (weight * (curve - target)).ravel()
+
+    start = _mean_sigma(one, two, None)
+    found = least_squares(residual, [np.log(start[0]), start[1]])
+    return float(np.exp(found.x[0])), float(found.x[1])

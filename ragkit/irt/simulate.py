@@ -1,0 +1,135 @@
+"""Scores made from known abilities and items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ragkit.errors import UsageError
+from ragkit.irt.likelihood import get_likelihood
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Made scores and the truth behind them.
+
+    Attributes
+    ----------
+    scores : pandas.DataFrame
+        Long: subject_id, item_id, score (and group if there are judges).
+    items : pandas.DataFrame
+        Indexed by item_id: diff, disc, log_disc.
+    subjects : pandas.DataFrame
+        Indexed by subject_id: theta, session.
+    severity : pandas.Series or None
+        The judges' severities.
+    """
+
+    scores: pd.DataFrame
+    items: pd.DataFrame
+    subjects: pd.DataFrame
+    severity: pd.Series | None = None
+
+
+def simulate(
+    n_subjects: int = 40,
+    n_items: int = 895,
+    *,
+    likelihood: str = "cb",
+    diff_mean: float = 0.0,
+    diff_sd: float = 1.75,
+    log_disc_mean: float = 0.0,
+    log_disc_sd: float = 0.5,
+    negative: float = 0.0,
+    sessions: int = 1,
+    shared: int = 0,
+    missing: float = 0.0,
+    severity: dict[str, float] | None = None,
+    score_range: tuple[float, float] = (0, 1),
+    standardize: bool = True,
+    seed: int = 0,
+) -> Simulation:
+    """Draw subjects, items and scores from the 2PL model.
+
+    `simulate(sessions=2, shared=105)` has the size of the LiveRAG challenge: 895 questions, of
+    which each of two sessions asked 500, 105 of them shared. The default spread of difficulty is
+    that of the paper's quartiles (section 4): (0.236 + 2.143) / 1.349 is about 1.75.
+
+    Parameters
+    ----------
+    n_subjects, n_items : int
+    likelihood : {"cb", "bernoulli"}
+    diff_mean, diff_sd, log_disc_mean, log_disc_sd : float
+        Normal distributions of difficulty and of log discrimination.
+    negative : float
+        Share of items whose discrimination is reversed.
+    sessions : {1, 2}
+        With 2, half of the subjects answer each session's items.
+    shared : int
+        Items asked in both sessions.
+    missing : float
+        Share of cells left out at random.
+    severity : dict, optional
+        Judges and their severities; every cell is given to one of them at random.
+    score_range : (low, high)
+    standardize : bool
+        Give the abilities a mean of exactly 0 and an sd of exactly 1 over the subjects, the scale
+        that `fit` reports by default. Otherwise they are a plain draw from N(0, 1).
+    seed : int
+    """
+    if n_subjects < 2 or n_items < 2:
+        raise UsageError("a simulation needs at least 2 subjects and 2 items")
+    if sessions not in (1, 2) or not 0 <= shared <= n_items:
+        raise UsageError("sessions is 1 or 2, and shared at most the number of items")
+    if not (0 <= missing < 1 and 0 <= negative <= 1):
+        raise UsageError("missing and negative are shares: 0 <= missing < 1, 0 <= negative <= 1")
+    family = get_likelihood(likelihood)
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=n_subjects)
+    if standardize:
+        theta = (theta - theta.mean()) / theta.std()
+    diff = rng.normal(diff_mean, diff_sd, n_items)
+    log_disc = rng.normal(log_disc_mean, log_disc_sd, n_items)
+    sign = np.where(rng.random(n_items) < negative, -1.0, 1.0)
+    asked = np.ones((n_subjects, n_items), bool)
+    session = np.zeros(n_subjects, int)
+    if sessions == 2:
+        session = np.arange(n_subjects) % 2
+        only = (n_items - shared) // 2
+        asked[session == 0, only + shared :] = False
+        asked[session == 1, :only] = False
+    if missing:
+        asked &= rng.random(asked.shape) >= missing
+    subject, item = np.nonzero(asked)
+    judges = None
+    shift = 0.0
+    if severity:
+        names = np.array(list(severity))
+        pick = rng.integers(len(names), size=len(subject))
+        judges = names[pick]
+        shift = np.array(list(severity.values()), dtype=float)[pick]
+    disc = sign * np.exp(log_disc)
+    x = family.sample(disc[item] * (theta[subject] - diff[item] - shift), rng)
+    low, high = score_range
+    subject_ids = np.array([f"s{i:0{len(str(n_subjects - 1))}d}" for i in range(n_subjects)])
+    item_ids = np.array([f"q{j:0{len(str(n_items - 1))}d}" for j in range(n_items)])
+    columns = {
+        "subject_id": subject_ids[subject],
+        "item_id": item_ids[item],
+        "score": low + x * (high - low),
+    }
+    if judges is not None:
+        columns["group"] = judges
+    return Simulation(
+        scores=pd.DataFrame(columns),
+        items=pd.DataFrame(
+            {"diff": diff, "disc": disc, "log_disc": log_disc},
+            index=pd.Index(item_ids, name="item_id"),
+        ),
+        subjects=pd.DataFrame(
+            {"theta": theta, "session": session + 1}, index=pd.Index(subject_ids, name="subject_id")
+        ),
+        severity=pd.Series(severity, name="severity") if severity else None,
+    )
