@@ -48,6 +48,20 @@ def lengths(frame: pd.DataFrame, *, by: str, column: str = "text", unit: str = "
     return table
 
 
+def composition(documents: pd.DataFrame) -> pd.DataFrame:
+    """Return a corpus by source: documents, and mean, median and p95 of their characters.
+
+    The last row, "total", has only the number of documents.
+
+    References
+    ----------
+    EnterpriseRAG-Bench, Tables 1 and 9.
+    """
+    table = lengths(documents, by="source").rename(columns={"n": "documents"})
+    table.loc["total", "documents"] = len(documents)
+    return table[["documents", "mean", "median", "p95"]]
+
+
 def multi_gold_share(questions: pd.DataFrame) -> pd.Series:
     """Return, by type of question, the share (0 to 1) with more than one gold document."""
     several = questions["gold_doc_ids"].map(len) > 1
@@ -82,6 +96,17 @@ def source_coverage(questions: pd.DataFrame) -> pd.DataFrame:
     table = pd.crosstab(pairs["type"], pairs["source_types"])
     order = [kind for kind in dict.fromkeys(questions["type"]) if kind in table.index]
     return table.loc[order].rename_axis(index="type", columns="source")
+
+
+def gold_source_share(questions: pd.DataFrame) -> pd.Series:
+    """Return the share (0 to 1) of the questions with gold documents that have a given source.
+
+    References
+    ----------
+    EnterpriseRAG-Bench, appendix D.2.
+    """
+    with_gold = questions[questions["gold_doc_ids"].map(len) > 0]
+    return with_gold["source_types"].map(set).explode().value_counts() / len(with_gold)
 
 
 def shares(values: pd.Series) -> pd.Series:

@@ -319,6 +319,38 @@ def sampling_error(spread: float, *, size: int, available: int) -> float:
     return spread * math.sqrt((1 / size + 1 / available) / (1 / size - 1 / available))
 
 
+def against_samples(
+    printed: pd.DataFrame, samples: pd.DataFrame, *, size: int, available: dict[str, int]
+) -> pd.DataFrame:
+    """Return how far printed numbers lie from our samples, in standard errors.
+
+    Parameters
+    ----------
+    printed : DataFrame
+        Columns row, metric, value.
+    samples : DataFrame
+        Columns row, sample and the metrics: profiles of repeated samples of several sets.
+    size : int
+        Texts in a sample.
+    available : dict of str to int
+        Texts that each set's samples were drawn from.
+
+    Returns
+    -------
+    DataFrame with columns row, metric, value, mean, spread, error, deviations
+    """
+    long = samples.melt(["row", "sample"], var_name="metric", value_name="measured")
+    groups = long.groupby(["row", "metric"], sort=False)["measured"]
+    table = groups.agg(mean="mean", spread="std").reset_index()
+    table = table.merge(printed[["row", "metric", "value"]], on=["row", "metric"])
+    table["error"] = [
+        sampling_error(spread, size=size, available=available[row])
+        for row, spread in zip(table["row"], table["spread"], strict=True)
+    ]
+    table["deviations"] = (table["value"] - table["mean"]) / table["error"]
+    return table[["row", "metric", "value", "mean", "spread", "error", "deviations"]]
+
+
 def definitions(texts: Sequence[str], embeddings: np.ndarray) -> pd.DataFrame:
     """Return every reading of PoS-CR and of the homogenization score that was tried.
 

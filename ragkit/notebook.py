@@ -186,7 +186,8 @@ def to_html(source: str | os.PathLike, target: str | os.PathLike) -> None:
 
     exporter = HTMLExporter(embed_images=True, require_js_url="", jquery_url="", mathjax_url="")
     text, _ = exporter.from_filename(str(source))
-    write_text(target, text)
+    # With the three addresses empty the template still loads them.
+    write_text(target, text.replace('<script src=""></script>', ""))
 
 
 def redact(text: str) -> str:
@@ -289,6 +290,7 @@ def _execute(
                 str(copy),
                 parameters=given,
                 kernel_name="python3",
+                language="python",
                 cwd=str(paths.ROOT),
                 progress_bar=False,
                 log_output=False,

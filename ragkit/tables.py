@@ -36,7 +36,13 @@ COLOURS = {
 }
 
 
-def fill(reported: pd.DataFrame, values: pd.DataFrame, *, substitute: str = "") -> pd.DataFrame:
+def fill(
+    reported: pd.DataFrame,
+    values: pd.DataFrame,
+    *,
+    wide: str = "column",
+    substitute: str | dict[str, str] = "",
+) -> pd.DataFrame:
     """Return measured numbers under the keys of the printed ones.
 
     Parameters
@@ -44,16 +50,22 @@ def fill(reported: pd.DataFrame, values: pd.DataFrame, *, substitute: str = "") 
     reported : DataFrame
         The printed numbers of one table.
     values : DataFrame
-        A column `measured`, and as many of row, column and metric as single out a printed
-        number each; perhaps substitute and note.
-    substitute : str
-        What was used in place of the paper's model or data, for rows that do not say.
+        Either long: a column `measured`, and as many of row, column and metric as single out a
+        printed number each; perhaps substitute and note. Or in the shape of the printed table:
+        indexed by row, with a column for each printed column; NaN cells are left out.
+    wide : {"column", "metric"}
+        What the columns of a frame in the printed shape are.
+    substitute : str or dict of str to str
+        What was used in place of the paper's model or data, for all or by row.
 
     Raises
     ------
     DataError
         If a value fits no printed number, or more than one.
     """
+    if "measured" not in values.columns:
+        values = values.rename_axis("row").reset_index()
+        values = values.melt("row", var_name=wide, value_name="measured").dropna(subset="measured")
     on = [column for column in ("row", "column", "metric") if column in values.columns]
     doubled = reported[reported.duplicated(on, keep=False)]
     joined = values.merge(reported[KEY], on=on, how="left", indicator=True)
@@ -65,9 +77,16 @@ def fill(reported: pd.DataFrame, values: pd.DataFrame, *, substitute: str = "") 
     if len(joined) > len(values):
         row = doubled.merge(values[on], on=on).iloc[0]
         raise DataError(f"more than one printed number fits {_name(row)}: name its column too")
-    for column, default in (("substitute", substitute), ("note", "")):
-        joined[column] = joined[column].fillna(default) if column in joined else default
-    return joined[MEASURED]
+    if "substitute" not in joined:
+        by_row = isinstance(substitute, dict)
+        joined["substitute"] = joined["row"].map(substitute) if by_row else substitute
+    joined["note"] = joined["note"].fillna("") if "note" in joined else ""
+    return joined[MEASURED].fillna({"substitute": ""}).astype({"measured": float})
+
+
+def unavailable(reported: pd.DataFrame, reason: str) -> pd.DataFrame:
+    """Return the printed numbers as measured ones that cannot be had, for the reason given."""
+    return reported[KEY].assign(measured=math.nan, substitute="", note=reason)[MEASURED]
 
 
 def status(printed: str, value: float, measurement: float, substitute: str = "") -> str:
