@@ -8,6 +8,9 @@ from ragkit import pipeline
 plan = pipeline.make_plan(config.get("profile", "sample"), config.get("data") or None)
 
 
+report: "notebooks/report.rst"
+
+
 rule all:
     input:
         [f"notebooks/{step.name}.ipynb" for step in plan.runnable],
@@ -30,6 +33,13 @@ for step in plan.runnable:
                 category="Figures",
                 subcategory=step.name,
                 labels={"figure": "{figure}"},
+            ),
+            tables=report(
+                directory(f"tables/{step.name}"),
+                patterns=["{table}.html"],
+                category="Tables",
+                subcategory=step.name,
+                labels={"table": "{table}"},
             ),
         threads: step.threads
         params:

@@ -187,7 +187,7 @@ def to_html(source: str | os.PathLike, target: str | os.PathLike) -> None:
     exporter = HTMLExporter(embed_images=True, require_js_url="", jquery_url="", mathjax_url="")
     text, _ = exporter.from_filename(str(source))
     # With the three addresses empty the template still loads them.
-    write_text(target, text.replace('<script src=""></script>', ""))
+    write_text(target, re.sub(r'<script src="">\s*</script>', "", text))
 
 
 def redact(text: str) -> str:

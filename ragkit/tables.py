@@ -240,6 +240,10 @@ def show(frame: pd.DataFrame, caption: str = ""):
     styler = styler.map(
         lambda value: f"background-color: {COLOURS[value]}" if value in STATUSES else ""
     )
+    words = [c for c in frame.columns if frame[c].map(lambda v: isinstance(v, str)).all()]
+    styler = styler.set_properties(subset=words, **{"text-align": "left"})
+    if isinstance(frame.index, pd.RangeIndex):
+        styler = styler.hide(axis="index")
     if caption:
         styler = styler.set_caption(caption)
     return styler
@@ -256,7 +260,6 @@ def write(frame: pd.DataFrame, stem: str | Path, *, caption: str = "") -> None:
     text = text.replace("nan", "")
     # A fixed id makes the same table the same bytes.
     styler = show(frame, caption).set_uuid(stem.name)
-    styler = styler if keep_index else styler.hide(axis="index")
     write_text(stem.with_suffix(".html"), styler.to_html(doctype_html=True) + "\n")
     write_text(stem.with_suffix(".md"), text.to_markdown(index=keep_index) + "\n")
     latex = text.to_latex(index=keep_index, escape=True, caption=caption or None)

@@ -74,7 +74,9 @@ def test_irt_knows_nothing_of_rag():
                 assert allowed, f"{path.name}:{line} imports {name}"
 
 
-@pytest.mark.parametrize("statement", ["import ragkit", "import ragkit.cli", "import ragkit.datasets"])
+@pytest.mark.parametrize(
+    "statement", ["import ragkit", "import ragkit.cli", "import ragkit.datasets"]
+)
 def test_heavy_libraries_are_not_imported_early(statement):
     heavy = ["torch", "spacy", "umap", "matplotlib", "sklearn", "pyro", "openai", "snakemake"]
     code = f"{statement}; import sys; print([m for m in {heavy} if m in sys.modules])"

@@ -49,7 +49,8 @@ def command(profile, data, cores, preflight, force, report, export):
     if failed:
         raise RagkitError(
             f"failed or not run: {', '.join(failed)}",
-            f"the log of each is in {plan.root / 'logs'}; the same command resumes",
+            f"the log of each is in {plan.root / 'logs'}, Snakemake's own in "
+            f"{plan.root / '.snakemake' / 'log'}; the same command resumes",
         )
     click.echo(f"\n{len(plan.runnable)} notebooks done: {page}")
     if export:

@@ -1,0 +1,66 @@
+"""The command line as a whole: help, misspelt commands, exit states, no tracebacks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ragkit import cli
+from ragkit.errors import DataError, RagkitError
+
+
+def ragkit(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "ragkit", *arguments], capture_output=True, text=True, timeout=60
+    )
+
+
+def test_help_lists_every_command():
+    done = ragkit("--help")
+    assert done.returncode == 0
+    for name, words in cli.COMMANDS.items():
+        assert name in done.stdout
+        assert words in done.stdout
+
+
+@pytest.mark.parametrize("name", list(cli.COMMANDS))
+def test_every_command_has_help(name):
+    done = ragkit(name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "Usage: ragkit" in done.stdout
+
+
+def test_a_misspelt_command():
+    done = ragkit("reprduce")
+    assert done.returncode == 2
+    assert "did you mean 'reproduce'?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (DataError("a.csv: line 2: no number", "write one"), 1, "line 2: no number\n  hint: write"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (OSError(28, "No space left on device", "x.csv"), 1, "No space left on device x.csv"),
+    ],
+)
+def test_errors_are_one_message(monkeypatch, capsys, error, status, words):
+    def fail(**kwargs):
+        raise error
+
+    monkeypatch.setattr(cli.root, "main", fail)
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["data"])
+    assert caught.value.code == status
+    said = capsys.readouterr().err
+    assert words in said
+    assert "Traceback" not in said
+
+
+def test_every_error_is_in_the_tree_of_the_docstring():
+    from ragkit import errors
+
+    for kind in RagkitError.__subclasses__() + DataError.__subclasses__():
+        assert kind.__name__ in errors.__doc__ or kind.__module__ != "ragkit.errors"
