@@ -257,7 +257,7 @@ class Client:
         ----------
         requests : iterable of Request or str
         progress : bool, optional
-            Show a progress bar. Default: if standard error is a terminal.
+            Show a progress bar. Default: on a terminal and in a notebook.
 
         Returns
         -------
@@ -394,11 +394,11 @@ class Client:
             if second is None:
                 return repair
             said = error.message.get("content")
-        labels["prompt_tokens"] = add(first.prompt_tokens, second.prompt_tokens)
-        labels["completion_tokens"] = add(first.completion_tokens, second.completion_tokens)
         if second.state == "failed":
             reason = f"{second.reason} (asking again because {first.reason})"
             return Failure(kind=second.kind, reason=reason, text=said, **labels)
+        labels["prompt_tokens"] = add(first.prompt_tokens, second.prompt_tokens)
+        labels["completion_tokens"] = add(first.completion_tokens, second.completion_tokens)
         try:
             return Value(**read(repair.request, second.response), repaired=True, **labels)
         except Invalid as error:
@@ -578,7 +578,7 @@ class _Batch:
             if claim:
                 break
             await self._sleep(pause)
-            pause = min(2 * pause, 1.0)
+            pause = min(2 * pause, 0.5)
 
         sent = body(client.model.partition(":")[2], job.plain)
         counted, waited, faults, started = 0, 0.0, Counter(), time.monotonic()

@@ -38,8 +38,8 @@ PARAMETERS = frozenset(
 )
 # Failures that the endpoint would only repeat: they are recorded for good.
 FINAL = frozenset({"invalid", "refused", "filtered", "rejected"})
-# Failures of requests that never went out: they are not recorded at all.
-UNASKED = frozenset({"budget", "stopped"})
+# Failures of requests that were answered, if not usably.
+ANSWERED = FINAL - {"rejected"}
 
 
 def canonical(value: Any) -> str:
@@ -209,11 +209,13 @@ class Failure:
 
     - invalid: the answer, and the one after the repair, broke the schema or was empty;
     - refused, filtered: the model or its provider would not answer;
-    - rejected: the endpoint called the request itself wrong;
+    - rejected: the endpoint called the request itself wrong; forbidden: it did not let it;
     - rate_limit, server_error, timeout, connection, garbage: no answer, however often asked;
     - budget, stopped: not asked.
 
-    `text` is the last thing the model said, if it said anything.
+    The first four would only come again, so that a later run takes them from the ledger; the
+    others are asked again. `text` is the last thing the model said, if it said anything. Tokens
+    are None where nothing was answered.
     """
 
     kind: str
@@ -236,7 +238,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Tally:
-    """Results counted; `str(tally)` is one line. Tokens are None if any answer lacks them."""
+    """Results counted; `str(tally)` is one line. Tokens are None if an answer lacks them."""
 
     requests: int
     values: int
@@ -259,7 +261,11 @@ def tally(results: Iterable[Value | Failure]) -> Tally:
     """Count values and failures, so that no average is taken over what is not there."""
     results = list(results)
     kinds = Counter(result.kind for result in results if not result.ok)
-    asked = [result for result in results if result.ok or result.kind in FINAL]
+    asked = [
+        result
+        for result in results
+        if result.ok or result.kind in ANSWERED or result.prompt_tokens is not None
+    ]
     return Tally(
         requests=len(results),
         values=sum(result.ok for result in results),

@@ -12,7 +12,7 @@ from email.utils import format_datetime
 import pytest
 
 from ragkit.errors import ModelError, UsageError
-from ragkit.llm import Client, Failure, Ledger, ReplayMiss, Request, Value
+from ragkit.llm import Client, Failure, Ledger, ReplayMiss, Request, Value, tally
 from ragkit.llm import client as module
 from ragkit.llm.endpoint import _retry_after
 from tests.llm.server import ROOT, SCHEMA, Reply, chat, process
@@ -105,6 +105,43 @@ def test_structured_output_is_repaired_once_and_recorded(endpoint, path):
     assert (line["requests"], line["calls"], line["repaired"], line["failed"]) == (2, 4, 1, 1)
 
 
+def test_a_repair_that_is_not_answered_keeps_what_the_first_answer_cost(endpoint, path):
+    endpoint(lambda body, *_: chat("oops") if len(body["messages"]) == 1 else Reply("{}", 500))
+    with make(path, max_attempts=2) as client:
+        (failure,) = client.complete([Request("q", schema=SCHEMA)])
+    assert (failure.kind, failure.text) == ("server_error", "oops")
+    assert "asking again because the answer is not valid JSON" in failure.reason
+    assert (failure.prompt_tokens, tally([failure]).completion_tokens) == (7, 3)
+
+
+def test_a_request_that_was_rejected_cost_nothing(endpoint, path):
+    endpoint(lambda body, *_: chat() if said(body) == "q" else Reply("{}", 400))
+    with make(path) as client:
+        assert tally(client.complete(["q", "bad"])).prompt_tokens == 7
+
+
+def test_a_client_that_nobody_closes_leaves_quietly(endpoint, path):
+    server = endpoint(echo)
+    script = (
+        "from ragkit.llm import Client\n"
+        f"c = Client('openai:m', ledger={str(path)!r})\n"
+        "print(c.complete(['q'], progress=False)[0].text)\n"
+        "del c; import gc; gc.collect()\n"
+        "c = Client('openai:m', ledger=None); c.complete(['r'], progress=False)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", script],
+        cwd=ROOT,
+        env=os.environ | {"OPENAI_BASE_URL": server.url},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (run.returncode, run.stdout) == (0, "re: q\n")
+    assert "Traceback" not in run.stderr
+    assert "Fatal" not in run.stderr
+
+
 def test_a_run_that_stopped_before_a_repair_goes_on_with_it(endpoint, path):
     server = endpoint(lambda body, *_: chat(GOOD if len(body["messages"]) > 1 else "oops"))
     request = Request("q", schema=SCHEMA)
@@ -165,7 +202,7 @@ def test_tool_calls_make_a_chat(endpoint, path):
 )
 def test_each_fault_ends_as_a_failure_of_its_kind(endpoint, path, reply, kind, asked):
     server = endpoint(lambda body, *_: reply if said(body) == "bad" else chat())
-    with make(path, max_attempts=3, timeout=0.4) as client:
+    with make(path, max_attempts=3, timeout=0.25) as client:
         good, bad = client.complete(["good", "bad"])
         assert isinstance(good, Value)
         assert isinstance(bad, Failure)
@@ -480,34 +517,50 @@ def test_two_clients_on_one_ledger_wait_for_each_other(endpoint, path):
     assert set(server.asked.values()) == {1}
 
 
-def test_the_answers_under_way_are_recorded_after_ctrl_c(path):
-    script = (
-        "import sys; from ragkit.llm import Client\n"
-        f"c = Client('openai:m', ledger={str(path)!r}, concurrency=4)\n"
-        "print('go', flush=True); c.complete([str(i) for i in range(400)])\n"
-    )
-    with process(latency=0.3, lifetime=60) as server:
-        child = subprocess.Popen(
-            [sys.executable, "-c", script],
-            cwd=ROOT,
-            env=os.environ | {"OPENAI_BASE_URL": server.url},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+@pytest.fixture
+def interrupt(path):
+    """Return a function that starts 400 requests, sends Ctrl-C, and returns what is left."""
+
+    def interrupt(latency, key, often):
+        script = (
+            "from ragkit.llm import Client\n"
+            f"c = Client('openai:m', ledger={str(path)!r}, concurrency=4)\n"
+            "c.complete([str(i) for i in range(400)])\n"
         )
-        child.stdout.readline()
-        while len(server.stats()["paid"]) < 4:
-            time.sleep(0.02)
-        child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=30)
-        stats = server.stats()
-    assert child.returncode != 0
-    assert "recording the answers under way" in err
-    assert "KeyboardInterrupt" in err
-    with Ledger(path) as ledger:
-        assert len(ledger) == len(stats["paid"]) == sum(stats["asked"].values()) < 400
-        with ledger._open() as db:
+        with process(latency=latency, lifetime=60) as server:
+            child = subprocess.Popen(
+                [sys.executable, "-c", script],
+                cwd=ROOT,
+                env=os.environ | {"OPENAI_BASE_URL": server.url},
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            while len(server.stats()[key]) < 4:
+                time.sleep(0.02)
+            for _ in range(often):
+                child.send_signal(signal.SIGINT)
+                time.sleep(0.5)
+            _, err = child.communicate(timeout=30)
+            stats = server.stats()
+        assert child.returncode != 0
+        assert "KeyboardInterrupt" in err
+        assert "recording the answers under way" in err
+        with Ledger(path) as ledger, ledger._open() as db:
             assert db.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
+            return len(ledger), stats
+
+    return interrupt
+
+
+def test_the_answers_under_way_are_recorded_after_ctrl_c(interrupt):
+    recorded, stats = interrupt(latency=0.3, key="paid", often=1)
+    assert recorded == len(stats["paid"]) == sum(stats["asked"].values()) < 400
+
+
+def test_a_second_ctrl_c_drops_what_is_under_way(interrupt):
+    recorded, stats = interrupt(latency=50.0, key="asked", often=2)
+    assert recorded == len(stats["paid"]) == 0
+    assert sum(stats["asked"].values()) == 4
 
 
 @pytest.mark.parametrize(

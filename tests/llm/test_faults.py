@@ -1,22 +1,25 @@
 """One request in five goes wrong: nothing is lost, nothing is paid twice."""
 
 import json
+import multiprocessing
 import os
-import subprocess
-import sys
+import signal
 import time
+from pathlib import Path
 
 import pytest
 
 from ragkit.llm import Ledger, tally
-from tests.llm.server import FAULTS, ROOT, process
-from tests.llm.worker import client, requests
+from tests.llm.asking import client, requests
+from tests.llm.server import FAULTS, process
 
-# The number of requests, seconds per answer, kinds of faults.
-SIZES = [
-    pytest.param(150, 0.01, len(FAULTS) - 1, id="150"),
-    pytest.param(2000, 0.1, len(FAULTS), id="2000", marks=pytest.mark.slow),
-]
+
+def sizes(small):
+    """The number of requests, seconds per answer and kinds of faults, in little and in full."""
+    return [
+        pytest.param(small, 0.01, len(FAULTS) - 1, id=str(small)),
+        pytest.param(2000, 0.1, len(FAULTS), id="2000", marks=pytest.mark.slow),
+    ]
 
 
 @pytest.fixture
@@ -24,14 +27,17 @@ def path(tmp_path):
     return tmp_path / "llm.sqlite"
 
 
-def worker(path, count, server):
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.llm.worker", str(path), str(count)],
-        cwd=ROOT,
-        env=os.environ | {"OPENAI_BASE_URL": server.url},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def worker(path, count, out=os.devnull):
+    """Start a process that asks, and writes what it got to `out`."""
+    child = multiprocessing.get_context("fork").Process(target=_work, args=(path, count, out))
+    child.start()
+    return child
+
+
+def _work(path, count, out):
+    with client(path) as asking:
+        results = asking.complete(requests(count), progress=False)
+    Path(out).write_text(json.dumps([result.to_dict() for result in results]))
 
 
 def check_books(ledger, stats, results):
@@ -50,7 +56,7 @@ def check_books(ledger, stats, results):
     assert line["prompt_tokens"] == 7 * len(answered) == counts.prompt_tokens
 
 
-@pytest.mark.parametrize(("count", "latency", "kinds"), SIZES)
+@pytest.mark.parametrize(("count", "latency", "kinds"), sizes(150))
 def test_every_request_ends_as_value_or_failure_and_none_is_paid_twice(
     path, monkeypatch, count, latency, kinds
 ):
@@ -79,22 +85,23 @@ def test_every_request_ends_as_value_or_failure_and_none_is_paid_twice(
         assert replayed.complete(requests(count)) == cold
 
 
-@pytest.mark.parametrize(("count", "latency", "kinds"), SIZES)
+@pytest.mark.parametrize(("count", "latency", "kinds"), sizes(80))
 def test_a_killed_run_resumes_without_asking_again(path, monkeypatch, count, latency, kinds):
     with process(latency, share=0.2, seed=8, kinds=kinds) as server:
-        child = worker(path, count, server)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        child = worker(path, count)
         while len(server.stats()["paid"]) < count // 2:
             time.sleep(0.01)
         child.kill()
-        child.communicate(timeout=30)
+        child.join(30)
         killed = server.stats()
         with Ledger(path) as ledger:
             recorded = sum(row.state != "failed" for row in ledger)
         # An answer sent in the moment of the kill may never have reached the ledger.
         assert 0 <= len(killed["paid"]) - recorded <= 32
         assert recorded < count
+        assert child.exitcode == -signal.SIGKILL
 
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         with client(path) as asking:
             results = asking.complete(requests(count), progress=False)
             held = sum(row.state != "failed" for row in asking.ledger)
@@ -108,13 +115,18 @@ def test_a_killed_run_resumes_without_asking_again(path, monkeypatch, count, lat
     assert tally(results).values >= 0.97 * count
 
 
-@pytest.mark.parametrize(("count", "latency", "kinds"), SIZES)
-def test_two_processes_share_the_work_and_pay_once(path, count, latency, kinds):
+@pytest.mark.parametrize(("count", "latency", "kinds"), sizes(80))
+def test_two_processes_share_the_work_and_pay_once(
+    path, tmp_path, monkeypatch, count, latency, kinds
+):
     with process(latency, share=0.2, seed=9, kinds=kinds) as server:
-        children = [worker(path, count, server) for _ in range(2)]
-        one, two = (child.communicate(timeout=120)[0].splitlines()[-1] for child in children)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        children = [worker(path, count, tmp_path / name) for name in ("one", "two")]
+        for child in children:
+            child.join(120)
         stats = server.stats()
-    assert [child.returncode for child in children] == [0, 0]
+    assert [child.exitcode for child in children] == [0, 0]
+    one, two = ((tmp_path / name).read_text() for name in ("one", "two"))
     assert one == two
     results = json.loads(one)
     assert len(results) == count

@@ -1,0 +1,129 @@
+"""The model endpoint: what client and ledger cost beside the call itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from ragkit.llm import Client, tally
+from ragkit.llm.exchange import body
+from tests.bench import Row
+from tests.llm.asking import client, requests
+from tests.llm.server import process
+
+COUNT, ROUNDS, AT_ONCE = 2000, 4, 8
+
+
+def run():
+    before = {name: os.environ.get(name) for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY")}
+    os.environ["OPENAI_API_KEY"] = "none"
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            yield from _overhead(Path(folder))
+            yield _faults(Path(folder))
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _overhead(folder):
+    """Calls per second, the best of some rounds: another process may hold the machine in one."""
+    asked = requests(COUNT)
+    cold, alone, warm, single = [], [], [], []
+    with process() as server:
+        os.environ["OPENAI_BASE_URL"] = server.url
+        for number in range(ROUNDS):
+            with client(folder / f"cold{number}.sqlite", timeout=60, concurrency=AT_ONCE) as asking:
+                asking.complete(["warming up"])
+                cold.append(_rate(lambda asking=asking: asking.complete(asked)))
+                warm.append(_rate(lambda asking=asking: asking.complete(asked)))
+                single.append(_rate(lambda asking=asking: [asking.complete([r]) for r in asked]))
+            alone.append(asyncio.run(_openai_alone(server.url, asked)))
+    yield Row(
+        f"calls/s cold, {COUNT:,} by {AT_ONCE} at once, ledger on disk",
+        max(cold),
+        max(alone),
+        "openai package alone",
+        max(cold),
+        400,
+        unit="calls/s",
+    )
+    yield Row(
+        f"calls/s warm, one batch of {COUNT:,}",
+        max(warm),
+        math.nan,
+        "(bound)",
+        max(warm),
+        2000,
+        unit="calls/s",
+    )
+    yield Row(
+        "calls/s warm, one by one",
+        max(single),
+        math.nan,
+        "(bound)",
+        max(single),
+        2000,
+        unit="calls/s",
+    )
+
+
+def _faults(folder):
+    """One request in five goes wrong; the time is set against that of the same run without.
+
+    An answer takes 0.2 s and the time-out is 1 s: a reply that never ends costs five answers.
+    """
+    seconds, paid = {}, None
+    for share in (0.0, 0.2):
+        with process(latency=0.2, share=share, seed=7) as server:
+            os.environ["OPENAI_BASE_URL"] = server.url
+            with client(folder / f"faults{share}.sqlite", timeout=1.0) as asking:
+                asking.complete(["warming up"])
+                start = time.perf_counter()
+                results = asking.complete(requests(COUNT))
+                seconds[share] = time.perf_counter() - start
+            paid = server.stats()["paid"]
+    counts = tally(results)
+    if max(paid.values()) > 1 or counts.values + sum(counts.failures.values()) != COUNT:
+        raise AssertionError(f"a request was lost or paid twice: {counts}")
+    # The waits that the server asked for are not taken off: the bound holds with them.
+    return Row(
+        f"{COUNT:,} requests by 32, 20 % faults, none paid twice",
+        seconds[0.2],
+        seconds[0.0],
+        "the same without faults",
+        seconds[0.2] / seconds[0.0],
+        1.5,
+        at_least=False,
+    )
+
+
+def _rate(ask):
+    start = time.perf_counter()
+    ask()
+    return COUNT / (time.perf_counter() - start)
+
+
+async def _openai_alone(url, asked):
+    import openai
+
+    naming = Client("openai:toy", ledger=None)
+    bodies = iter([json.loads(json.dumps(body("toy", naming._job(r).plain))) for r in asked])
+    alone = openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
+
+    async def work():
+        for sent in bodies:
+            await alone.chat.completions.create(**sent)
+
+    start = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+    seconds = time.perf_counter() - start
+    await alone.close()
+    return COUNT / seconds
