@@ -219,7 +219,7 @@ def token_lengths(questions: pd.DataFrame, printed: pd.DataFrame, *, unit: str) 
                 showfliers=False,
                 medianprops={"color": colour(kind), "linewidth": 2},
             )
-            ax.plot(values[kind, key], place, "x", color=BLACK, markersize=5)
+            ax.plot(values[kind, key], place, "x", color=BLACK, markersize=5, zorder=5)
         ax.set_xlabel(f"{name} (tokens)")
         ax.set_xlim(0)
     axes[0].set_yticks(range(len(kinds)), list(reversed(kinds)))
@@ -400,9 +400,14 @@ def differences(shown: pd.DataFrame) -> Figure:
 
     rows = shown[shown["value"].abs() > 0].copy()
     rows["percent"] = 100 * (rows["measured"] / rows["value"] - 1)
+    words = [
+        f"table {table}"
+        if table.isdigit()
+        else table.replace("text:", "section ").replace(":", " ")
+        for table in rows["table"]
+    ]
     rows["where"] = [
-        NAMES[paper] + ", " + table
-        for paper, table in zip(rows["paper"], rows["table"], strict=True)
+        f"{NAMES[paper]}, {table}" for paper, table in zip(rows["paper"], words, strict=True)
     ]
     places = {name: place for place, name in enumerate(dict.fromkeys(rows["where"]))}
     fig, ax = plt.subplots(figsize=size("page", 0.9 + 0.24 * len(places)))

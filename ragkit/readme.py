@@ -84,7 +84,7 @@ def drift(board: pd.DataFrame, committed: pd.DataFrame) -> pd.DataFrame:
     """
     both = board.merge(committed, on=tables.KEY, how="outer", suffixes=("", "_committed"))
     places = both["printed"].fillna("").map(tables.decimals)
-    far = (both["measured"] - both["measured_committed"]).abs() > 10.0**-places
+    far = (both["measured"] - both["measured_committed"]).abs() > 0.5 * 10.0**-places
     lost = both["measured"].isna() != both["measured_committed"].isna()
     changed = both["status"] != both["status_committed"]
     columns = [*tables.KEY, "measured", "measured_committed", "status", "status_committed"]
