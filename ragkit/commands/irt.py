@@ -25,7 +25,13 @@ def _read(path: Path):
             return pd.read_parquet(path)
         if name.endswith((".csv", ".csv.gz")):
             ids = {"subject_id": str, "item_id": str}
-            return pd.read_csv(path, dtype=ids, keep_default_na=False, na_values={"score": [""]})
+            return pd.read_csv(
+                path,
+                dtype=ids,
+                keep_default_na=False,
+                na_values={"score": [""]},
+                float_precision="round_trip",
+            )
     except (ValueError, OSError, pd.errors.ParserError) as error:
         raise DataError(f"{path} cannot be read: {error}") from None
     raise DataError(f"{path} is not .csv, .csv.gz or .parquet")

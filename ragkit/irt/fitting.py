@@ -20,10 +20,12 @@ from ragkit.irt.map import (
     Prior,
     State,
     fit_map,
+    inverted,
     item_moments,
+    runs_backwards,
     standard_errors,
 )
-from ragkit.irt.result import IRTResult
+from ragkit.irt.result import IRTResult, modes
 
 FEW = 5
 MODELS = ("1pl", "2pl")
@@ -147,7 +149,10 @@ def fit(
         "scale": scale,
         "seed": seed,
     }
-    found = run(data, family, setup, **options)
+    core, extreme = _without_extremes(data, engine, likelihood)
+    found = run(core, family, setup, **options)
+    if extreme.any():
+        _place(data, core, extreme, found, family, positive=setup["positive"])
     found["info"] = {
         "model": model,
         "likelihood": likelihood,
@@ -164,6 +169,50 @@ def fit(
         "versions": {name: version(name) for name in _packages(engine)},
     }
     return _result(data, found, signed=disc == "signed")
+
+
+def _without_extremes(data: Scores, engine: str, likelihood: str) -> tuple[Scores, np.ndarray]:
+    """Set aside subjects whose scores all lie at one end, if what is left can be fitted.
+
+    In a continuous-Bernoulli model nothing bounds such an ability but its prior, and it would take
+    the scale of all others with it. The samplers keep everybody.
+    """
+    low, high = data.per_subject("max") == 0, data.per_subject("min") == 1
+    extreme = low | high
+    none = np.zeros(data.n_subjects, bool)
+    if likelihood != "cb" or engine not in ("map", "em"):
+        return data, none
+    if not extreme.any() or (~extreme).sum() < 2:
+        return data, none
+    subject, item, x = data.cells()
+    keep = ~extreme[subject]
+    if np.bincount(item[keep], minlength=data.n_items).min() == 0 or np.ptp(x[keep]) == 0:
+        return data, none
+    core = data.take(keep)
+    core.subject = (np.cumsum(~extreme) - 1)[core.subject].astype(np.int32)
+    core.subjects = data.subjects[~extreme]
+    return core, extreme
+
+
+def _place(data, core, extreme, found: dict, family: Likelihood, *, positive: bool) -> None:
+    """Give the subjects set aside their most probable ability on the fitted items."""
+    alpha = np.broadcast_to(found["alpha"], (data.n_items,))
+    a = np.exp(alpha) if positive else alpha
+    subject, item, x = data.cells()
+    mine = extreme[subject]
+    subject, item, x = subject[mine], item[mine], x[mine]
+    b = found["b"][item]
+    if data.n_groups:
+        b = b + found["severity"][data.group[mine]]
+    theta, curvature = modes(subject, a[item], b, x, data.n_subjects, family)
+    for name, own in (("theta", theta), ("var_theta", 1 / curvature)):
+        both = own.copy()
+        both[~extreme] = found[name]
+        found[name] = both
+    found["info"]["notes"].append(
+        f"{int(extreme.sum())} subjects with all scores at one end were set aside and placed "
+        "afterwards: their abilities rest on the prior"
+    )
 
 
 def _packages(engine: str) -> list[str]:
@@ -206,22 +255,31 @@ def _run_map(data: Scores, family: Likelihood, setup: dict, tol=1e-8, max_iter=2
         tol=tol,
         max_iter=max_iter,
     )
-    reliability = 1 - float(np.mean(found.var_theta))
+    theta = found.state.theta
+    mean = float(theta.mean())
+    sd = float(np.sqrt(np.mean((theta - mean) ** 2 + found.var_theta)))
+    positive = setup["positive"]
+    reliability = 1 - float(np.mean(found.var_theta)) / sd**2
     notes = []
     if reliability < 0.7:
         notes.append(
             f"abilities are measured with reliability {reliability:.2f}: the joint mode is biased, "
             "prefer engine='em'"
         )
+    if found.bounded:
+        notes.append(
+            "the typical discrimination reached its bound: many scores lie exactly at the ends of "
+            "the range, where the continuous Bernoulli has no highest density"
+        )
     return {
-        "theta": found.state.theta,
-        "var_theta": found.var_theta,
-        "severity": found.state.severity,
-        "var_severity": found.var_severity,
-        "b": found.moments.b,
-        "var_b": found.var_b,
-        "alpha": found.moments.alpha,
-        "var_alpha": found.var_alpha,
+        "theta": (theta - mean) / sd,
+        "var_theta": found.var_theta / sd**2,
+        "severity": found.state.severity / sd,
+        "var_severity": found.var_severity / sd**2,
+        "b": (found.moments.b - mean) / sd,
+        "var_b": found.var_b / sd**2,
+        "alpha": found.moments.alpha + np.log(sd) if positive else found.moments.alpha * sd,
+        "var_alpha": found.var_alpha if positive else found.var_alpha * sd**2,
         "info": {
             "converged": found.converged,
             "iterations": found.iterations,
@@ -241,7 +299,7 @@ def _hyper(hyper: Hyper | None, shared: bool) -> dict:
     return {name: float(getattr(hyper, name)) for name in names}
 
 
-def _run_em(data: Scores, family: Likelihood, setup: dict, tol=1e-6, max_iter=5000) -> dict:
+def _run_em(data: Scores, family: Likelihood, setup: dict, tol=1e-7, max_iter=5000) -> dict:
     from ragkit.irt.em import fit_em
 
     shared, positive, scale = setup["shared"], setup["positive"], setup["scale"]
@@ -261,15 +319,15 @@ def _run_em(data: Scores, family: Likelihood, setup: dict, tol=1e-6, max_iter=50
     if found.covariance is not None:
         diagonal = np.diag(found.covariance)
         var_b, var_alpha = diagonal[:m].copy(), np.broadcast_to(diagonal[m:], (m,)).copy()
+        if not (diagonal > 0).all():
+            notes.append("the information matrix is not positive definite: errors are missing")
+            var_b, var_alpha = np.full(m, np.nan), np.full(m, np.nan)
         if scale == "sample":
             var_b = np.maximum(var_b - 1 / n - b**2 / (2 * n), 0.1 * var_b)
             along = np.ones(m) if positive else alpha
             var_alpha = np.maximum(var_alpha - along**2 / (2 * n), 0.1 * var_alpha)
         else:
             var_theta = var_theta + 1 / n + found.theta**2 / (2 * n)
-        if found.hyper is None and (diagonal <= 0).any():
-            notes.append("the information matrix is not positive definite: errors are missing")
-            var_b, var_alpha = np.full(m, np.nan), np.full(m, np.nan)
     elif n > DENSE_MAX:
         var_b, var_alpha = found.var_b, np.broadcast_to(found.var_alpha, (m,))
         notes.append(f"more than {DENSE_MAX:,} subjects: item errors take abilities as known")
@@ -299,7 +357,7 @@ def _laplace(data: Scores, family: Likelihood, setup: dict, found):
     wide = {"diff_sd": 1e3, "disc_sd": 1e3, "diff_mean": 0.0, "disc_mean": 0.0}
     hyper = found.hyper or Hyper(**wide, positive=setup["positive"])
     state = State(found.theta, np.zeros(0), found.b, found.alpha)
-    system = posterior.system(state, hyper)
+    system, _ = inverted(posterior, state, posterior.system(state, hyper), hyper)
     moments = item_moments(posterior, state, system, hyper)
     var_theta, _, var_b, var_alpha = standard_errors(
         posterior, state, system, moments, setup["scale"]
@@ -353,7 +411,7 @@ def _run_nuts(
     worst = max(row["max_r_hat"] for row in summary.values())
 
     def moments(x):
-        flat = x.reshape(-1, x.shape[-1])
+        flat = x.reshape(x.shape[0] * x.shape[1], x.shape[2])
         return flat.mean(0), flat.var(0)
 
     out = {}
@@ -460,7 +518,7 @@ def _result(data: Scores, found: dict, *, signed: bool) -> IRTResult:
         disc, se_disc = np.exp(alpha), np.exp(alpha) * se
     item_n, subject_n = data.per_item("count"), data.per_subject("count")
     apart = data.components.max() > 0
-    negative = disc < 0 if signed else _reversed(data, found["theta"])
+    negative = disc < 0 if signed else runs_backwards(data, found["theta"])
     items = pd.DataFrame(
         {
             "diff": b,
@@ -514,22 +572,6 @@ def _flags(**masks: np.ndarray) -> np.ndarray:
     out = np.full(size, "", dtype=object)
     for name, mask in masks.items():
         out[mask] = [f"{flag} {name}".strip() for flag in out[mask]]
-    return out
-
-
-def _reversed(data: Scores, theta: np.ndarray) -> np.ndarray:
-    """Say which items' likelihood has its maximum at a negative slope.
-
-    The family is exponential, so the sign of the best slope is that of the covariance of the
-    scores with ability.
-    """
-    out = np.zeros(data.n_items, bool)
-    for block in data.blocks():
-        ability = np.broadcast_to(block.of_subject(theta), block.x.shape)
-        n = block.sum_item(np.ones_like(block.x))
-        mean_x, mean_t = block.sum_item(block.x) / n, block.sum_item(ability) / n
-        product = block.sum_item(block.x * ability) / n
-        out[block.start : block.stop] = product - mean_x * mean_t < -1e-12
     return out
 
 

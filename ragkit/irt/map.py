@@ -7,6 +7,12 @@ Model, for the score x of subject i on item j, rescaled to [0, 1], under judge k
     log a_j ~ N(mu_a, sigma_a^2)        disc="positive"
         a_j ~ N(mu_a, sigma_a^2)        disc="signed"
 
+A score of exactly 0 or 1 has a continuous-Bernoulli density that grows with |eta| without end, so
+an item with many of them would become a step. Hence a soft end of the prior of a, the factor
+exp(-(a / 6)^4 / 4), which is 0.98 at a = 3. An item whose scores all lie at one end says nothing
+of its slope: its discrimination keeps its prior, and it is left out of point 2. The estimates of
+the prior are bounded: sigma_b by 4, sigma_a by 1, the typical a by 4.
+
 1. Newton's method on the joint log posterior of theta, s, b and a. Items do not share second
    derivatives, so the Hessian is an arrow: each item's 2 x 2 block is eliminated, what remains has
    the size of the subjects.
@@ -25,7 +31,7 @@ Model, for the score x of subject i on item j, rescaled to [0, 1], under judge k
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -37,6 +43,8 @@ from ragkit.irt.likelihood import Likelihood
 QUADRATURE_MAX = 200  # scores per item beyond which Laplace's method is exact enough
 DENSE_MAX = 6000  # subjects (and judges) whose joint covariance is still formed
 HYPER_ROUNDS = 60
+DISC_END = 6.0  # where the prior of a discrimination ends, softly
+DISC_BOUNDS = (0.02, 4.0)  # of the typical discrimination
 HYPER_TOL = 2e-3  # change of the prior's logarithms at which its updates stop
 _WIDE = 2e7  # cells from which the couplings are kept in single precision
 
@@ -77,6 +85,31 @@ class Hyper:
             tilt = self.tilt + float(np.log(before / after))
         return replace(self, disc_mean=mean, disc_sd=sd, tilt=tilt)
 
+    def allowed(self, stretch: float, common: float | None) -> tuple[float, bool]:
+        """Return the factor by which slopes may grow, and whether their bound cut it.
+
+        Scores of exactly 0 or 1 have no highest continuous-Bernoulli density, so steep curves can
+        pay without end. `common` is the alpha of a 1PL.
+        """
+        if common is not None:
+            slope = common if self.positive else np.log(abs(common))
+        else:
+            centre, sd = self.disc_prior()
+            slope = centre if self.positive else np.log(np.hypot(centre, sd))
+        low, high = np.log(DISC_BOUNDS) - slope
+        bounded = not low < np.log(stretch) < high
+        step = np.clip(np.clip(np.log(stretch), low, high), -0.7, 0.7)
+        return float(np.exp(step)), bool(bounded)
+
+    def distance(self, other: Hyper) -> float:
+        """Return the largest change of a mean or of the logarithm of an sd."""
+        sds = ("diff_sd", "disc_sd")
+        means = ("diff_mean", "disc_mean", "tilt")
+        return max(
+            *(abs(np.log(getattr(self, name) / getattr(other, name))) for name in sds),
+            *(abs(getattr(self, name) - getattr(other, name)) for name in means),
+        )
+
     def rescaled(self, prior: Prior, stretch: float, shift: float) -> Hyper:
         """Return the prior after theta -> (theta - shift) / stretch; given parts stay."""
         changes = {"tilt": self.tilt + float(np.log(stretch))}
@@ -96,7 +129,7 @@ class Prior:
     """Which parts of the prior are given; what is None is estimated.
 
     The hyperprior of an estimated sd is log-normal around 1.5 (difficulty, log sd 0.75) and 0.4
-    (discrimination, log sd 0.5).
+    (log discrimination, log sd 0.5) or 1 (signed discrimination, log sd 1).
     """
 
     diff_mean: float | None = None
@@ -111,7 +144,12 @@ class Prior:
         return replace(guess, **given)
 
 
-HYPERPRIOR = {"diff_sd": (np.log(1.5), 0.75), "disc_sd": (np.log(0.4), 0.5)}
+SD_MAX = {"diff_sd": 4.0, "disc_sd": 1.0, "signed_sd": 4.0}
+HYPERPRIOR = {
+    "diff_sd": (np.log(1.5), 0.75),
+    "disc_sd": (np.log(0.4), 0.5),
+    "signed_sd": (0.0, 1.0),
+}
 
 
 @dataclass
@@ -122,9 +160,7 @@ class State:
     alpha: np.ndarray  # log a, or a for signed models; one number for 1PL
 
     def moved(self, step: State, size: float) -> State:
-        return State(
-            *(getattr(self, name) + size * getattr(step, name) for name in vars(self))
-        )
+        return State(*(getattr(self, name) + size * getattr(step, name) for name in vars(self)))
 
 
 @dataclass
@@ -144,6 +180,30 @@ class System:
 
     def gradient_norm(self) -> float:
         return max(float(np.abs(part).max(initial=0.0)) for part in vars(self.gradient).values())
+
+
+def soft_end(a: np.ndarray, positive: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return log density of the prior's soft end, and minus its two derivatives in alpha."""
+    fourth = (a / DISC_END) ** 4
+    if positive:
+        return -0.25 * fourth, fourth, 4 * fourth
+    return -0.25 * fourth, a**3 / DISC_END**4, 3 * a**2 / DISC_END**4
+
+
+def runs_backwards(data: Scores, theta: np.ndarray) -> np.ndarray:
+    """Say which items' likelihood has its maximum at a negative slope.
+
+    The family is exponential, so the sign of the best slope is that of the covariance of the
+    scores with ability.
+    """
+    out = np.zeros(data.n_items, bool)
+    for block in data.blocks():
+        ability = np.broadcast_to(block.of_subject(theta), block.x.shape)
+        n = block.sum_item(np.ones_like(block.x))
+        mean_x, mean_t = block.sum_item(block.x) / n, block.sum_item(ability) / n
+        product = block.sum_item(block.x * ability) / n
+        out[block.start : block.stop] = product - mean_x * mean_t < -1e-12
+    return out
 
 
 class Posterior:
@@ -166,6 +226,13 @@ class Posterior:
         self.positive = positive
         self.n_kept = data.n_subjects + data.n_groups
         self.dtype = np.float32 if data.n_cells > _WIDE else np.float64
+        low, high = data.per_item("min"), data.per_item("max")
+        self.flat = ((high == 0) | (low == 1)) & (not shared)  # slopes that no score speaks of
+
+    @property
+    def sd_name(self) -> str:
+        """Key of the hyperprior of the discrimination's sd."""
+        return "disc_sd" if self.positive else "signed_sd"
 
     def disc(self, alpha: np.ndarray) -> np.ndarray:
         a = np.exp(alpha) if self.positive else alpha
@@ -179,8 +246,12 @@ class Posterior:
         theta = theta / theta.std() if theta.std() > 0 else theta
         steep = 1.7 if self.likelihood.name == "cb" else 1.0
         b = -steep * np.log(ease / (1 - ease))
+        b = b - b.mean()
         alpha = np.full(1 if self.shared else data.n_items, 0.0 if self.positive else 1.0)
-        return State(theta, np.zeros(data.n_groups), b - b.mean(), alpha)
+        if not (self.positive or self.shared):
+            sign = np.where(runs_backwards(data, theta), -1.0, 1.0)
+            alpha, b = sign, sign * b
+        return State(theta, np.zeros(data.n_groups), b, alpha)
 
     def prior_value(self, state: State, hyper: Hyper) -> float:
         value = -0.5 * (state.theta @ state.theta)
@@ -189,6 +260,7 @@ class Posterior:
         if not self.shared:
             centre, sd = hyper.disc_prior()
             value -= 0.5 * ((state.alpha - centre) ** 2).sum() / sd**2
+            value += soft_end(self.disc(state.alpha), self.positive)[0].sum()
         return float(value)
 
     def value(self, state: State, hyper: Hyper) -> float:
@@ -230,7 +302,8 @@ class Posterior:
             g_a = np.zeros(1)
         else:
             centre, sd = hyper.disc_prior()
-            g_a = -(state.alpha - centre) / sd**2
+            _, end_1, end_2 = soft_end(a, self.positive)
+            g_a = -(state.alpha - centre) / sd**2 - end_1
         ibb, iba, iaa = np.zeros(m), np.zeros(m), np.zeros(m)
         right = np.zeros(kept)
         shared_kept, shared_b, shared_diagonal = np.zeros(kept), np.zeros(m), 0.0
@@ -255,6 +328,9 @@ class Posterior:
             diagonal[:n] += u_subject
             tangent = eta if self.positive else distance
             lift = slope if self.positive else 1.0
+            if self.flat[part].any():
+                tangent = tangent * block.of_item(~self.flat)
+                lift = lift * block.of_item(~self.flat)
             s_rt = block.sum_item(r * tangent)
             wt = w * tangent
             z = block.sum_item(wt * tangent)
@@ -275,11 +351,12 @@ class Posterior:
                 ibb[part] = 1 / bb
             else:
                 g_a[part] += s_rt
-                aa = z + sd**-2
+                aa = z + sd**-2 + end_2[part]
                 ba = -v_item
                 if observed:
                     aa_full = aa - s_rt if self.positive else aa
-                    ba_full = ba + r_item * (a_block if self.positive else 1.0)
+                    turn = r_item * (a_block if self.positive else 1.0)
+                    ba_full = ba + np.where(self.flat[part], 0.0, turn)
                     good = (aa_full > 0) & (bb * aa_full - ba_full**2 > 1e-3 * bb * aa)
                     aa = np.where(good, aa_full, aa)
                     ba = np.where(good, ba_full, ba)
@@ -310,6 +387,8 @@ class Posterior:
                 else:
                     shared_kept[n:] -= block.sum_group(v, k)
             couplings.append((block.start, block.stop, c_b, c_a))
+        if not self.shared:
+            g_a[self.flat] = 0.0
         for start, stop, c_b, c_a in couplings:
             part = slice(start, stop)
             if c_a is None:
@@ -387,15 +466,18 @@ def item_moments(
     """Integrate each item's posterior given theta, on nodes placed by its mode and curvature."""
     data = posterior.data
     few = data.per_item("count") <= QUADRATURE_MAX
+    flat = posterior.flat
     b, var_b = state.b.copy(), system.ibb.copy()
     alpha = np.broadcast_to(state.alpha, (data.n_items,)).copy()
     var_alpha = system.iaa.copy()
+    alpha[flat], var_alpha[flat] = hyper.disc_mean, hyper.disc_sd**2
     if not few.any():
         return Moments(b, alpha, var_b, var_alpha)
     z, weight = np.polynomial.hermite_e.hermegauss(nodes)
     log_weight = np.log(weight) + 0.5 * z**2
     # A posterior is hardly wider than its prior, whatever the curvature at the mode says.
     s_a = np.sqrt(np.minimum(system.iaa, 1.5 * hyper.disc_prior()[1] ** 2))
+    s_a[posterior.flat] = 0.0
     lean = np.divide(system.iba, s_a, out=np.zeros_like(s_a), where=s_a > 0)
     lean = np.clip(lean, -hyper.diff_sd, hyper.diff_sd)
     s_b = np.sqrt(np.clip(system.ibb - lean**2, 1e-12, 1.5 * hyper.diff_sd**2))
@@ -404,7 +486,8 @@ def item_moments(
         z_a, log_weight_a = np.zeros(1), np.zeros(1)
     else:
         z_a, log_weight_a = z, log_weight
-    at_a = alpha + z_a[:, None] * s_a  # alpha nodes x items
+    centre = np.broadcast_to(state.alpha, alpha.shape)
+    at_a = centre + z_a[:, None] * s_a  # alpha nodes x items
     slope_at = np.exp(at_a) if posterior.positive else at_a
     width = np.broadcast_to(s_b, at_a.shape)
     if posterior.positive:  # the flatter the curve, the less it says of b
@@ -414,6 +497,7 @@ def item_moments(
     prior = prior - 0.5 * ((at_b - hyper.diff_mean) / hyper.diff_sd) ** 2
     if not posterior.shared:
         prior = prior - 0.5 * ((at_a - hyper.disc_mean) / hyper.disc_sd)[:, None] ** 2
+        prior = prior + soft_end(slope_at, posterior.positive)[0][:, None]
     slope_32, shift_32 = slope_at.astype(np.float32), (slope_at[:, None] * at_b).astype(np.float32)
     logs = prior
     for block in data.blocks():
@@ -439,6 +523,7 @@ def item_moments(
     mean_b, mean_a = (p * at_b).sum((0, 1)), (p_a * at_a).sum(0)
     b[few], var_b[few] = mean_b[few], (p * (at_b - mean_b) ** 2).sum((0, 1))[few]
     if not posterior.shared:
+        few = few & ~flat
         alpha[few], var_alpha[few] = mean_a[few], (p_a * (at_a - mean_a) ** 2).sum(0)[few]
     return Moments(b, alpha, var_b, var_alpha)
 
@@ -454,7 +539,7 @@ def shrunk_sd(mean_square: float, count: int, name: str) -> float:
         log_sd += np.clip(move, -1, 1)
         if abs(move) < 1e-10:
             break
-    return float(np.exp(log_sd))
+    return min(float(np.exp(log_sd)), SD_MAX[name])
 
 
 @dataclass
@@ -473,7 +558,7 @@ class MapFit:
     iterations: int
     gradient_norm: float
     objective: float
-    history: list = field(default_factory=list)
+    bounded: bool
 
 
 def newton(
@@ -534,6 +619,7 @@ def fit_map(
     posterior = Posterior(data, likelihood, shared=shared, positive=positive)
     hyper = start_hyper or prior.start(positive)
     state = start or posterior.start()
+    state.alpha[posterior.flat[: len(state.alpha)]] = hyper.disc_prior()[0]
     system = posterior.system(state, hyper, observed=False)
     tuner = _Tuner(posterior, prior)
     settled, iterations = False, 0
@@ -549,10 +635,10 @@ def fit_map(
     state, system, more = newton(posterior, state, hyper, tol=tol, max_iter=max_iter)
     iterations += more
     state = _oriented(data, state)
-    system = posterior.system(state, hyper)
+    system, _ = inverted(posterior, state, posterior.system(state, hyper), hyper)
+    norm = system.gradient_norm()
     moments = item_moments(posterior, state, system, hyper)
     variances = standard_errors(posterior, state, system, moments, scale)
-    norm = system.gradient_norm()
     return MapFit(
         state,
         moments,
@@ -563,6 +649,7 @@ def fit_map(
         iterations=iterations,
         gradient_norm=norm,
         objective=system.objective,
+        bounded=tuner.bounded,
     )
 
 
@@ -581,12 +668,13 @@ class _Tuner:
         self.prior = prior
         self.change = np.inf  # of the last update
         self.rounds = 0
+        self.bounded = False
         self.shift: tuple[np.ndarray, ...] = ()  # item moments: quadrature minus Laplace
 
     def update(self, state: State, system: System, hyper: Hyper) -> tuple[State, Hyper]:
         """Return the prior that the items ask for, and the state on its scale."""
         posterior = self.posterior
-        inverse = np.linalg.inv(system.schur)
+        system, inverse = inverted(posterior, state, system, hyper)
         n = posterior.data.n_subjects
         if self.change > 0.02:
             moments = item_moments(posterior, state, system, hyper)
@@ -598,20 +686,15 @@ class _Tuner:
             )
         new = self._hypers(state, system, hyper, carried(posterior, system, inverse))
         stretch = float(np.sqrt(np.mean(state.theta**2 + np.diag(inverse)[:n])))
-        stretch = float(np.clip(stretch, 0.5, 2.0))
+        typical = float(state.alpha[0]) if posterior.shared else None
+        stretch, self.bounded = new.allowed(stretch, typical)
         shift = 0.0
         if self.prior.diff_sd is None and self.prior.diff_mean is None:
             shift = float(state.theta.mean())
         new = new.rescaled(self.prior, stretch, shift)
-        self.change = max(
-            abs(np.log(stretch)),
-            abs(shift),
-            abs(np.log(new.diff_sd / hyper.diff_sd)),
-            abs(np.log(new.disc_sd / hyper.disc_sd)),
-            abs(new.diff_mean - hyper.diff_mean),
-            abs(new.disc_mean - hyper.disc_mean),
-        )
+        self.change = new.distance(hyper)
         alpha = state.alpha + np.log(stretch) if posterior.positive else state.alpha * stretch
+        alpha[posterior.flat[: len(alpha)]] = new.disc_prior()[0]
         theta, b = (state.theta - shift) / stretch, (state.b - shift) / stretch
         state = State(theta, state.severity / stretch, b, alpha)
         return state, new
@@ -655,7 +738,11 @@ class _Tuner:
                 break
         return current
 
-    def _maximised(self, hyper, mode_b, mean_b, var_b, mean_a, var_a) -> Hyper:
+    def _maximised(self, hyper, *moments) -> Hyper:
+        telling = ~self.posterior.flat
+        if telling.sum() < 2:
+            return hyper
+        mode_b, mean_b, var_b, mean_a, var_a = (values[telling] for values in moments)
         prior, m = self.prior, len(mean_b)
         changes = {}
         if prior.diff_mean is None:
@@ -672,8 +759,24 @@ class _Tuner:
         if prior.disc_mean is None:
             mean = float(mean_a.mean())
         if prior.disc_sd is None:
-            sd = shrunk_sd(float(np.mean((mean_a - mean) ** 2 + var_a)), m, "disc_sd")
+            square = float(np.mean((mean_a - mean) ** 2 + var_a))
+            sd = shrunk_sd(square, m, self.posterior.sd_name)
         return new.with_disc(mean, sd)
+
+
+def inverted(
+    posterior: Posterior, state: State, system: System, hyper: Hyper
+) -> tuple[System, np.ndarray]:
+    """Return the kept part's covariance, from the expected Hessian if the observed is no use."""
+    for observed in (True, False):
+        if not observed:
+            system = posterior.system(state, hyper, observed=False)
+        try:
+            factor = cho_factor(system.schur, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue
+        return system, cho_solve(factor, np.eye(len(system.schur)))
+    raise DataError("the scores do not determine the model: the Hessian is singular")
 
 
 def _inverted(ibb, iba, iaa, shared: bool):

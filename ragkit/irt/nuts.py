@@ -3,7 +3,7 @@
 The prior's means and sds are sampled too:
 
     mu_b ~ N(0, 5^2),  log sigma_b ~ N(log 1.5, 0.75^2)
-    mu_a ~ N(0, 2^2),  log sigma_a ~ N(log 0.4, 0.5^2)      1PL: log a ~ N(0, 2^2)
+    mu_a ~ N(0, 2^2),  log sigma_a ~ N(log 0.4, 0.5^2), signed N(0, 1)      1PL: log a ~ N(0, 2^2)
 
 The log posterior and its gradient are those of the default engine, not torch's continuous
 Bernoulli, whose gradient saturates. The sampler moves in coordinates whitened by the arrow-shaped
@@ -19,7 +19,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 from ragkit.irt.data import Scores
 from ragkit.irt.likelihood import Likelihood
-from ragkit.irt.map import HYPERPRIOR, Hyper, MapFit, Posterior, Prior, State, fit_map
+from ragkit.irt.map import HYPERPRIOR, Hyper, MapFit, Posterior, Prior, State, fit_map, soft_end
 
 _MEAN_SD = {"diff": 5.0, "disc": 2.0}
 
@@ -93,7 +93,7 @@ class Target:
         else:
             c_a[:, first + 2] = -(sd**-2)
             curvature[first + 2, first + 2] = self.m * sd**-2 + _MEAN_SD["disc"] ** -2
-            curvature[first + 3, first + 3] = self.m + HYPERPRIOR["disc_sd"][1] ** -2
+            curvature[first + 3, first + 3] = self.m + HYPERPRIOR[posterior.sd_name][1] ** -2
         self.load_b = system.ibb[:, None] * c_b + system.iba[:, None] * c_a
         self.load_a = system.iba[:, None] * c_b + system.iaa[:, None] * c_a
         schur = curvature - c_b.T @ self.load_b - c_a.T @ self.load_a
@@ -162,21 +162,24 @@ class Target:
             g_b[part] -= block.sum_item(ar)
             g_a[part] += block.sum_item(r * (eta if posterior.positive else distance))
         g_extra = np.zeros(self.extra)
-        value += self._prior(state.b, extra, 0, "diff", g_b, g_extra)
+        value += self._prior(state.b, extra, 0, "diff", "diff_sd", g_b, g_extra)
         if posterior.shared:
             value -= 0.5 * extra[2] ** 2 / _MEAN_SD["disc"] ** 2
             g_extra[2] = g_a.sum() - extra[2] / _MEAN_SD["disc"] ** 2
             tail = [g_b]
         else:
-            value += self._prior(state.alpha, extra, 2, "disc", g_a, g_extra)
+            value += self._prior(state.alpha, extra, 2, "disc", posterior.sd_name, g_a, g_extra)
+            end, slope, _ = soft_end(a, posterior.positive)
+            value += float(end.sum())
+            g_a -= slope
             tail = [g_b, g_a]
         return value, np.concatenate([g_theta, g_severity, g_extra, *tail])
 
     @staticmethod
-    def _prior(values, extra, at: int, name: str, gradient, g_extra) -> float:
+    def _prior(values, extra, at: int, name: str, sd_name: str, gradient, g_extra) -> float:
         """Return one hierarchical prior's log density; add its gradient in place."""
         mean, log_sd = extra[at], extra[at + 1]
-        centre, spread = HYPERPRIOR[f"{name}_sd"]
+        centre, spread = HYPERPRIOR[sd_name]
         z = (values - mean) * np.exp(-log_sd)
         gradient -= z * np.exp(-log_sd)
         g_extra[at] = z.sum() * np.exp(-log_sd) - mean / _MEAN_SD[name] ** 2

@@ -243,15 +243,7 @@ class IRTResult:
             name = "group" if "group" in scores.columns else self.info["group"]
             b = b + self.facets["severity"].to_numpy()[_positions(self.facets.index, scores, name)]
         likelihood = get_likelihood(self.info["likelihood"])
-        theta = np.zeros(len(ids))
-        for _ in range(100):
-            mean, variance = likelihood.mean_variance(a * (theta[code] - b))
-            slope = np.bincount(code, a * (x - mean), len(ids)) - theta
-            curvature = np.bincount(code, a**2 * variance, len(ids)) + 1
-            move = np.clip(slope / curvature, -1, 1)
-            theta = theta + move
-            if np.abs(move).max() < 1e-10:
-                break
+        theta, curvature = modes(code, a, b, x, len(ids), likelihood)
         n = np.bincount(code, minlength=len(ids))
         return pd.DataFrame(
             {
@@ -315,7 +307,7 @@ def load(folder: str | Path) -> IRTResult:
         ids = frame.columns[0]
         for column in frame.columns[1:]:
             if column != "flags":
-                frame[column] = frame[column].replace("", "nan").astype(float)
+                frame[column] = [float(text or "nan") for text in frame[column]]
         for column in ("n", "n_subjects"):
             if column in frame.columns:
                 frame[column] = frame[column].astype(int)
@@ -327,6 +319,23 @@ def load(folder: str | Path) -> IRTResult:
         with np.load(folder / "draws.npz", allow_pickle=False) as file:
             draws = {name: file[name] for name in file.files}
     return IRTResult(frames["items"], frames["subjects"], info, frames.get("facets"), draws)
+
+
+def modes(subject, a, b, x, n_subjects: int, likelihood) -> tuple[np.ndarray, np.ndarray]:
+    """Return the most probable abilities under N(0, 1) given the items, and the curvatures there.
+
+    `subject`, `a`, `b` and `x` run over the cells.
+    """
+    theta = np.zeros(n_subjects)
+    for _ in range(200):
+        mean, variance = likelihood.mean_variance(a * (theta[subject] - b))
+        slope = np.bincount(subject, a * (x - mean), n_subjects) - theta
+        curvature = np.bincount(subject, a**2 * variance, n_subjects) + 1
+        move = np.clip(slope / curvature, -1, 1)
+        theta = theta + move
+        if np.abs(move).max() < 1e-10:
+            break
+    return theta, curvature
 
 
 def _grid(theta) -> np.ndarray:

@@ -1,0 +1,75 @@
+import json
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from ragkit import cli, irt
+from ragkit.commands.irt import command
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return irt.simulate(12, 30, score_range=(-1, 2), seed=41).scores
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+def test_fit_writes_three_files(scores, tmp_path, suffix):
+    path = tmp_path / f"scores{suffix}"
+    scores.to_parquet(path) if suffix == ".parquet" else scores.to_csv(path, index=False)
+    out = tmp_path / "out"
+    arguments = ["fit", str(path), "--out", str(out), "--model", "2pl", "--disc", "positive"]
+    arguments += ["--engine", "map", "--range", "-1", "2", "--seed", "0"]
+    ran = CliRunner().invoke(command, arguments)
+    assert ran.exit_code == 0, ran.output
+    assert sorted(p.name for p in out.iterdir()) == ["fit.json", "items.csv", "subjects.csv"]
+    want = irt.fit(scores, score_range=(-1, 2))
+    pd.testing.assert_frame_equal(irt.load(out).items, want.items, rtol=1e-6)
+    assert json.loads((out / "fit.json").read_text())["score_range"] == [-1.0, 2.0]
+
+
+def test_ids_that_look_like_numbers_stay_text(scores, tmp_path):
+    path = tmp_path / "scores.csv"
+    scores.assign(item_id="0" + scores["item_id"].str[1:]).to_csv(path, index=False)
+    arguments = ["fit", str(path), "--out", str(tmp_path / "o"), "--range", "-1", "2"]
+    assert CliRunner().invoke(command, arguments).exit_code == 0
+    assert irt.load(tmp_path / "o").items.index[0] == "000"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: s.rename(columns={"score": "value"}), "lack the column 'score'"),
+        (lambda s: s, "outside the range"),
+        (lambda s: s.assign(score=s["score"].mask(s.index == 3)), "score nan"),
+    ],
+)
+def test_errors_name_the_file(scores, tmp_path, capsys, change, message):
+    path = tmp_path / "bad.csv"
+    change(scores).to_csv(path, index=False)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["irt", "fit", str(path), "--out", str(tmp_path / "o")])
+    assert stop.value.code == 1
+    error = capsys.readouterr().err
+    assert "bad.csv" in error
+    assert message in error
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("none.csv", None, "does not exist"),
+        ("scores.txt", "a", "is not .csv"),
+        ("empty.csv", "", "cannot be read"),
+        ("broken.parquet", "not parquet", "cannot be read"),
+    ],
+)
+def test_unreadable_files(tmp_path, capsys, name, text, message):
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["irt", "fit", str(path), "--out", str(tmp_path / "o")])
+    assert stop.value.code == 1
+    assert message in capsys.readouterr().err

@@ -1,0 +1,148 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragkit import irt
+from ragkit.errors import DataError, UsageError
+
+
+@pytest.fixture(scope="module")
+def made():
+    return irt.simulate(40, 80, seed=31)
+
+
+@pytest.fixture(scope="module")
+def result(made):
+    return irt.fit(made.scores)
+
+
+def test_recovery_at_the_challenge_size():
+    table = irt.recovery(seeds=range(4), simulation={"sessions": 2, "shared": 105})
+    mean = table.groupby("parameter").mean()
+    assert (table.loc[table["parameter"] == "theta", "r"] >= 0.97).all()
+    assert mean.loc["diff", "r"] >= 0.86
+    assert mean.loc["log_disc", "r_disc"] >= 0.50
+    assert mean["coverage"].between(0.83, 0.95).all()
+    assert mean.loc["theta", "bias"] == pytest.approx(0, abs=1e-9)
+
+
+def test_population_errors_cover_a_plain_draw():
+    """Abilities that were not standardised: their own mean and sd are part of the error."""
+    simulation = {"standardize": False}
+    options = {"n_subjects": 25, "n_items": 150, "seeds": range(30), "simulation": simulation}
+    cover = {
+        scale: irt.recovery(scale=scale, **options).groupby("parameter")["coverage"].mean()["theta"]
+        for scale in ("sample", "population")
+    }
+    assert cover["population"] == pytest.approx(0.9, abs=0.06)
+    assert cover["sample"] < cover["population"] - 0.05
+
+
+def test_agreement_of_a_fit_with_itself(result):
+    table = irt.agreement({"one": result, "two": result})
+    assert table["r"].to_numpy() == pytest.approx(1)
+    assert table["tau"].to_numpy() == pytest.approx(1)
+    assert (table["shift"] == 0).all()
+    assert table["parameter"].tolist() == ["theta", "diff", "disc"]
+    with pytest.raises(UsageError):
+        irt.agreement({"one": result})
+
+
+def test_split_half_finds_the_reliability(made, result):
+    table = irt.split_half(made.scores, splits=4)
+    reliability = table["reliability"].mean()
+    assert reliability == pytest.approx(1 - (result.subjects["se_theta"] ** 2).mean(), abs=0.08)
+    r = table["r"].to_numpy()
+    assert table["reliability"].to_numpy() == pytest.approx(2 * r / (1 + r))
+    halves = irt.split_half(made.scores, splits=2, by="subjects")
+    assert halves.groupby("parameter")["r"].mean()["diff"] > 0.7
+    again = irt.split_half(made.scores, splits=4)
+    pd.testing.assert_frame_equal(table, again)
+    with pytest.raises(UsageError, match="by="):
+        irt.split_half(made.scores, by="judges")
+    with pytest.raises(DataError, match="cannot be split"):
+        irt.split_half(irt.simulate(5, 3).scores)
+
+
+def test_prior_sensitivity_is_nil_at_factor_one_and_grows(made):
+    table = irt.prior_sensitivity(made.scores, factors=(0.5, 1.0))
+    near = table[table["factor"] == 1.0]
+    assert (near["shift"] < 0.1).all()
+    far = table[(table["factor"] == 0.5) & (table["prior_sd"] == "disc_sd")]
+    assert far.loc[far["parameter"] == "disc", "shift"].item() > near["shift"].max()
+
+
+def test_heldout_prefers_the_model_that_made_the_scores():
+    two = irt.simulate(60, 80, log_disc_sd=0.8, seed=1).scores
+    table = irt.heldout(two, folds=3)
+    assert table.loc["1PL", "difference"] == 0
+    assert table.loc["2PL", "difference"] > 2 * table.loc["2PL", "se_difference"]
+    assert table.loc["2PL", "rmse"] < table.loc["1PL", "rmse"]
+    assert (table["n"] == len(two)).all()
+    one = irt.simulate(60, 80, log_disc_sd=0.0, seed=1).scores
+    flat = irt.heldout(one, folds=3)
+    assert flat.loc["2PL", "difference"] < 2 * flat.loc["2PL", "se_difference"]
+    with pytest.raises(UsageError):
+        irt.heldout(one, folds=1)
+
+
+def test_posterior_predictive_knows_its_own_and_sees_atoms(made, result):
+    own = irt.posterior_predictive(result, draws=60)
+    assert own.loc["mean", "low"] <= own.loc["mean", "observed"] <= own.loc["mean", "high"]
+    assert own.loc["at_low", "observed"] == 0
+    rounded = made.scores.assign(score=(made.scores["score"] * 2).round() / 2)
+    atoms = irt.posterior_predictive(irt.fit(rounded), draws=30)
+    assert atoms.loc["at_high", "observed"] > 0.2
+    assert atoms.loc["at_high", "high"] < 0.05
+    pd.testing.assert_frame_equal(own, irt.posterior_predictive(result, draws=60))
+
+
+def test_item_fit_of_its_own_scores(result):
+    table = irt.item_fit(result, bins=4)
+    assert len(table) == 4
+    assert table["n"].sum() == result.info["n_scores"]
+    assert (table["z"].abs() < 4).all()
+    assert table["theta"].is_monotonic_increasing
+
+
+def test_loo_needs_draws(result):
+    with pytest.raises(UsageError, match="engine 'map' has none"):
+        irt.loo(result)
+
+
+def test_chain_summary_tells_mixed_from_stuck():
+    rng = np.random.default_rng(0)
+    good = rng.normal(size=(2, 500, 3))
+    bad = good + np.array([0, 5])[:, None, None]
+    table = irt.chain_summary({"good": good, "bad": bad})
+    assert table["good"]["max_r_hat"] < 1.02
+    assert table["good"]["min_ess_bulk"] > 500
+    assert table["bad"]["max_r_hat"] > 1.5
+
+
+def test_linking_two_sessions():
+    made = irt.simulate(120, 150, sessions=2, shared=60, seed=5)
+    session = made.scores["subject_id"].map(made.subjects["session"])
+    scores = made.scores.copy()
+    one, two = (irt.fit(scores[session == s]) for s in (1, 2))
+    both = irt.fit(scores)
+    truth = made.subjects.groupby("session")["theta"].agg(["mean", lambda x: x.std(ddof=0)])
+    slope = truth.iloc[1, 1] / truth.iloc[0, 1]
+    intercept = (truth.iloc[1, 0] - truth.iloc[0, 0]) / truth.iloc[0, 1]
+    for method in ("haebara", "mean-sigma"):
+        link = irt.link(one, two, method=method)
+        assert link.slope == pytest.approx(slope, abs=max(0.1, 3 * link.se_slope))
+        assert link.intercept == pytest.approx(intercept, abs=max(0.1, 3 * link.se_intercept))
+        assert len(link.items) == 60
+        moved = link.apply(two)
+        own = both.subjects["theta"][moved.subjects.index]
+        assert np.corrcoef(moved.subjects["theta"], own)[0, 1] > 0.99
+        # the same expected scores on the new scale
+        assert moved.predict().to_numpy() == pytest.approx(two.predict().to_numpy())
+    apart = irt.fit(
+        irt.simulate(10, 20, seed=1).scores.assign(item_id=lambda s: s["item_id"] + "x")
+    )
+    with pytest.raises(DataError, match="share 0 items"):
+        irt.link(one, apart)
+    with pytest.raises(UsageError):
+        irt.link(one, two, method="mean")

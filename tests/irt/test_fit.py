@@ -1,0 +1,232 @@
+"""Laws that any fit obeys, and input that cannot be fitted."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragkit import irt
+from ragkit.errors import DataError, UsageError
+
+
+@pytest.fixture(scope="module")
+def made():
+    return irt.simulate(15, 40, missing=0.1, seed=11)
+
+
+@pytest.fixture(scope="module")
+def result(made):
+    return irt.fit(made.scores)
+
+
+@pytest.mark.parametrize("engine", ["map", "em"])
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_order_of_rows_does_not_matter(engine, seed):
+    scores = irt.simulate(10, 25, missing=0.1, seed=1).scores
+    mixed = scores.sample(frac=1, random_state=seed)
+    one, two = irt.fit(scores, engine=engine), irt.fit(mixed, engine=engine)
+    pd.testing.assert_frame_equal(one.items, two.items)
+    pd.testing.assert_frame_equal(one.subjects, two.subjects)
+
+
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_names_do_not_matter(seed):
+    rng = np.random.default_rng(seed)
+    scores = irt.simulate(10, 25, missing=0.1, seed=1).scores
+    subjects, items = scores["subject_id"].unique(), scores["item_id"].unique()
+    new_s = dict(zip(subjects, rng.permutation(subjects), strict=True))
+    new_i = dict(zip(items, rng.permutation(items), strict=True))
+    renamed = scores.assign(
+        subject_id=scores["subject_id"].map(new_s), item_id=scores["item_id"].map(new_i)
+    )
+    one, two = irt.fit(scores), irt.fit(renamed)
+    assert two.items["diff"][[new_i[i] for i in one.items.index]].to_numpy() == pytest.approx(
+        one.items["diff"].to_numpy(), abs=1e-6
+    )
+    assert two.subjects["theta"][[new_s[s] for s in one.subjects.index]].to_numpy() == (
+        pytest.approx(one.subjects["theta"].to_numpy(), abs=1e-6)
+    )
+
+
+@pytest.mark.parametrize("disc", ["positive", "signed"])
+@pytest.mark.parametrize("model", ["1pl", "2pl"])
+def test_reflecting_the_scores_reflects_the_solution(made, model, disc):
+    one = irt.fit(made.scores, model=model, disc=disc)
+    turned = made.scores.assign(score=1 - made.scores["score"])
+    two = irt.fit(turned, model=model, disc=disc)
+    assert two.subjects["theta"].to_numpy() == pytest.approx(-one.subjects["theta"], abs=1e-5)
+    assert two.items["diff"].to_numpy() == pytest.approx(-one.items["diff"], abs=1e-5)
+    assert two.items["disc"].to_numpy() == pytest.approx(one.items["disc"], abs=1e-5)
+    assert two.items["se_diff"].to_numpy() == pytest.approx(one.items["se_diff"], abs=1e-5)
+
+
+def test_range_is_a_change_of_units(made, result):
+    wide = made.scores.assign(score=made.scores["score"] * 3 - 1)
+    other = irt.fit(wide, score_range=(-1, 2))
+    assert other.items["diff"].to_numpy() == pytest.approx(result.items["diff"], abs=1e-6)
+    assert other.items["mean_score"].to_numpy() == pytest.approx(result.items["mean_score"] * 3 - 1)
+    assert other.predict().to_numpy() == pytest.approx(
+        result.predict().to_numpy() * 3 - 1, abs=1e-5
+    )
+
+
+def test_wide_and_long_are_the_same(made, result):
+    wide = made.scores.pivot(index="subject_id", columns="item_id", values="score")
+    again = irt.fit(wide)
+    assert again.items["diff"].to_numpy() == pytest.approx(result.items["diff"].to_numpy())
+    full = irt.simulate(10, 12, seed=2).scores
+    table = full.pivot(index="subject_id", columns="item_id", values="score")
+    assert irt.fit(table).items["disc"].to_numpy() == pytest.approx(
+        irt.fit(full).items["disc"].to_numpy()
+    )
+
+
+def test_the_dense_and_the_sparse_path_agree():
+    scores = irt.simulate(12, 30, seed=4).scores
+    full = irt.fit(scores)
+    gap = irt.fit(scores.iloc[1:])  # one cell less takes the sparse path
+    assert np.abs(full.items["diff"] - gap.items["diff"]).iloc[1:].max() < 0.05
+
+
+def test_a_doubled_subject_pulls_the_items_its_way(made, result):
+    best = made.subjects["theta"].idxmax()
+    extra = made.scores[made.scores["subject_id"] == best].assign(subject_id="twin")
+    doubled = irt.fit(pd.concat([made.scores, extra]))
+    assert doubled.subjects["theta"]["twin"] == pytest.approx(doubled.subjects["theta"][best])
+    assert doubled.subjects["se_theta"]["twin"] == pytest.approx(
+        doubled.subjects["se_theta"][best], rel=1e-6
+    )
+    seen = extra["item_id"]
+    assert doubled.items["se_log_disc"][seen].mean() < result.items["se_log_disc"][seen].mean()
+    assert (doubled.items["n"][seen] == result.items["n"][seen] + 1).all()
+
+
+def test_the_callers_frame_is_untouched(made):
+    copy = made.scores.copy(deep=True)
+    irt.fit(copy)
+    irt.fit(copy, engine="em")
+    pd.testing.assert_frame_equal(copy, made.scores)
+    wide = copy.pivot(index="subject_id", columns="item_id", values="score")
+    before = wide.copy(deep=True)
+    irt.fit(wide)
+    pd.testing.assert_frame_equal(wide, before)
+
+
+@pytest.mark.parametrize("engine", ["map", "em"])
+@pytest.mark.parametrize("likelihood", ["cb", "bernoulli"])
+@pytest.mark.parametrize("model", ["1pl", "2pl"])
+@pytest.mark.parametrize("disc", ["positive", "signed"])
+def test_constant_items_and_subjects_stay_finite(engine, likelihood, model, disc):
+    scores = irt.simulate(12, 30, seed=0).scores
+    for column, name, value in (
+        ("item_id", "q00", 1.0),
+        ("item_id", "q01", 0.0),
+        ("subject_id", "s03", 0.0),
+        ("subject_id", "s04", 1.0),
+    ):
+        scores.loc[scores[column] == name, "score"] = value
+    if likelihood == "bernoulli":
+        scores["score"] = (scores["score"] > 0.5).astype(float)
+    result = irt.fit(scores, engine=engine, likelihood=likelihood, model=model, disc=disc)
+    numbers = result.items.drop(columns=["flags", "log_disc", "se_log_disc"])
+    assert np.isfinite(numbers.to_numpy(dtype=float)).all()
+    assert np.isfinite(result.subjects.drop(columns="flags").to_numpy(dtype=float)).all()
+    assert (result.subjects["se_theta"] > 0).all()
+    order = result.subjects["theta"].sort_values().index
+    assert (order[0], order[-1]) == ("s03", "s04")
+    assert result.subjects["flags"]["s03"] == "constant"
+    assert result.subjects["se_theta"]["s04"] > result.subjects["se_theta"].median()
+
+
+def test_integer_ids_and_ids_with_commas_and_unicode(made, result, tmp_path):
+    numbered = made.scores.assign(
+        subject_id=made.scores["subject_id"].str[1:].astype(int),
+        item_id=made.scores["item_id"].str[1:].astype(int),
+    )
+    again = irt.fit(numbered)
+    assert again.items["diff"].to_numpy() == pytest.approx(result.items["diff"].to_numpy())
+    assert again.items.index[3] == 3
+    odd = made.scores.assign(item_id=made.scores["item_id"] + ', "é"\n界 NA')
+    strange = irt.fit(odd)
+    loaded = irt.load(strange.save(tmp_path / "odd"))
+    pd.testing.assert_frame_equal(loaded.items, strange.items)
+    pd.testing.assert_frame_equal(loaded.subjects, strange.subjects)
+
+
+def broken(scores, **changes):
+    return scores.assign(**changes)
+
+
+BAD = {
+    "range": (lambda s: s.assign(score=s["score"] + 0.5), r"outside the range \[0, 1\]"),
+    "nan": (lambda s: s.assign(score=s["score"].where(s.index != 3)), "row 4 .* score nan"),
+    "inf": (lambda s: s.assign(score=s["score"].mask(s.index == 2, np.inf)), "row 3 .* inf"),
+    "text": (lambda s: s.assign(score="good"), "'good', not a number"),
+    "duplicate": (lambda s: pd.concat([s, s.iloc[[5]]]), "repeats the cell of row 6"),
+    "empty": (lambda s: s.iloc[:0], "no rows"),
+    "one subject": (lambda s: s[s["subject_id"] == "s00"], "hold 1 and"),
+    "one item": (lambda s: s[s["item_id"] == "q00"], "and 1$"),
+    "all equal": (lambda s: s.assign(score=0.3), "all scores are the same"),
+    "no column": (lambda s: s.rename(columns={"item_id": "item"}), "lack the column 'item_id'"),
+    "empty id": (lambda s: s.assign(item_id=s["item_id"].mask(s.index == 1)), "row 2 .* empty"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_scores_are_refused_with_the_place(made, name):
+    spoil, message = BAD[name]
+    with pytest.raises(DataError, match=message):
+        irt.fit(spoil(made.scores.reset_index(drop=True)))
+
+
+def test_an_item_that_nobody_answered():
+    wide = irt.simulate(6, 5, seed=0).scores.pivot(
+        index="subject_id", columns="item_id", values="score"
+    )
+    wide["q3"] = np.nan
+    with pytest.raises(DataError, match="item 'q3' has no score"):
+        irt.fit(wide)
+    long = irt.simulate(6, 5, seed=0).scores
+    known = pd.Categorical(long["item_id"], categories=[*long["item_id"].unique(), "unused"])
+    assert "unused" not in irt.fit(long.assign(item_id=known)).items.index
+
+
+def test_disconnected_parts_are_said(made):
+    scores = made.scores
+    first = (scores["subject_id"] < "s07") & (scores["item_id"] < "q20")
+    second = (scores["subject_id"] >= "s07") & (scores["item_id"] >= "q20")
+    apart = scores[first | second]
+    with pytest.raises(DataError, match=r"2 parts .*7 subjects x 20 items"):
+        irt.fit(apart)
+    result = irt.fit(apart, disconnected="assume-equal")
+    assert result.items["flags"].str.contains("disconnected").all()
+    assert any("equally able" in note for note in result.info["notes"])
+
+
+def test_scores_between_the_ends_are_not_bernoulli(made):
+    with pytest.raises(DataError, match="Bernoulli likelihood takes scores of 0 or 1"):
+        irt.fit(made.scores, likelihood="bernoulli")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "mpa"}, "did you mean 'map'"),
+        ({"model": "3pl"}, "'3pl'"),
+        ({"disc": "any"}, "'any'"),
+        ({"epochs": 5}, "engine 'map' has no option 'epochs'"),
+        ({"score_range": (1, 0)}, "not an interval"),
+        ({"score_range": 3}, "not a pair"),
+        ({"prior": "none"}, "needs a prior"),
+        ({"prior": irt.Prior(diff_sd=-1)}, "not positive"),
+        ({"engine": "em", "group": "judge"}, "no judge"),
+        ({"disconnected": "ignore"}, "disconnected"),
+        ({"scale": "world"}, "'world'"),
+    ],
+)
+def test_unknown_options_are_refused(made, options, message):
+    with pytest.raises(UsageError, match=message):
+        irt.fit(made.scores, **options)

@@ -1,0 +1,136 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragkit import irt
+from ragkit.errors import DataError, MissingData, UsageError
+
+
+@pytest.fixture(scope="module")
+def made():
+    return irt.simulate(25, 60, missing=0.1, score_range=(-1, 2), seed=21)
+
+
+@pytest.fixture(scope="module")
+def result(made):
+    return irt.fit(made.scores, score_range=(-1, 2))
+
+
+def test_a_curve_passes_the_middle_at_the_difficulty(result):
+    item = result.items.iloc[3]
+    curve = result.characteristic_curves([item["diff"]], [result.items.index[3]])
+    assert curve.iloc[0, 0] == pytest.approx(0.5)  # the middle of [-1, 2]
+    curves = result.characteristic_curves()
+    assert curves.shape == (121, 60)
+    assert (curves.diff().dropna() > 0).all().all()
+    assert curves.to_numpy().min() > -1
+    assert curves.to_numpy().max() < 2
+
+
+def test_information_by_hand(result):
+    item = result.items.iloc[0]
+    value = result.information([item["diff"]], [result.items.index[0]]).iloc[0, 0]
+    assert value == pytest.approx(item["disc"] ** 2 / 12)  # the variance at eta = 0
+    test = result.information().sum(axis=1)
+    assert test.idxmax() == pytest.approx(result.items["diff"].mean(), abs=2)
+
+
+def test_prediction_by_hand(result, made):
+    cells = made.scores.head(3)
+    one = cells.iloc[0]
+    item, theta = result.items.loc[one["item_id"]], result.subjects["theta"][one["subject_id"]]
+    eta = item["disc"] * (theta - item["diff"])
+    mean = 1 / (1 - np.exp(-eta)) - 1 / eta
+    assert result.predict(cells).iloc[0] == pytest.approx(-1 + 3 * mean)
+    table = result.predict()
+    assert table.loc[one["subject_id"], one["item_id"]] == pytest.approx(-1 + 3 * mean)
+
+
+def test_log_likelihood_is_the_sum_of_its_points(result, made):
+    assert result.log_likelihood() == pytest.approx(result.pointwise(made.scores).sum())
+    with pytest.raises(DataError, match="outside the range"):
+        result.pointwise(made.scores.assign(score=5.0))
+
+
+def test_a_new_subject_with_known_scores(result, made):
+    old = made.scores["subject_id"] == "s07"
+    new = made.scores[old].assign(subject_id="new")
+    scored = result.score(new)
+    want = result.subjects.loc["s07"]
+    assert scored["theta"]["new"] == pytest.approx(want["theta"], abs=0.15)
+    assert scored["se_theta"]["new"] == pytest.approx(want["se_theta"], rel=0.3)
+    assert scored["n"]["new"] == old.sum()
+    with pytest.raises(DataError, match="not among"):
+        result.score(new.assign(item_id="q999"))
+    with pytest.raises(DataError, match="two scores"):
+        result.score(pd.concat([new, new]))
+
+
+def test_saving_and_loading(result, tmp_path):
+    folder = result.save(tmp_path / "fit")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "fit.json",
+        "items.csv",
+        "subjects.csv",
+    ]
+    again = irt.load(folder)
+    pd.testing.assert_frame_equal(again.items, result.items)
+    pd.testing.assert_frame_equal(again.subjects, result.subjects)
+    assert again.info == json.loads(json.dumps(result.info))
+    assert again.converged is True
+    assert again.predict().equals(result.predict())
+    with pytest.raises(UsageError, match="does not hold the scores"):
+        again.log_likelihood()
+
+
+def test_saving_a_signed_fit_and_its_judges(tmp_path):
+    made = irt.simulate(20, 40, negative=0.3, severity={"a": -0.5, "b": 0.5}, seed=2)
+    result = irt.fit(made.scores, disc="signed", group="group")
+    again = irt.load(result.save(tmp_path))
+    assert again.items["log_disc"].isna().any()
+    pd.testing.assert_frame_equal(again.items, result.items)
+    pd.testing.assert_frame_equal(again.facets, result.facets)
+    expected = result.predict(made.scores)
+    assert again.predict(made.scores).to_numpy() == pytest.approx(expected.to_numpy())
+
+
+def test_loading_what_is_not_there_or_not_a_fit(tmp_path):
+    with pytest.raises(MissingData, match=r"fit\.json does not exist"):
+        irt.load(tmp_path)
+    (tmp_path / "fit.json").write_text("{}")
+    with pytest.raises(DataError, match="not a saved fit"):
+        irt.load(tmp_path)
+    (tmp_path / "fit.json").write_text('{"ids": {}, "format": 99}')
+    with pytest.raises(DataError, match="format 99"):
+        irt.load(tmp_path)
+
+
+def test_html_says_what_it_is(result):
+    page = result._repr_html_()
+    assert "2pl, cb likelihood, positive disc" in page
+    assert "converged after" in page
+    assert repr(result).startswith("<IRTResult 2pl cb by map, 25 subjects x 60 items")
+
+
+def test_simulation_has_the_challenge_design():
+    made = irt.simulate(sessions=2, shared=105, seed=0)
+    assert len(made.scores) == 20_000
+    sessions = made.subjects["session"]
+    asked = {
+        s: set(made.scores["item_id"][made.scores["subject_id"].map(sessions) == s]) for s in (1, 2)
+    }
+    assert [len(asked[s]) for s in (1, 2)] == [500, 500]
+    assert len(asked[1] & asked[2]) == 105
+    assert made.subjects["theta"].mean() == pytest.approx(0, abs=1e-12)
+    assert made.subjects["theta"].std(ddof=0) == pytest.approx(1)
+    pd.testing.assert_frame_equal(made.scores, irt.simulate(sessions=2, shared=105, seed=0).scores)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"n_items": 1}, {"sessions": 3}, {"shared": 2000}, {"missing": 1.0}, {"negative": 2}]
+)
+def test_simulation_refuses_nonsense(bad):
+    with pytest.raises(UsageError):
+        irt.simulate(**bad)
