@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ragkit import text as texts
-from ragkit.errors import DataError
+from ragkit.errors import DataError, UsageError, did_you_mean
 
 
 def lengths(frame: pd.DataFrame, *, by: str, column: str = "text", unit: str = "characters"):
@@ -25,17 +25,28 @@ def lengths(frame: pd.DataFrame, *, by: str, column: str = "text", unit: str = "
     Returns
     -------
     DataFrame
-        Indexed by group: n, missing, mean, median, p95.
+        Indexed by group, in the order of the frame: n, missing, mean, median, p95. A group
+        without any text has n = 0 and NaN.
+
+    Raises
+    ------
+    UsageError
+        If a column or the unit is unknown.
+    DataError
+        If no row has a text.
 
     References
     ----------
     EnterpriseRAG-Bench, Table 9; WixQA, Table 2.
     """
+    for name in (by, column):
+        if name not in frame.columns:
+            raise UsageError(f"the frame has no column {name!r}", did_you_mean(name, frame.columns))
     present = frame[frame[column].notna()]
     if present.empty:
         raise DataError(f"no row has a {column}")
-    sizes = pd.Series(texts.lengths(present[column], unit), index=present.index)
-    groups = sizes.groupby(present[by], sort=False)
+    sizes = pd.Series(texts.lengths(present[column], unit))
+    groups = sizes.groupby(present[by].to_numpy(), sort=False, dropna=False)
     table = pd.DataFrame(
         {
             "n": groups.size(),
@@ -44,7 +55,10 @@ def lengths(frame: pd.DataFrame, *, by: str, column: str = "text", unit: str = "
             "p95": groups.quantile(0.95),
         }
     )
-    table.insert(1, "missing", frame.groupby(by, sort=False).size() - table["n"])
+    rows = frame.groupby(by, sort=False, dropna=False).size()
+    table = table.reindex(rows.index)
+    table["n"] = table["n"].fillna(0).astype(int)
+    table.insert(1, "missing", rows - table["n"])
     return table
 
 
@@ -92,7 +106,8 @@ def source_coverage(questions: pd.DataFrame) -> pd.DataFrame:
         Types by sources, counts; types without any source are left out
         (EnterpriseRAG-Bench, Table 10).
     """
-    pairs = questions[["type", "source_types"]].explode("source_types").dropna()
+    distinct = questions["source_types"].map(lambda kinds: tuple(dict.fromkeys(kinds)))
+    pairs = questions[["type"]].assign(source_types=distinct).explode("source_types").dropna()
     table = pd.crosstab(pairs["type"], pairs["source_types"])
     order = [kind for kind in dict.fromkeys(questions["type"]) if kind in table.index]
     return table.loc[order].rename_axis(index="type", columns="source")

@@ -37,8 +37,9 @@ KEYS = {
     "answers": ("system", "question_id"),
     "scores": ("subject_id", "item_id"),
 }
-# What must hold text that is more than white space.
+# What must hold text that is more than white space, and what must hold tuples of strings.
 TEXTS = {"documents": ("text",), "questions": ("text",)}
+TUPLES = {"questions": ("facts", "gold_doc_ids"), "answers": ("doc_ids",)}
 
 
 def check(frame: pd.DataFrame, kind: str, where: str = "frame") -> pd.DataFrame:
@@ -54,8 +55,9 @@ def check(frame: pd.DataFrame, kind: str, where: str = "frame") -> pd.DataFrame:
     Raises
     ------
     DataError
-        If a column is missing, a key repeats or is empty, or a text is empty. The message names
-        the row, counted from 1.
+        If a column is missing, an id is empty, no string or there before, a text is empty or no
+        string, facts or document ids are no tuple of strings, or a score is missing. The message
+        names the row, counted from 1.
     UsageError
         If `kind` is unknown.
     """
@@ -69,21 +71,31 @@ def check(frame: pd.DataFrame, kind: str, where: str = "frame") -> pd.DataFrame:
         )
     key = list(KEYS[kind])
     for column in key:
-        bad = frame[column].isna()
         if column != "rank":
-            bad |= frame[column].astype(str).str.strip() == ""
-        if bad.any():
-            raise DataError(f"{where}: row {_first(bad)} of {kind} has an empty {column}")
+            _check_strings(frame, column, kind, where, f"has an empty {column}")
+        elif frame[column].isna().any():
+            row = _first(frame[column].isna())
+            raise DataError(f"{where}: row {row} of {kind} has an empty {column}")
     repeated = frame.duplicated(key)
     if repeated.any():
         row = _first(repeated)
         values = ", ".join(f"{column}={frame[column].iloc[row - 1]!r}" for column in key)
         raise DataError(f"{where}: row {row} of {kind} repeats {values}")
     for column in TEXTS.get(kind, ()):
-        empty = frame[column].isna() | (frame[column].astype(str).str.strip() == "")
-        if empty.any():
-            name = frame[key[0]].iloc[_first(empty) - 1]
-            raise DataError(f"{where}: row {_first(empty)} of {kind} ({name}) has no {column}")
+        _check_strings(frame, column, kind, where, f"has no {column}")
+    for column in TUPLES.get(kind, ()):
+        bad = ~frame[column].map(_is_tuple_of_strings).astype(bool)
+        if bad.any():
+            found = frame[column].iloc[_first(bad) - 1]
+            raise DataError(
+                f"{where}: row {_first(bad)} of {kind}: "
+                f"{column} should be a tuple of strings, found {found!r}"
+            )
+    if kind == "scores" and frame["score"].isna().any():
+        raise DataError(
+            f"{where}: row {_first(frame['score'].isna())} of {kind} has no score",
+            "leave the row out: a missing score is no row",
+        )
     return frame
 
 
@@ -97,6 +109,25 @@ def check_gold(questions: pd.DataFrame, documents: pd.DataFrame, where: str = "q
                     f"{where}: question {question_id!r} names the gold document {doc_id!r}, "
                     f"which is not among the {len(known):,} documents"
                 )
+
+
+def _check_strings(frame, column: str, kind: str, where: str, complaint: str) -> None:
+    values = frame[column]
+    empty = values.isna() | (values.astype(str).str.strip() == "")
+    if empty.any():
+        row = _first(empty)
+        name = "" if column in KEYS[kind] else f" ({frame[KEYS[kind][0]].iloc[row - 1]})"
+        raise DataError(f"{where}: row {row} of {kind}{name} {complaint}")
+    other = ~values.map(lambda value: isinstance(value, str)).astype(bool)
+    if other.any():
+        found = values.iloc[_first(other) - 1]
+        raise DataError(
+            f"{where}: row {_first(other)} of {kind}: {column} should be a string, found {found!r}"
+        )
+
+
+def _is_tuple_of_strings(value) -> bool:
+    return isinstance(value, tuple) and all(isinstance(part, str) for part in value)
 
 
 def _first(mask) -> int:

