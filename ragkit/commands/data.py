@@ -28,9 +28,9 @@ def status(data, dataset, as_json):
 
     known = {file.dataset for file in entries().values()}
     if dataset and dataset not in known:
-        raise UsageError(f"no dataset {dataset!r}", did_you_mean(dataset, known))
+        raise UsageError(f"no dataset {dataset!r}", did_you_mean(dataset.lower(), known))
     store = Store(data)
-    rows, damaged = [], 0
+    rows, damaged = [], set()
     for file in entries().values():
         if dataset and file.dataset != dataset:
             continue
@@ -38,10 +38,12 @@ def status(data, dataset, as_json):
             found = store.find(file.path)
             state = "missing" if found is None else "partial" if found.partial else "present"
             detail = "" if found is None else found.extent if found.partial else str(found.path)
-            if found is None and file.url:
-                detail = f"ragkit data fetch {file.dataset}"
+            if found is None:
+                detail = file.fetch_command
         except RagkitError as error:
-            state, detail, damaged = "damaged", error.message, damaged + 1
+            # A damaged stand-in shows in its own row and in that of the file it stands for.
+            state, detail = "damaged", str(error).replace("\n ", ";")
+            damaged.add(error.message)
         rows.append(
             {
                 "state": state,
@@ -60,7 +62,7 @@ def status(data, dataset, as_json):
         for folder in store.folders:
             click.echo(f"searched {folder}")
     if damaged:
-        raise RagkitError(f"{damaged} of {len(rows)} files have the wrong bytes")
+        raise RagkitError(f"damaged files: {len(damaged)} of {len(rows)}", "see above")
 
 
 @command.command()
@@ -69,11 +71,14 @@ def status(data, dataset, as_json):
 def fetch(names, quiet):
     """Download datasets (or single files) into the cache; continue where an earlier call stopped."""
     from ragkit.datasets import fetch as fetching
+    from ragkit.datasets.registry import read_pin
 
     files = [file for name in names for file in fetching.wanted(name)]
     for file in files:
         path = fetching.fetch(file, progress=not quiet)
-        click.echo(f"{file.path}: verified, {path.stat().st_size:,} bytes")
+        checked = file.sha256 or read_pin(path).get("published")
+        word = "verified" if checked else "no digest is published to verify it by"
+        click.echo(f"{file.path}: {path.stat().st_size:,} bytes, {word}")
 
 
 COLOURS = {"present": "green", "partial": "yellow", "missing": None, "damaged": "red"}

@@ -7,13 +7,16 @@ import os
 import re
 import shutil
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from ragkit import paths
-from ragkit.datasets.registry import Entry, entries, pin_path
+from ragkit.datasets.registry import Entry, entries, expected_digest, pin_path
 from ragkit.errors import FetchError, HashMismatch, UsageError, did_you_mean
 from ragkit.files import sha256, write_text
 
-CHUNK = 1 << 20
+# The only place that may see the user's token; the slash at the end closes the host's name.
+HUB = "https://huggingface.co/"
+AGAIN = "run the same command again: it continues where it stopped"
 
 
 def wanted(name: str) -> list[Entry]:
@@ -32,7 +35,9 @@ def wanted(name: str) -> list[Entry]:
     chosen = [file for file in known.values() if name in (file.dataset, file.path)]
     if not chosen:
         datasets = {file.dataset for file in known.values()}
-        raise UsageError(f"no dataset or file {name!r}", did_you_mean(name, datasets | set(known)))
+        raise UsageError(
+            f"no dataset or file {name!r}", did_you_mean(name.lower(), datasets | set(known))
+        )
     fetchable = [file for file in chosen if file.url and (file.official or file.path == name)]
     if not fetchable:
         raise FetchError(
@@ -47,9 +52,10 @@ def fetch(
 ) -> Path:
     """Download one file into the cache and return its path; a verified copy is kept as it is.
 
-    An interrupted download leaves `NAME.part`, which the next call continues. The file takes its
-    place only after its size and digest are right: the registered digest, or, where there is
-    none, the one that the server publishes; the latter is then pinned beside the file.
+    An interrupted download leaves `NAME.part`, which the next call continues if the server still
+    has the same file. The file takes its place only after its size and digest are right: the
+    registered digest, or, where there is none, the one that the server publishes; the latter is
+    then pinned beside the file.
 
     Parameters
     ----------
@@ -69,40 +75,46 @@ def fetch(
         If what came is not the registered file; it is deleted.
     """
     target = paths.cache_dir() / file.path
-    if target.is_file() and (not file.sha256 or sha256(target) == file.sha256):
-        return target
     part = target.with_name(target.name + ".part")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    published, revision = _download(file, url or file.url, part, progress, timeout)
-    digest = sha256(part)
-    expected = file.sha256 or published
-    if expected and digest != expected:
-        part.unlink()
-        raise HashMismatch(
-            f"{file.path}: the download has sha256 {digest[:12]}..., expected {expected[:12]}...",
-            "the source has changed or the transfer was damaged; nothing was kept",
-        )
-    if not file.sha256:
-        pin = {
-            "url": file.url,
-            "sha256": digest,
-            "published": bool(published),
-            "revision": revision,
-        }
-        write_text(pin_path(target), json.dumps(pin, indent=1) + "\n")
-    os.replace(part, target)
+    try:
+        if target.is_file():
+            expected = expected_digest(target, file)
+            if not expected or sha256(target) == expected:
+                return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        published, revision = _download(file, url or file.url, part, progress, timeout)
+        digest = sha256(part)
+        expected = file.sha256 or published
+        if expected and digest != expected:
+            part.unlink()
+            _tag(part).unlink(missing_ok=True)
+            raise HashMismatch(
+                f"{file.path}: the download has sha256 {digest[:12]}..., "
+                f"expected {expected[:12]}...",
+                "the source has changed or the transfer was damaged; nothing was kept",
+            )
+        if not file.sha256:
+            pin = {
+                "url": file.url,
+                "sha256": digest,
+                "published": bool(published),
+                "revision": revision,
+            }
+            write_text(pin_path(target), json.dumps(pin, indent=1) + "\n")
+        os.replace(part, target)
+        _tag(part).unlink(missing_ok=True)
+    except OSError as error:
+        raise FetchError(
+            f"{file.path}: cannot write {part} ({error.strerror or error})",
+            "free some space, or set RAGKIT_CACHE to another disk; the same command continues",
+        ) from None
     return target
 
 
 def _download(file: Entry, url: str, part: Path, progress: bool, timeout: float) -> tuple[str, str]:
     """Fill `part`; return the digest that the server publishes and its revision, if any."""
     import httpx
-    from tqdm.auto import tqdm
 
-    start = part.stat().st_size if part.is_file() else 0
-    headers = {"Accept-Encoding": "identity", **_token(url)}
-    if start:
-        headers["Range"] = f"bytes={start}-"
     facts = {"digest": "", "revision": ""}
 
     def note(response: httpx.Response) -> None:
@@ -113,64 +125,122 @@ def _download(file: Entry, url: str, part: Path, progress: bool, timeout: float)
         facts["revision"] = response.headers.get("x-repo-commit", facts["revision"])
 
     try:
-        with (
-            httpx.Client(
-                follow_redirects=True, timeout=timeout, event_hooks={"response": [note]}
-            ) as client,
-            client.stream("GET", url, headers=headers) as response,
-        ):
-            if response.status_code == 416 and start:
-                return facts["digest"], facts["revision"]
-            if response.status_code in (401, 403):
-                raise FetchError(
-                    f"{file.path}: {response.status_code} from {httpx.URL(url).host}",
-                    "accept its terms on the hub if it is gated, then set HF_TOKEN",
-                )
-            if response.status_code >= 400:
-                raise FetchError(
-                    f"{file.path}: {response.status_code} {response.reason_phrase} "
-                    f"from {httpx.URL(url).host}"
-                )
-            if response.status_code != 206:
-                start = 0
-            length = int(response.headers.get("content-length", 0)) or None
-            total = length + start if length else file.bytes
-            _check_space(part, (total or 0) - start, file)
-            with (
-                open(part, "r+b" if start else "wb") as stream,
-                tqdm(
-                    total=total,
-                    initial=start,
-                    unit="B",
-                    unit_scale=True,
-                    desc=Path(file.path).name,
-                    disable=not progress,
-                ) as bar,
-            ):
-                stream.seek(start)
-                for chunk in response.iter_bytes(CHUNK):
-                    stream.write(chunk)
-                    bar.update(len(chunk))
-                stream.truncate()
+        with httpx.Client(
+            follow_redirects=True, timeout=timeout, event_hooks={"response": [note]}
+        ) as client:
+            for start in dict.fromkeys((_begun(file, part), 0)):
+                headers = {"Accept-Encoding": "identity", **_token(url)}
+                if start:
+                    headers["Range"] = f"bytes={start}-"
+                with client.stream("GET", url, headers=headers) as response:
+                    if start and not _continues(response, part, start):
+                        continue
+                    if not (start and response.status_code == 416):
+                        _check(response, file, url, bool(facts["digest"]), start)
+                        _write(response, file, part, start, progress)
+                    break
+    except httpx.InvalidURL as error:
+        raise FetchError(f"{file.path}: the address cannot be read ({error})") from None
     except httpx.HTTPError as error:
         done = part.stat().st_size if part.is_file() else 0
         raise FetchError(
-            f"{file.path}: {type(error).__name__} after {done:,} bytes from {httpx.URL(url).host}",
-            "run the same command again: it continues where it stopped",
+            f"{file.path}: {type(error).__name__} after {done:,} bytes from {urlsplit(url).hostname}",
+            AGAIN,
         ) from None
-    except OSError as error:
-        raise FetchError(f"{file.path}: cannot write {part} ({error.strerror or error})") from None
     return facts["digest"], facts["revision"]
 
 
-def _token(url: str) -> dict[str, str]:
-    import httpx
+def _begun(file: Entry, part: Path) -> int:
+    """Return how many bytes can be continued: only those that can be told from another file's."""
+    known = file.sha256 or _tag(part).is_file()
+    return part.stat().st_size if known and part.is_file() else 0
 
-    if httpx.URL(url).host != "huggingface.co":
+
+def _continues(response, part: Path, start: int) -> bool:
+    """Whether the answer to a request for the rest belongs to what is there already."""
+    begin, _, total = (
+        response.headers.get("content-range", "").removeprefix("bytes ").partition("/")
+    )
+    if response.status_code == 416:  # nothing is left of a file of that size
+        return total == str(start)
+    if response.status_code != 206:  # the whole file, or an error
+        return True
+    if response.headers.get("content-encoding"):
+        return False
+    tag, now = _tag(part), response.headers.get("etag", "")
+    same = not (now and tag.is_file()) or tag.read_text("utf-8") == now
+    return same and begin.startswith(f"{start}-")
+
+
+def _check(response, file: Entry, url: str, published: bool, start: int) -> None:
+    """Raise `FetchError` if this answer is not one that can be kept."""
+    host = urlsplit(url).hostname
+    status = response.status_code
+    if status in (401, 403):
+        raise FetchError(
+            f"{file.path}: {status} from {host}",
+            "accept its terms on the hub if it is gated, then set HF_TOKEN",
+        )
+    if status != 200 and not (status == 206 and start):
+        raise FetchError(f"{file.path}: {status} {response.reason_phrase} from {host}")
+    framed = {"content-length", "transfer-encoding"} & set(response.headers)
+    if not (framed or published or file.sha256):
+        raise FetchError(
+            f"{file.path}: {host} states neither size nor digest, a cut could not be noticed"
+        )
+
+
+def _write(response, file: Entry, part: Path, start: int, progress: bool) -> None:
+    """Write the file, or the rest of it from byte `start`, as it comes."""
+    from tqdm.auto import tqdm
+
+    if response.status_code == 200:
+        start = 0
+    size = response.headers.get("content-range", "").rpartition("/")[2]
+    if not start:
+        size = response.headers.get("content-length", "")
+    if response.headers.get("content-encoding"):
+        size = ""
+    total = int(size) if size.isdigit() else file.bytes
+    _check_space(part, (total or 0) - start, file)
+    if not start:
+        part.unlink(missing_ok=True)
+        _tag(part).unlink(missing_ok=True)
+        tag = response.headers.get("etag", "")
+        if tag and not tag.startswith("W/"):
+            write_text(_tag(part), tag)
+    with (
+        open(part, "ab") as stream,
+        tqdm(
+            total=total,
+            initial=start,
+            unit="B",
+            unit_scale=True,
+            desc=Path(file.path).name,
+            disable=not progress,
+        ) as bar,
+    ):
+        for chunk in response.iter_bytes():
+            stream.write(chunk)
+            bar.update(len(chunk))
+    done = part.stat().st_size
+    if size.isdigit() and done < int(size):
+        raise FetchError(f"{file.path}: {done:,} of {int(size):,} bytes came", AGAIN)
+
+
+def _tag(part: Path) -> Path:
+    """Where the server's name (its ETag) for the version that was begun is kept."""
+    return part.with_name(part.name + ".etag")
+
+
+def _token(url: str) -> dict[str, str]:
+    if not url.startswith(HUB):
         return {}
     from huggingface_hub import get_token
 
-    token = get_token()
+    token = get_token() or ""
+    if not (token.isascii() and token.isprintable()):
+        raise FetchError("HF_TOKEN holds characters that no token has", "set it again")
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
@@ -178,6 +248,6 @@ def _check_space(part: Path, missing: int, file: Entry) -> None:
     free = shutil.disk_usage(part.parent).free
     if missing > free:
         raise FetchError(
-            f"{file.path}: needs {missing / 1e9:.1f} GB, {part.parent} has {free / 1e9:.1f} GB free",
+            f"{file.path}: needs {missing:,} bytes, {part.parent} has {free:,} free",
             "free some space, or set RAGKIT_CACHE to another disk",
         )

@@ -8,6 +8,7 @@ registered digest is accepted by its bytes alone, under whatever name it lies th
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from ragkit import paths
 from ragkit.errors import DataError, HashMismatch, MissingData, UsageError, did_you_mean
-from ragkit.files import read_json, sha256
+from ragkit.files import read_json, read_text, sha256
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,12 @@ class Entry:
     def official(self) -> bool:
         """Whether this is a file of the benchmark's own release, not a stand-in for one."""
         return not self.part_of
+
+    @property
+    def fetch_command(self) -> str:
+        """The command that gets this file, or the empty string."""
+        name = self.dataset if self.official else self.path
+        return f"ragkit data fetch {name}" if self.url else ""
 
 
 @dataclass(frozen=True)
@@ -77,13 +84,16 @@ def entries(registry: Path = paths.REGISTRY) -> dict[str, Entry]:
     Raises
     ------
     DataError
-        If the registry is malformed: an unknown or missing field, a repeated path, a `part_of`
-        that is no registered path.
+        If the registry is malformed: an unknown or missing field, a repeated path or one that
+        leaves the data folder, a digest that is none or comes without a size, a `part_of` that is
+        no registered path or whose rows are not counted.
     """
     try:
-        rows = tomllib.loads(registry.read_text("utf-8"))["file"]
-    except (tomllib.TOMLDecodeError, KeyError) as error:
+        rows = tomllib.loads(read_text(registry)).get("file")
+    except tomllib.TOMLDecodeError as error:
         raise DataError(f"{registry}: not a registry ({error})") from None
+    if not isinstance(rows, list) or not rows:
+        raise DataError(f"{registry}: not a registry (expected [[file]] tables)")
     found: dict[str, Entry] = {}
     for number, row in enumerate(rows, start=1):
         unknown = set(row) - set(Entry.__dataclass_fields__)
@@ -91,17 +101,35 @@ def entries(registry: Path = paths.REGISTRY) -> dict[str, Entry]:
             name = min(unknown)
             hint = did_you_mean(name, Entry.__dataclass_fields__)
             raise DataError(f"{registry}: file {number} has an unknown field {name!r}", hint)
-        try:
-            entry = Entry(**row)
-        except TypeError as error:
-            raise DataError(f"{registry}: file {number}: {error}") from None
+        for name in ("path", "dataset", "origin", "licence"):
+            if name not in row:
+                raise DataError(f"{registry}: file {number} has no field {name!r}")
+        entry = Entry(**row)
         if entry.path in found:
             raise DataError(f"{registry}: file {number} repeats the path {entry.path!r}")
+        problem = _problem(entry)
+        if problem:
+            raise DataError(f"{registry}: {entry.path}: {problem}")
         found[entry.path] = entry
     for entry in found.values():
-        if entry.part_of and entry.part_of not in found:
+        if not entry.part_of:
+            continue
+        if entry.part_of not in found:
             raise DataError(f"{registry}: {entry.path} is part of the unknown {entry.part_of!r}")
+        if not (entry.rows and found[entry.part_of].rows):
+            raise DataError(f"{registry}: {entry.path} and what it is part of need their rows")
     return found
+
+
+def _problem(entry: Entry) -> str:
+    path = Path(entry.path)
+    if path.is_absolute() or ".." in path.parts:
+        return "the path leaves the data folder"
+    if entry.sha256 and not re.fullmatch(r"[0-9a-f]{64}", entry.sha256):
+        return "sha256 is not 64 lower-case hexadecimal digits"
+    if entry.sha256 and not entry.bytes:
+        return "sha256 comes without bytes"
+    return ""
 
 
 def entry(path: str) -> Entry:
@@ -162,7 +190,7 @@ class Store:
         found = self.find(path)
         if found is None:
             wanted = entry(path)
-            hint = f"ragkit data fetch {wanted.dataset}, or name a folder that has it as DATA=..."
+            hint = f"{wanted.fetch_command}, or name a folder that has it as DATA=..."
             if not wanted.url:
                 hint = f"it cannot be fetched ({wanted.origin}): name a folder that has it"
             raise MissingData(f"{path} is not here", hint)
@@ -202,10 +230,30 @@ def pin_path(path: Path) -> Path:
     return path.with_name(path.name + ".pin.json")
 
 
+def read_pin(path: Path) -> dict:
+    """Return what was pinned when a file was fetched, or an empty dict.
+
+    Raises
+    ------
+    DataError
+        If the pin is no object with a sha256.
+    """
+    at = pin_path(path)
+    if not at.is_file():
+        return {}
+    pin = read_json(at)
+    if not isinstance(pin, dict) or not isinstance(pin.get("sha256"), str):
+        raise DataError(f"{at}: expected an object with sha256", f"delete it and {path.name}")
+    return pin
+
+
+def expected_digest(path: Path, wanted: Entry) -> str:
+    """Return the digest that a file should have: the registered, else the pinned one, else ""."""
+    return wanted.sha256 or read_pin(path).get("sha256", "")
+
+
 def _verify(path: Path, wanted: Entry) -> HashMismatch | None:
-    expected = wanted.sha256
-    if not expected and pin_path(path).is_file():
-        expected = read_json(pin_path(path))["sha256"]
+    expected = expected_digest(path, wanted)
     if not expected:
         return None
     found = sha256(path)
@@ -215,5 +263,7 @@ def _verify(path: Path, wanted: Entry) -> HashMismatch | None:
     bytes_ = f", {size:,} bytes instead of {wanted.bytes:,}" if wanted.bytes else ""
     return HashMismatch(
         f"{path}: sha256 {found[:12]}..., expected {expected[:12]}...{bytes_}",
-        f"delete it and run: ragkit data fetch {wanted.dataset}",
+        f"delete it and run: {wanted.fetch_command}"
+        if wanted.url
+        else f"replace it by the file of {wanted.origin}",
     )

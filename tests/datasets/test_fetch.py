@@ -1,0 +1,583 @@
+import errno
+import io
+import json
+import logging
+import os
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from ragkit import paths
+from ragkit.datasets import fetch
+from ragkit.datasets.registry import Entry, Store, pin_path
+from ragkit.errors import FetchError, HashMismatch, RagkitError, UsageError
+from tests.datasets.official import entry, register, sha256_of
+from tests.datasets.server import BODY, Server, interrupt_after
+
+PATH = "wixqa/wixqa_expertwritten/test.jsonl"
+TOKEN = "hf_plantedForThisTestOnly0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy_and_no_token(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+
+
+@pytest.fixture
+def server():
+    with Server() as one:
+        yield one
+
+
+@pytest.fixture
+def mirror_host():
+    with Server() as one:
+        yield one
+
+
+def pinned(server=None, body=BODY) -> Entry:
+    url = server.url if server else "https://data.example/file"
+    return entry(PATH, body, url=url)
+
+
+def unpinned(server) -> Entry:
+    return entry(PATH, BODY, pinned=False, url=server.url)
+
+
+def get(file, **options):
+    return fetch.fetch(file, progress=False, timeout=5, **options)
+
+
+def cached():
+    folder = paths.cache_dir()
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+TARGET = PATH
+PART = PATH + ".part"
+ETAG = PART + ".etag"
+PIN = PATH + ".pin.json"
+
+
+# ------------------------------------------------------------------------------------- all is well
+
+
+def test_a_registered_file_is_fetched_verified_and_kept(server):
+    path = get(pinned(server))
+    assert path == paths.cache_dir() / PATH
+    assert cached() == {TARGET: BODY}
+    assert get(pinned(server)) == path
+    assert len(server.requests) == 1
+
+
+def test_another_address_can_be_given(server):
+    get(pinned(), url=server.url)
+    assert cached() == {TARGET: BODY}
+
+
+def test_an_empty_file_is_a_file(server):
+    server.body = b""
+    get(unpinned(server))
+    assert cached()[TARGET] == b""
+
+
+@pytest.mark.parametrize("habit", ["no ranges", "no etag", "chunked", "no length"])
+def test_servers_of_any_habit_will_do(server, habit):
+    server.ranges = habit != "no ranges"
+    server.etag = None if habit == "no etag" else server.etag
+    server.chunked = habit == "chunked"
+    server.length = habit != "no length"
+    get(pinned(server))
+    assert cached() == {TARGET: BODY}
+
+
+def test_a_damaged_copy_is_fetched_again(server):
+    file = pinned(server)
+    get(file).write_bytes(b"damaged")
+    get(file)
+    assert cached() == {TARGET: BODY}
+    assert len(server.requests) == 2
+
+
+def test_the_progress_bar_goes_to_standard_error(server, capfd):
+    fetch.fetch(pinned(server), timeout=5)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "test.jsonl" in err
+    assert "100%" in err
+
+
+# -------------------------------------------------------------------------------- cut, and resumed
+
+
+def cut(server, after):
+    """Fetch with the connection cut after some bytes; return what is left to continue."""
+    server.cut_after = after
+    with pytest.raises(FetchError, match="after [0-9,]+ bytes from 127.0.0.1") as info:
+        get(pinned(server))
+    assert "continues where it stopped" in info.value.hint
+    server.cut_after = None
+    return cached().get(PART, b"")
+
+
+@pytest.mark.parametrize("after", [1, 1000, 300_000, len(BODY) - 1])
+def test_a_cut_download_is_continued_from_where_it_stopped(server, after):
+    assert cut(server, after) == BODY[:after]
+    assert TARGET not in cached()
+    get(pinned(server))
+    assert server.ranges_asked == [None, f"bytes={after}-"]
+    assert cached() == {TARGET: BODY}
+
+
+def test_a_download_may_be_cut_many_times(server):
+    for after in (1000, 2000, 3000):
+        cut(server, after)
+    get(pinned(server))
+    assert server.ranges_asked == [None, "bytes=1000-", "bytes=3000-", "bytes=6000-"]
+    assert cached() == {TARGET: BODY}
+
+
+def test_without_ranges_a_cut_download_starts_again(server):
+    cut(server, 1000)
+    server.ranges = False
+    get(pinned(server))
+    assert cached() == {TARGET: BODY}
+
+
+def test_a_connection_that_is_cut_before_the_first_byte(server):
+    assert cut(server, 0) == b""
+    get(pinned(server))
+    assert cached() == {TARGET: BODY}
+
+
+def test_a_cut_in_a_chunked_answer_is_noticed(server):
+    server.chunked = True
+    cut(server, 1000)
+    assert TARGET not in cached()
+
+
+def test_a_shorter_range_than_asked_for_is_no_whole_file(server):
+    cut(server, 1000)
+    server.short_range = 500
+    with pytest.raises(FetchError, match="1,500 of 512,000 bytes came") as info:
+        get(pinned(server))
+    assert "continues" in info.value.hint
+    server.short_range = None
+    get(pinned(server))
+    assert server.ranges_asked[-1] == "bytes=1500-"
+    assert cached() == {TARGET: BODY}
+
+
+def test_an_answer_that_starts_elsewhere_is_not_appended(server):
+    cut(server, 1000)
+    server.wrong_start = True
+    get(pinned(server))
+    assert cached() == {TARGET: BODY}
+
+
+def test_a_part_that_was_complete_is_only_verified(server):
+    get(unpinned(server)).rename(paths.cache_dir() / PART)
+    (paths.cache_dir() / ETAG).write_text(server.etag)
+    server.requests.clear()
+    get(unpinned(server))
+    assert server.ranges_asked == [f"bytes={len(BODY)}-"]
+    assert cached()[TARGET] == BODY
+
+
+def test_a_part_that_is_too_long_is_thrown_away(server):
+    part = paths.cache_dir() / PART
+    part.parent.mkdir(parents=True)
+    part.write_bytes(BODY + b"more")
+    (paths.cache_dir() / ETAG).write_text(server.etag)
+    get(unpinned(server))
+    assert server.ranges_asked == [f"bytes={len(BODY) + 4}-", None]
+    assert cached()[TARGET] == BODY
+
+
+def test_ctrl_c_leaves_a_part_that_is_continued(server, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 100_000)
+        with pytest.raises(KeyboardInterrupt):
+            get(pinned(server))
+    begun = cached()
+    assert TARGET not in begun
+    assert 100_000 <= len(begun[PART]) < len(BODY)
+    assert BODY.startswith(begun[PART])
+    get(pinned(server))
+    assert server.ranges_asked == [None, f"bytes={len(begun[PART])}-"]
+    assert cached() == {TARGET: BODY}
+
+
+def test_ctrl_c_while_a_copy_is_replaced_leaves_the_old_copy(server, monkeypatch):
+    file = pinned(server)
+    get(file).write_bytes(b"damaged")
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 1)
+        with pytest.raises(KeyboardInterrupt):
+            get(file)
+    assert cached()[TARGET] == b"damaged"
+    get(file)
+    assert cached() == {TARGET: BODY}
+
+
+# ------------------------------------------------------------------- files without a known digest
+
+
+def test_a_part_of_an_older_version_is_not_mixed_with_a_newer_one(server):
+    server.cut_after = 1000
+    with pytest.raises(FetchError):
+        get(unpinned(server))
+    assert cached()[ETAG] == b'"version-1"'
+    server.cut_after, server.etag, server.body = None, '"version-2"', BODY[::-1]
+    get(unpinned(server))
+    assert server.ranges_asked == [None, "bytes=1000-", None]
+    assert cached()[TARGET] == BODY[::-1]
+    assert ETAG not in cached()
+
+
+@pytest.mark.parametrize("etag", [None, 'W/"weak"'])
+def test_without_digest_and_version_nothing_is_continued(server, etag):
+    server.cut_after, server.etag = 1000, etag
+    with pytest.raises(FetchError):
+        get(unpinned(server))
+    server.cut_after = None
+    get(unpinned(server))
+    assert server.ranges_asked == [None, None]
+    assert cached()[TARGET] == BODY
+
+
+def test_the_same_version_is_continued(server):
+    server.cut_after = 1000
+    with pytest.raises(FetchError):
+        get(unpinned(server))
+    server.cut_after = None
+    get(unpinned(server))
+    assert server.ranges_asked == [None, "bytes=1000-"]
+    assert set(cached()) == {TARGET, PIN}
+
+
+def test_without_digest_and_size_a_cut_could_not_be_noticed(server):
+    server.length = False
+    with pytest.raises(FetchError, match="states neither size nor digest"):
+        get(unpinned(server))
+    assert cached() == {}
+
+
+def test_what_is_fetched_is_pinned_and_the_pin_enforced(server, tmp_path, monkeypatch):
+    register(monkeypatch, unpinned(server))
+    path = get(unpinned(server))
+    assert json.loads(pin_path(path).read_text()) == {
+        "url": server.url,
+        "sha256": sha256_of(BODY),
+        "published": False,
+        "revision": "",
+    }
+    assert Store().find(PATH).path == path
+    path.write_bytes(BODY + b"!")
+    with pytest.raises(HashMismatch, match=f"expected {sha256_of(BODY)[:12]}") as info:
+        Store().find(PATH)
+    assert "ragkit data fetch wixqa" in info.value.hint
+    # A damaged copy is no reason to call it verified; it is fetched again.
+    get(unpinned(server))
+    assert Store().find(PATH).path.read_bytes() == BODY
+
+
+def test_a_published_digest_is_checked_and_pinned(server):
+    server.published = sha256_of(BODY)
+    path = get(unpinned(server))
+    pin = json.loads(pin_path(path).read_text())
+    assert (pin["published"], pin["revision"]) == (True, "abc123")
+
+
+def test_a_published_digest_that_differs_is_refused(server):
+    server.published = sha256_of(b"something else")
+    with pytest.raises(HashMismatch) as info:
+        get(unpinned(server))
+    assert f"expected {sha256_of(b'something else')[:12]}" in info.value.message
+    assert cached() == {}
+
+
+def test_a_digest_stated_before_the_redirect_counts(server, mirror_host):
+    server.redirect, server.published = mirror_host.url, sha256_of(b"something else")
+    with pytest.raises(HashMismatch):
+        get(unpinned(server))
+    server.published = sha256_of(BODY)
+    path = get(unpinned(server))
+    assert json.loads(pin_path(path).read_text())["published"] is True
+
+
+# ------------------------------------------------------------------------------- what servers say
+
+
+def test_wrong_bytes_are_refused_and_not_kept(server):
+    server.body = BODY[:-1] + b"?"
+    with pytest.raises(HashMismatch) as info:
+        get(pinned(server))
+    assert info.value.message.startswith(f"{PATH}: the download has sha256 ")
+    assert f"expected {sha256_of(BODY)[:12]}" in info.value.message
+    assert "nothing was kept" in info.value.hint
+    assert cached() == {}
+
+
+def test_wrong_bytes_leave_the_old_copy(server):
+    file = pinned(server)
+    get(file).write_bytes(b"old")
+    server.body = b"wrong"
+    with pytest.raises(HashMismatch):
+        get(file)
+    assert cached() == {TARGET: b"old"}
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_gated_file_names_the_variable_to_set(server, status):
+    server.status = status
+    with pytest.raises(FetchError, match=f"{PATH}: {status} from 127.0.0.1") as info:
+        get(pinned(server))
+    assert "set HF_TOKEN" in info.value.hint
+    assert cached() == {}
+
+
+@pytest.mark.parametrize("status", [204, 206, 304, 400, 404, 416, 429, 500, 503])
+def test_any_other_answer_is_an_error(server, status):
+    server.status = status
+    with pytest.raises(FetchError, match=f"{PATH}: {status} .* from 127.0.0.1"):
+        get(pinned(server))
+    assert cached() == {}
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_an_error_while_continuing_keeps_the_part(server, status):
+    cut(server, 1000)
+    server.status = status
+    with pytest.raises(FetchError, match=str(status)):
+        get(pinned(server))
+    assert cached()[PART] == BODY[:1000]
+
+
+def test_a_server_that_is_not_there(server):
+    server.http.server_close()
+    with pytest.raises(FetchError, match="ConnectError after 0 bytes from 127.0.0.1"):
+        get(pinned(server))
+
+
+def test_a_server_that_falls_silent(server, monkeypatch):
+    release = threading.Event()
+    monkeypatch.setattr(server, "answer", lambda request: release.wait(10))
+    with pytest.raises(FetchError, match="ReadTimeout after 0 bytes"):
+        fetch.fetch(pinned(server), progress=False, timeout=0.2)
+    release.set()
+
+
+def test_redirects_that_never_end(server):
+    server.redirect = server.url
+    with pytest.raises(FetchError, match="TooManyRedirects"):
+        get(pinned(server))
+
+
+@pytest.mark.parametrize("url", ["ftp://data.example/a", "no address", "http://", "http://[::"])
+def test_an_address_that_is_none(url):
+    with pytest.raises(FetchError, match=PATH):
+        get(pinned(), url=url)
+
+
+# --------------------------------------------------------------------------------------- full disk
+
+
+def full(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_too_little_space_is_said_before_the_first_byte(server, monkeypatch):
+    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
+    with pytest.raises(FetchError, match="needs 512,000 bytes, .* has 10 free") as info:
+        get(pinned(server))
+    assert "RAGKIT_CACHE" in info.value.hint
+    assert cached() == {}
+
+
+def test_only_the_rest_needs_space(server, monkeypatch):
+    cut(server, len(BODY) - 10)
+    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
+    get(pinned(server))
+    assert cached() == {TARGET: BODY}
+
+
+def test_a_disk_that_fills_up_keeps_what_came_and_is_continued(server, monkeypatch):
+    class Small(io.FileIO):
+        def write(self, chunk):
+            if self.tell() + len(chunk) > 200_000:
+                full()
+            return super().write(chunk)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fetch, "open", Small, raising=False)
+        with pytest.raises(FetchError, match=f"{PATH}: cannot write .*No space left") as info:
+            get(pinned(server))
+    assert "free some space" in info.value.hint
+    begun = cached()[PART]
+    assert 0 < len(begun) <= 200_000
+    assert TARGET not in cached()
+    get(pinned(server))
+    assert server.ranges_asked[-1] == f"bytes={len(begun)}-"
+    assert cached() == {TARGET: BODY}
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("old", [None, b"old"])
+def test_a_disk_that_refuses_the_last_step_loses_nothing(server, monkeypatch, known, old):
+    file = pinned(server) if known else unpinned(server)
+    target = paths.cache_dir() / PATH
+    if old:
+        target.parent.mkdir(parents=True)
+        target.write_bytes(old)
+        pin_path(target).write_text(json.dumps({"sha256": "0" * 64}))  # so that it is damaged
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        with pytest.raises(RagkitError, match="No space left"):
+            get(file)
+    assert cached().get(TARGET) == old
+    get(file)
+    assert cached()[TARGET] == BODY
+    assert not [name for name in cached() if name.endswith((".part", ".etag"))]
+
+
+def test_a_cache_folder_that_cannot_be_made(server, tmp_path, monkeypatch):
+    (tmp_path / "taken").write_text("a file")
+    monkeypatch.setenv("RAGKIT_CACHE", str(tmp_path / "taken" / "cache"))
+    with pytest.raises(FetchError, match="cannot write"):
+        get(pinned(server))
+    assert server.requests == []
+
+
+# --------------------------------------------------------------------------------------- the token
+
+
+@pytest.fixture
+def hub(server, monkeypatch):
+    """The loopback server in the place of the hub, and a planted token."""
+    monkeypatch.setattr(fetch, "HUB", server.url.removesuffix("file"))
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    return server
+
+
+def secret_is_kept(tmp_path, capfd, caplog):
+    for path in tmp_path.rglob("*"):
+        assert TOKEN not in str(path)
+        assert not path.is_file() or TOKEN.encode() not in path.read_bytes()
+    out, err = capfd.readouterr()
+    assert TOKEN not in out + err + caplog.text
+    return True
+
+
+def test_the_token_goes_to_the_hub_and_nowhere_else(hub, mirror_host, tmp_path, capfd, caplog):
+    caplog.set_level(logging.DEBUG)
+    hub.redirect = mirror_host.url
+    fetch.fetch(unpinned(hub), timeout=5)
+    assert hub.requests[0]["Authorization"] == f"Bearer {TOKEN}"
+    assert "Authorization" not in mirror_host.requests[0]
+    assert not any(TOKEN in value for value in mirror_host.requests[0].values())
+    assert cached()[TARGET] == BODY
+    assert secret_is_kept(tmp_path, capfd, caplog)
+
+
+def test_the_token_is_not_sent_to_other_hosts(server, monkeypatch, tmp_path, capfd, caplog):
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    get(pinned(server))
+    assert "Authorization" not in server.requests[0]
+    assert secret_is_kept(tmp_path, capfd, caplog)
+
+
+def test_a_continued_download_keeps_the_token_from_the_other_host(hub, mirror_host):
+    hub.redirect, mirror_host.cut_after = mirror_host.url, 1000
+    with pytest.raises(FetchError):
+        get(pinned(hub))
+    mirror_host.cut_after = None
+    get(pinned(hub))
+    assert [("Authorization" in request) for request in mirror_host.requests] == [False, False]
+    assert mirror_host.ranges_asked == [None, "bytes=1000-"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://huggingface.co/datasets/a",  # in the clear
+        "https://huggingface.co.evil.example/a",
+        "https://huggingface.co@evil.example/a",
+        "https://evil.example/https://huggingface.co/a",
+        "https://cdn-lfs.huggingface.co/a",
+        "https://raw.githubusercontent.com/a",
+        "https://127.0.0.1/huggingface.co/",
+        "",
+    ],
+)
+def test_hosts_that_only_look_like_the_hub(url, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    assert fetch._token(url) == {}
+    assert fetch._token("https://huggingface.co/datasets/a") == {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.mark.parametrize(
+    "fault", ["401", "403", "404", "500", "cut", "wrong bytes", "gone", "disk"]
+)
+def test_no_error_shows_the_token(hub, fault, tmp_path, capfd, caplog, monkeypatch):
+    caplog.set_level(logging.DEBUG)
+    if fault.isdigit():
+        hub.status = int(fault)
+    elif fault == "cut":
+        hub.cut_after = 10
+    elif fault == "wrong bytes":
+        hub.body = b"wrong"
+    elif fault == "gone":
+        hub.http.server_close()
+    else:
+        monkeypatch.setattr(fetch.shutil, "disk_usage", full)
+    with pytest.raises(RagkitError) as info:
+        fetch.fetch(pinned(hub), timeout=5)
+    error = info.value
+    while error is not None:
+        assert TOKEN not in f"{error!s} {error!r} {getattr(error, 'hint', '')}"
+        error = error.__cause__
+    assert secret_is_kept(tmp_path, capfd, caplog)
+
+
+@pytest.mark.parametrize("token", [TOKEN + "é", TOKEN + "\x07"])
+def test_a_token_that_is_none_is_refused_without_being_shown(hub, monkeypatch, token):
+    monkeypatch.setenv("HF_TOKEN", token)
+    with pytest.raises(FetchError, match="HF_TOKEN holds characters") as info:
+        get(pinned(hub))
+    assert "planted" not in str(info.value)
+    assert hub.requests == []
+
+
+# ------------------------------------------------------------------------------------ what to get
+
+
+def test_a_dataset_is_its_official_files_and_a_file_is_itself(monkeypatch):
+    part = entry("part.jsonl", b"x", part_of=PATH, rows=1, dataset="wixqa")
+    derived = entry("derived.csv", b"y", url="", dataset="wixqa")
+    register(monkeypatch, pinned(), part, derived, entry("liverag/q.csv", b"z", dataset="liverag"))
+    assert [file.path for file in fetch.wanted("wixqa")] == [PATH]
+    assert [file.path for file in fetch.wanted("part.jsonl")] == ["part.jsonl"]
+    with pytest.raises(FetchError, match="derived.csv cannot be fetched") as info:
+        fetch.wanted("derived.csv")
+    assert "DATA=" in info.value.hint
+    with pytest.raises(UsageError, match="no dataset or file 'WixQA'") as info:
+        fetch.wanted("WixQA")
+    assert info.value.hint == "did you mean 'wixqa'?"
+
+
+def test_every_dataset_with_an_address_can_be_asked_for():
+    for file in fetch.entries().values():
+        if file.url:
+            assert file in fetch.wanted(file.path)
+            name = file.fetch_command.removeprefix("ragkit data fetch ")
+            assert file in fetch.wanted(name)

@@ -1,0 +1,296 @@
+import os
+import shutil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragkit import datasets, paths
+from ragkit.datasets import registry
+from ragkit.datasets.registry import Entry, Store
+from ragkit.errors import DataError, HashMismatch, MissingData, UsageError
+from tests.datasets.official import encode, entry, register, sha256_of, write
+
+NQ = "comparison_questions/nq_open_dev.jsonl"
+KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
+
+
+def put(folder, path, raw):
+    return write(folder, {path: raw}) / path
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return folder
+
+
+# ---------------------------------------------------------------------------------- the real one
+
+
+def test_every_dataset_reads_registered_files():
+    known = registry.entries()
+    for name in datasets.names():
+        assert datasets.files(name), name
+        for path in datasets.files(name):
+            assert path in known
+            assert known[path].rows, f"{path} needs its rows, or a cut file would pass"
+        assert set(datasets.files(name, optional=False)) <= set(datasets.files(name))
+
+
+def test_entries_are_whole():
+    for file in registry.entries().values():
+        assert file.licence
+        assert file.origin
+        assert file.revision
+        assert not file.url or file.url.startswith("https://")
+        # What cannot be fetched can only be accepted by its digest.
+        assert file.url or file.sha256
+        # A commit in the address is the registered one.
+        assert "github" not in file.url or file.revision in file.url
+        assert file.official or registry.entries()[file.part_of].official
+
+
+def test_the_manifest_of_the_mirror_agrees(mirror):
+    import re
+
+    text = (mirror / "MANIFEST.md").read_text("utf-8")
+    seen = 0
+    for file in registry.entries().values():
+        section = text.partition(f"### `{file.path}`\n")[2].partition("\n### ")[0]
+        if section:
+            seen += 1
+            assert file.sha256 == re.search(r"sha256: `([0-9a-f]{64})`", section)[1]
+            assert file.bytes == int(re.search(r"bytes: ([\d,]+)", section)[1].replace(",", ""))
+    assert seen == text.count("\n### `")
+
+
+# ------------------------------------------------------------------------- a registry that is off
+
+ROW = 'path = "a.csv"\ndataset = "d"\norigin = "o"\nlicence = "l"\n'
+HASH = f'sha256 = "{"0" * 64}"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[file]\n", "not a registry"),
+        ("", "not a registry"),
+        ("file = []\n", "not a registry"),
+        ("[file]\n" + ROW, "not a registry"),
+        ("[[file]]\n" + ROW + 'licnce = "x"\n', "file 1 has an unknown field 'licnce'"),
+        ("[[file]]\n" + ROW.replace('origin = "o"\n', ""), "file 1 has no field 'origin'"),
+        (("[[file]]\n" + ROW) * 2, "file 2 repeats the path 'a.csv'"),
+        ("[[file]]\n" + ROW + 'part_of = "b.csv"\n', "a.csv is part of the unknown 'b.csv'"),
+        (
+            "[[file]]\n" + ROW + '[[file]]\npart_of = "a.csv"\n' + ROW.replace("a.csv", "b.csv"),
+            "b.csv and what it is part of need their rows",
+        ),
+        ("[[file]]\n" + ROW + 'sha256 = "beef"\n', "a.csv: sha256 is not 64 lower-case"),
+        ("[[file]]\n" + ROW + HASH.replace("0", "A"), "a.csv: sha256 is not 64 lower-case"),
+        ("[[file]]\n" + ROW + HASH, "a.csv: sha256 comes without bytes"),
+        ("[[file]]\n" + ROW.replace("a.csv", "../a.csv"), "leaves the data folder"),
+        ("[[file]]\n" + ROW.replace("a.csv", "/etc/a.csv"), "leaves the data folder"),
+    ],
+)
+def test_a_malformed_registry_is_named(tmp_path, text, message):
+    path = tmp_path / "registry.toml"
+    path.write_text(text)
+    with pytest.raises(DataError) as info:
+        registry.entries(path)
+    assert info.value.message.startswith(str(path))
+    assert message in info.value.message
+
+
+def test_a_registry_that_is_not_utf8_or_not_there_is_named(tmp_path):
+    path = tmp_path / "registry.toml"
+    with pytest.raises(MissingData, match=r"registry\.toml: no such file"):
+        registry.entries(path)
+    path.write_bytes(b"[[file]]\nnote = '\xff'\n")
+    with pytest.raises(DataError, match=r"registry\.toml: line 2 is not UTF-8"):
+        registry.entries(path)
+
+
+def test_an_unknown_file_gets_the_nearest_name(data):
+    wrong = NQ.replace("dev", "test")
+    for ask in (registry.entry, Store(data).find, Store(data).need):
+        with pytest.raises(UsageError, match="no file .* is registered") as info:
+            ask(wrong)
+        assert info.value.hint == f"did you mean {NQ!r}?"
+
+
+# -------------------------------------------------------------------------------- finding by path
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path, monkeypatch):
+    with pytest.raises(MissingData, match="nowhere: no such data folder"):
+        Store(tmp_path / "nowhere")
+    monkeypatch.setenv("RAGKIT_DATA", str(tmp_path / "gone"))
+    with pytest.raises(MissingData, match="gone: no such data folder"):
+        Store()
+    with pytest.raises(MissingData, match="gone: no such data folder"):
+        datasets.overview(profile="paper")
+
+
+def test_the_named_folder_counts_before_the_variable_and_the_cache(data, tmp_path, monkeypatch):
+    register(monkeypatch, entry(NQ, b"right"))
+    other = tmp_path / "other"
+    put(other, NQ, b"right")
+    put(paths.cache_dir(), NQ, b"right")
+    monkeypatch.setenv("RAGKIT_DATA", str(other))
+    assert Store().find(NQ).path == other / NQ
+    assert Store(data).find(NQ).path == paths.cache_dir() / NQ
+    put(data, NQ, b"right")
+    assert Store(data).find(NQ).path == data / NQ
+
+
+def test_nothing_is_found_where_nothing_is(data, monkeypatch):
+    register(monkeypatch, entry(NQ), entry(KB, url=""))
+    assert Store(data).find(NQ) is None
+    with pytest.raises(MissingData, match="is not here") as info:
+        Store(data).need(NQ)
+    assert "ragkit data fetch natural_questions" in info.value.hint
+    with pytest.raises(MissingData) as info:
+        Store(data).need(KB)
+    assert "cannot be fetched" in info.value.hint
+
+
+# ------------------------------------------------------------------------------ finding by digest
+
+
+@settings(max_examples=40, deadline=None)
+@given(raw=st.binary(min_size=1, max_size=80), place=st.integers(0, 79), name=st.booleans())
+def test_bytes_decide(tmp_path_factory, raw, place, name):
+    data = tmp_path_factory.mktemp("bytes")
+    file = Entry("x/a.csv", "d", "o", "l", sha256=sha256_of(raw), bytes=len(raw))
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, file)
+        at = put(data, "x/a.csv" if name else "elsewhere/deep/other.name", raw)
+        assert Store(data).find("x/a.csv").path == at
+        spoiled = bytearray(raw)
+        spoiled[place % len(raw)] ^= 1
+        at.write_bytes(spoiled)
+        if not name:
+            assert Store(data).find("x/a.csv") is None
+            return
+        with pytest.raises(HashMismatch):
+            Store(data).find("x/a.csv")
+
+
+def test_wrong_bytes_are_refused_with_file_digests_and_what_to_do(data, monkeypatch):
+    register(monkeypatch, entry(NQ, b"right one"))
+    at = put(data, NQ, b"wrong")
+    with pytest.raises(HashMismatch) as info:
+        Store(data).find(NQ)
+    message = info.value.message
+    assert message.startswith(f"{at}: sha256 {sha256_of(b'wrong')[:12]}")
+    assert f"expected {sha256_of(b'right one')[:12]}" in message
+    assert "5 bytes instead of 9" in message
+    assert info.value.hint == "delete it and run: ragkit data fetch natural_questions"
+
+
+def test_the_hint_is_a_command_that_works(data, monkeypatch):
+    # A stand-in is fetched by its path; what has no address cannot be fetched at all.
+    part = entry("kb_part.jsonl", b"right", part_of=KB, rows=1, dataset="wixqa")
+    register(monkeypatch, entry(KB, pinned=False), part, entry(NQ, b"right", url=""))
+    put(data, "kb_part.jsonl", b"wrong")
+    put(data, NQ, b"wrong")
+    with pytest.raises(HashMismatch) as info:
+        Store(data).find(KB)
+    assert info.value.hint == "delete it and run: ragkit data fetch kb_part.jsonl"
+    with pytest.raises(HashMismatch) as info:
+        Store(data).find(NQ)
+    assert info.value.hint == "replace it by the file of the test"
+
+
+def test_wrong_bytes_at_the_path_do_not_hide_a_right_copy(data, monkeypatch):
+    register(monkeypatch, entry(NQ, b"right"))
+    put(data, NQ, b"wrong")
+    put(data, "backup/nq (1).jsonl", b"right")
+    assert Store(data).find(NQ).path == data / "backup" / "nq (1).jsonl"
+    shutil.rmtree(data / "backup")
+    put(paths.cache_dir(), NQ, b"right")
+    assert Store(data).find(NQ).path == paths.cache_dir() / NQ
+
+
+def test_a_file_without_a_digest_is_found_by_its_path_only(data, monkeypatch):
+    register(monkeypatch, entry(NQ, b"any", pinned=False))
+    put(data, "other.jsonl", b"any")
+    assert Store(data).find(NQ) is None
+    put(data, NQ, b"something else")
+    assert Store(data).find(NQ).path == data / NQ
+
+
+def test_a_loop_of_links_and_a_dead_link_do_no_harm(data, monkeypatch):
+    register(monkeypatch, entry(NQ, b"right"))
+    put(data, "deep/copy.jsonl", b"right")
+    os.symlink(data, data / "loop")
+    os.symlink(data / "nowhere", data / "dead")
+    assert Store(data).find(NQ).path == data / "deep" / "copy.jsonl"
+
+
+# -------------------------------------------------------------------------------------- stand-ins
+
+
+def parts(monkeypatch):
+    few = entry("few.jsonl", b"few", part_of=KB, rows=2, note="two of them")
+    more = entry("more.jsonl", b"more", part_of=KB, rows=3)
+    all_ = entry("all.jsonl", b"all", part_of=KB, rows=6, note="without titles")
+    register(monkeypatch, few, more, entry(KB, pinned=False, rows=6), all_)
+    return few, more, all_
+
+
+def test_the_official_file_comes_first_then_the_largest_part(data, monkeypatch):
+    few, more, all_ = parts(monkeypatch)
+    put(data, "few.jsonl", b"few")
+    found = Store(data).find(KB)
+    assert (found.entry, found.partial, found.extent) == (few, True, "2 of 6 rows")
+    put(data, "more.jsonl", b"more")
+    assert Store(data).find(KB).entry == more
+    put(data, "all.jsonl", b"all")
+    assert Store(data).find(KB).extent == "6 of 6 rows: without titles"
+    put(data, KB, b"{}")
+    found = Store(data).find(KB)
+    assert (found.partial, found.extent, found.path) == (False, "complete", data / KB)
+    assert Store(data).need(KB).entry.official
+
+
+def test_stand_ins_can_be_left_out(data, monkeypatch):
+    parts(monkeypatch)
+    put(data, "few.jsonl", b"few")
+    assert Store(data).find(KB, stand_ins=False) is None
+
+
+# ------------------------------------------------------------------------------------------- pins
+
+
+def test_a_pin_is_enforced(data, monkeypatch):
+    register(monkeypatch, entry(NQ, pinned=False))
+    at = put(data, NQ, b"first")
+    registry.pin_path(at).write_text(f'{{"sha256": "{sha256_of(b"first")}"}}')
+    assert Store(data).find(NQ).path == at
+    at.write_bytes(b"changed")
+    with pytest.raises(HashMismatch, match=f"expected {sha256_of(b'first')[:12]}"):
+        Store(data).find(NQ)
+
+
+@pytest.mark.parametrize("pin", ["", "[]", "{}", '{"sha256": 5}', '{"sha256": null}', "oops"])
+def test_a_damaged_pin_is_named(data, monkeypatch, pin):
+    register(monkeypatch, entry(NQ, pinned=False))
+    at = put(data, NQ, b"first")
+    registry.pin_path(at).write_text(pin)
+    with pytest.raises(DataError) as info:
+        Store(data).find(NQ)
+    assert info.value.message.startswith(f"{registry.pin_path(at)}: ")
+
+
+def test_looking_changes_nothing(data, monkeypatch):
+    register(monkeypatch, entry(NQ), entry(KB, pinned=False))
+    put(data, NQ, encode(NQ, b"wrong"))
+    before = sorted((path, path.stat().st_mtime_ns) for path in data.rglob("*"))
+    with pytest.raises(HashMismatch):
+        Store(data).find(NQ)
+    assert Store(data).find(KB) is None
+    assert sorted((path, path.stat().st_mtime_ns) for path in data.rglob("*")) == before
+    assert not paths.cache_dir().exists()

@@ -1,0 +1,264 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ragkit import cli, paths
+from ragkit.datasets import registry
+from tests.datasets.official import OFFICIAL, OWNER, encode, entry, register, write
+from tests.datasets.server import BODY, Server, interrupt_after
+
+NQ = "comparison_questions/nq_open_dev.jsonl"
+KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
+PART = "wixqa/kb_part.jsonl"
+LSAT = "irt/ltm_LSAT.csv"
+
+
+@pytest.fixture
+def ragkit(capsys):
+    """Run the command line in this process; return status, output and errors."""
+
+    def run(*words):
+        with pytest.raises(SystemExit) as info:
+            cli.main([str(word) for word in words])
+        out, err = capsys.readouterr()
+        return info.value.code or 0, out, err
+
+    return run
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """A folder with a complete, a partial, a missing and (once spoiled) a damaged dataset."""
+    register(
+        monkeypatch,
+        entry(NQ, note="the development part"),
+        entry(KB, pinned=False, rows=6),
+        entry(PART, b"part", part_of=KB, rows=2, dataset="wixqa", url=""),
+        entry(LSAT, url="", revision="0123456789abcdef"),
+    )
+    folder = tmp_path / "data"
+    return write(folder, {NQ: OFFICIAL["natural_questions"][NQ], PART: b"part"})
+
+
+def rows(out):
+    return {row["file"]: row for row in json.loads(out)}
+
+
+# ------------------------------------------------------------------------------------------ status
+
+
+def test_status_says_of_every_file_what_it_is(ragkit, data):
+    code, out, err = ragkit("data", "status", "--data", data, "--json")
+    assert (code, err) == (0, "")
+    table = rows(out)
+    assert list(table) == [NQ, KB, PART, LSAT]
+    states = {path: row["state"] for path, row in table.items()}
+    assert states == {NQ: "present", KB: "partial", PART: "present", LSAT: "missing"}
+    assert table[NQ]["detail"] == str(data / NQ)
+    assert table[KB]["detail"] == "2 of 6 rows"
+    assert table[LSAT] == {
+        "state": "missing",
+        "dataset": "lsat",
+        "file": LSAT,
+        "rows": 3,
+        "origin": "the test@012345678",
+        "licence": "CC0",
+        "detail": "",
+    }
+
+
+def test_status_names_the_command_that_gets_a_file(ragkit, data):
+    (data / PART).unlink()
+    table = rows(ragkit("data", "status", "--data", data, "--json")[1])
+    assert table[KB]["detail"] == "ragkit data fetch wixqa"
+    assert table[PART]["detail"] == ""  # it has no address
+
+
+def test_the_table_holds_the_same(ragkit, data):
+    code, out, err = ragkit("data", "status", "--data", data)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    for path in (NQ, KB, PART, LSAT):
+        assert sum(f" {path} " in line for line in lines) == 1
+    assert sum("licence: CC0" in line for line in lines) == 4
+    assert "2 present, 1 partial, 1 missing" in lines
+    assert f"searched {data.resolve()}" in lines
+    assert "\x1b" not in out  # no colours where nobody looks
+
+
+def test_status_of_one_dataset(ragkit, data):
+    code, out, _ = ragkit("data", "status", "--data", data, "--dataset", "wixqa", "--json")
+    assert code == 0
+    assert list(rows(out)) == [KB, PART]
+
+
+def test_an_unknown_dataset_gets_the_nearest_name(ragkit, data):
+    code, out, err = ragkit("data", "status", "--data", data, "--dataset", "WixQAA")
+    assert (code, out) == (1, "")
+    assert err == "ragkit: no dataset 'WixQAA'\n  hint: did you mean 'wixqa'?\n"
+
+
+def test_a_folder_that_is_not_there(ragkit, tmp_path, monkeypatch):
+    code, out, err = ragkit("data", "status", "--data", tmp_path / "gone")
+    assert (code, out) == (1, "")
+    assert err.startswith(f"ragkit: {tmp_path / 'gone'}: no such data folder\n")
+    monkeypatch.setenv("RAGKIT_DATA", str(tmp_path / "lost"))
+    code, _, err = ragkit("data", "status")
+    assert code == 1
+    assert "lost: no such data folder" in err
+    assert "Traceback" not in err
+
+
+def test_the_folder_may_come_from_the_variable(ragkit, data, monkeypatch):
+    monkeypatch.setenv("RAGKIT_DATA", str(data))
+    assert rows(ragkit("data", "status", "--json")[1])[NQ]["state"] == "present"
+
+
+@pytest.mark.parametrize("form", [["--json"], []])
+def test_damaged_files_are_listed_with_all_others_and_the_status_is_1(ragkit, data, form):
+    (data / NQ).write_bytes(b"wrong")
+    code, out, err = ragkit("data", "status", "--data", data, *form)
+    assert code == 1
+    assert err == "ragkit: damaged files: 1 of 4\n  hint: see above\n"
+    assert all(path in out for path in (NQ, KB, PART, LSAT))
+    assert f"{data / NQ}: sha256 " in out
+    assert "delete it and run: ragkit data fetch natural_questions" in out
+    if form:
+        table = rows(out)
+        assert [row["state"] for row in table.values()] == [
+            "damaged",
+            "partial",
+            "present",
+            "missing",
+        ]
+    else:
+        assert "1 present, 1 partial, 1 missing, 1 damaged" in out
+
+
+def test_a_damaged_stand_in_is_one_damaged_file(ragkit, data):
+    (data / PART).write_bytes(b"wrong")
+    code, out, err = ragkit("data", "status", "--data", data, "--json")
+    assert code == 1
+    assert "damaged files: 1 of 4" in err
+    assert {path for path, row in rows(out).items() if row["state"] == "damaged"} == {KB, PART}
+
+
+def test_a_damaged_pin_is_a_damaged_file(ragkit, data):
+    write(data, {KB: b"{}"})
+    registry.pin_path(data / KB).write_text("oops")
+    code, out, _ = ragkit("data", "status", "--data", data, "--json")
+    assert code == 1
+    assert rows(out)[KB]["state"] == "damaged"
+    assert "pin.json" in rows(out)[KB]["detail"]
+
+
+def test_status_of_the_mirror(ragkit, mirror):
+    code, out, err = ragkit("data", "status", "--data", mirror, "--json")
+    assert (code, err) == (0, "")
+    table = rows(out)
+    assert set(table) == set(registry.entries())
+    missing = {path for path, row in table.items() if row["state"] == "missing"}
+    assert missing == {
+        "wixqa/wixqa_simulated/test.jsonl",
+        "wixqa/wixqa_synthetic/test.jsonl",
+        "enterpriserag_bench/all_documents.zip",
+        "enterpriserag_bench/extra_questions.jsonl",
+    }
+    partial = {path: row["detail"] for path, row in table.items() if row["state"] == "partial"}
+    assert partial == {
+        KB: "173 of 6,221 rows",
+        "wixqa/wixqa_expertwritten/test.jsonl": "160 of 200 rows",
+        "liverag/LiveRAG_banchmark_20250910.parquet": "895 of 895 rows: questions and sessions only",
+    }
+
+
+def test_the_installed_command_with_nothing_at_hand(tmp_path):
+    environment = {key: value for key, value in os.environ.items() if key != "RAGKIT_DATA"}
+    environment |= {"RAGKIT_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-m", "ragkit.cli", "data", "status", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {row["state"] for row in rows(done.stdout).values()} == {"missing"}
+    assert not (tmp_path / "cache").exists()
+
+
+# ------------------------------------------------------------------------------------------- fetch
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    with Server() as one:
+        yield one
+
+
+def test_fetch_says_what_it_verified(ragkit, server, monkeypatch):
+    register(
+        monkeypatch,
+        entry(NQ, BODY, url=server.url),
+        entry(KB, BODY, url=server.url, pinned=False),
+    )
+    code, out, err = ragkit("data", "fetch", "--quiet", "natural_questions", KB)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        f"{NQ}: 512,000 bytes, verified",
+        f"{KB}: 512,000 bytes, no digest is published to verify it by",
+    ]
+    assert (paths.cache_dir() / NQ).read_bytes() == BODY
+    assert len(server.requests) == 2
+    assert ragkit("data", "fetch", "--quiet", NQ)[1] == f"{NQ}: 512,000 bytes, verified\n"
+    assert len(server.requests) == 2
+    assert rows(ragkit("data", "status", "--json")[1])[NQ]["state"] == "present"
+
+
+def test_fetch_of_an_unknown_name_fetches_nothing(ragkit, server, monkeypatch):
+    register(monkeypatch, entry(NQ, BODY, url=server.url))
+    code, out, err = ragkit("data", "fetch", NQ, "natural_question")
+    assert (code, out) == (1, "")
+    assert err.splitlines() == [
+        "ragkit: no dataset or file 'natural_question'",
+        "  hint: did you mean 'natural_questions'?",
+    ]
+    assert server.requests == []
+
+
+def test_fetch_of_what_has_no_address(ragkit, data):
+    code, _, err = ragkit("data", "fetch", "lsat")
+    assert code == 1
+    assert "lsat cannot be fetched" in err
+    assert "DATA=" in err
+
+
+def test_fetch_without_a_name_is_misuse(ragkit):
+    code, _, err = ragkit("data", "fetch")
+    assert code == 2
+    assert "Missing argument" in err
+
+
+def test_ctrl_c_during_a_fetch(ragkit, server, monkeypatch):
+    register(monkeypatch, entry(NQ, BODY, url=server.url))
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 1000)
+        code, out, err = ragkit("data", "fetch", "--quiet", NQ)
+    assert (code, out, err.strip()) == (130, "", "ragkit: interrupted")
+    part = paths.cache_dir() / (NQ + ".part")
+    assert part.stat().st_size >= 1000
+    assert ragkit("data", "fetch", "--quiet", NQ)[0] == 0
+    assert server.requests[-1]["Range"].startswith("bytes=")
+
+
+def test_wrong_bytes_end_with_status_1(ragkit, server, monkeypatch):
+    register(monkeypatch, entry(NQ, encode(NQ, OFFICIAL[OWNER[NQ]][NQ]), url=server.url))
+    code, out, err = ragkit("data", "fetch", "--quiet", NQ)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"ragkit: {NQ}: the download has sha256 ")
+    assert "nothing was kept" in err
