@@ -86,10 +86,11 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
     """
     if profile not in PROFILES:
         raise UsageError(f"no profile {profile!r}", did_you_mean(profile, PROFILES))
-    if os.sep in str(name) or Path(name).is_dir():
+    folder = str(name)
+    if folder not in _MODULES and (os.sep in folder or (folder and Path(folder).is_dir())):
         from ragkit.datasets import own
 
-        return own.read(Path(name))
+        return own.read(Path(folder))
     module = _module(name)
     source = Source(profile, paths.SAMPLE) if profile == "sample" else Source(profile, Store(data))
     if profile == "sample" and not in_sample(name):
@@ -109,6 +110,8 @@ def overview(*, profile: str = "sample", data: str | os.PathLike | None = None) 
     """
     import pandas as pd
 
+    if profile == "paper":
+        Store(data)  # a folder that is not there is an error, not missing datasets
     rows = []
     for name in names():
         try:
@@ -137,5 +140,5 @@ def in_sample(name: str) -> bool:
 
 def _module(name: str):
     if name not in _MODULES:
-        raise UsageError(f"no dataset {name!r}", did_you_mean(name, _MODULES))
+        raise UsageError(f"no dataset {name!r}", did_you_mean(str(name).lower(), _MODULES))
     return importlib.import_module(f"ragkit.datasets.{_MODULES[name]}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from ragkit import schema
-from ragkit.datasets.registry import Found, Store, entry
+from ragkit.datasets.registry import Found, Store
 from ragkit.errors import DataError, MissingData, did_you_mean
 
 
@@ -46,6 +46,20 @@ class Source:
             {"file": path, "origin": "embedded sample", "extent": "sample", "licence": "MIT"}
         )
         return self.place / path
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """What is missing from the official files, in words, file by file."""
+        return tuple(
+            f"{row['file'].partition('/')[2]} {row['extent']}"
+            for row in self.used
+            if row["extent"] not in ("complete", "sample")
+        )
+
+    @property
+    def whole_corpus(self) -> bool:
+        """Whether all documents are at hand, so that every gold document must be among them."""
+        return not any("_kb_" in gap or "documents.zip" in gap for gap in self.gaps)
 
     def _note(self, found: Found) -> None:
         self.used.append(
@@ -137,36 +151,54 @@ class Dataset:
         )
 
 
-def make(name: str, source: Source, frames: dict[str, pd.DataFrame]) -> Dataset:
-    """Check the frames, the gold documents and the row counts; return the dataset.
+def make(
+    name: str,
+    source: Source,
+    frames: dict[str, pd.DataFrame],
+    *,
+    where: dict[str, Path] | None = None,
+) -> Dataset:
+    """Check the frames and the gold documents; return the dataset.
+
+    Parameters
+    ----------
+    name : str
+    source : Source
+    frames : dict of str to DataFrame
+    where : dict of str to path, optional
+        The file that a frame was read from, for messages.
 
     Raises
     ------
     DataError
         If a frame is invalid, or a gold document is missing although the documents are complete.
     """
+    where = where or {}
     for kind, frame in frames.items():
         if kind in schema.COLUMNS:
-            schema.check(frame, kind, name)
+            schema.check(frame, kind, str(where.get(kind, name)))
     files = pd.DataFrame(source.used, columns=["file", "origin", "extent", "licence", "note"])
-    gaps = tuple(
-        f"{row.file.partition('/')[2]} {row.extent}"
-        for row in files.itertuples()
-        if row.extent not in ("complete", "sample")
-    )
-    whole = not any(_is_corpus(gap) for gap in gaps)
-    if "documents" in frames and "questions" in frames and whole:
-        schema.check_gold(frames["questions"], frames["documents"], name)
+    if "documents" in frames and source.whole_corpus:
+        for kind, frame in frames.items():
+            if "gold_doc_ids" in frame:
+                schema.check_gold(frame, frames["documents"], str(where.get(kind, name)))
+    gaps = source.gaps
     return Dataset(name, source.profile, frames, files, partial=bool(gaps), gaps=gaps)
 
 
 def check_rows(rows: list, found: Found) -> list:
     """Return `rows` if there are as many as registered."""
-    expected = entry(found.entry.path).rows
+    expected = found.entry.rows
     if expected is not None and len(rows) != expected:
         raise DataError(f"{found.path}: {len(rows):,} rows, expected {expected:,}")
     return rows
 
 
-def _is_corpus(gap: str) -> bool:
-    return "_kb_" in gap or "documents.zip" in gap
+def strings(values, where: str) -> tuple[str, ...]:
+    """Return a list of strings (or whole numbers, as ids may be) as a tuple of strings."""
+    if not isinstance(values, list | tuple):
+        raise DataError(f"{where} should be a list of strings, found {values!r}")
+    for value in values:
+        if not isinstance(value, str | int) or isinstance(value, bool):
+            raise DataError(f"{where} should hold strings, found {value!r}")
+    return tuple(map(str, values))

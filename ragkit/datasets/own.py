@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from ragkit.datasets.base import Dataset, Source, make
-from ragkit.errors import DataError, MissingData
+from ragkit.datasets.base import Dataset, Source, make, strings
+from ragkit.errors import MissingData
 from ragkit.files import read_jsonl, read_table
 
 DEFAULTS = {
@@ -40,7 +40,7 @@ def read(folder: Path) -> Dataset:
     if not folder.is_dir():
         raise MissingData(f"{folder}: no such folder")
     source = Source("own", folder)
-    frames = {}
+    frames, where = {}, {}
     for kind, required in (
         ("documents", ("doc_id", "text")),
         ("questions", ("question_id", "text")),
@@ -48,29 +48,23 @@ def read(folder: Path) -> Dataset:
         path = _file(folder, f"{kind}.jsonl")
         if path is None:
             continue
-        frame = pd.DataFrame(read_jsonl(path, required))
-        frame[required[0]] = frame[required[0]].astype(str)
-        for column, default in DEFAULTS[kind].items():
-            if column not in frame:
-                frame[column] = [default] * len(frame)
-            elif isinstance(default, tuple):
-                frame[column] = [_tuple(value, path, column) for value in frame[column]]
-        frames[kind] = frame
+        rows = read_jsonl(path, required)
+        for number, row in enumerate(rows, start=1):
+            _complete(row, required[0], DEFAULTS[kind], f"{path}: row {number}")
+        frames[kind], where[kind] = pd.DataFrame(rows), path
         source.used.append(_row(path))
     path = _file(folder, "scores.csv")
     if path is not None:
-        frame = pd.DataFrame(read_table(path, ("subject_id", "item_id", "score")))
-        numbers = pd.to_numeric(frame["score"], errors="coerce")
-        if numbers.isna().any():
-            line = int(numbers.isna().to_numpy().argmax()) + 2
-            raise DataError(
-                f"{path}: line {line}: score {frame['score'].iloc[line - 2]!r} is no number"
-            )
-        frames["scores"] = frame.assign(score=numbers)
+        rows = read_table(path, ("subject_id", "item_id", "score"), numbers=("score",))
+        frames["scores"], where["scores"] = pd.DataFrame(rows), path
         source.used.append(_row(path))
     if not frames:
-        raise MissingData(f"{folder}: neither questions.jsonl, documents.jsonl nor scores.csv")
-    return make(folder.name, source, frames)
+        found = sorted(path.name for path in folder.iterdir())[:8]
+        raise MissingData(
+            f"{folder}: neither questions.jsonl, documents.jsonl nor scores.csv",
+            f"found {', '.join(found)}" if found else "the folder is empty",
+        )
+    return make(folder.resolve().name, source, frames, where=where)
 
 
 def _file(folder: Path, name: str) -> Path | None:
@@ -80,10 +74,16 @@ def _file(folder: Path, name: str) -> Path | None:
     return None
 
 
-def _tuple(value, path: Path, column: str) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise DataError(f"{path}: {column} should be a list of strings, found {value!r}")
-    return tuple(map(str, value))
+def _complete(row: dict, key: str, defaults: dict, where: str) -> None:
+    """Fill in what a row leaves open; ids may be whole numbers."""
+    if isinstance(row[key], int) and not isinstance(row[key], bool):
+        row[key] = str(row[key])
+    for column, default in defaults.items():
+        value = row.get(column)
+        if value is None:
+            row[column] = default
+        elif isinstance(default, tuple):
+            row[column] = strings(value, f"{where}: {column}")
 
 
 def _row(path: Path) -> dict:

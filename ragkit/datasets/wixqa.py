@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 
-from ragkit.datasets.base import Dataset, Source, check_rows, make
+from ragkit import schema
+from ragkit.datasets.base import Dataset, Source, check_rows, make, strings
+from ragkit.datasets.registry import Found
 from ragkit.errors import DataError, MissingData
-from ragkit.files import read_json, read_jsonl
+from ragkit.files import read_json, read_jsonl, require
 
 KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
 SETS = ("expertwritten", "simulated", "synthetic")
@@ -17,6 +21,7 @@ FILES = {
 }
 OPTIONAL = FILES["wixqa"][2:]
 SAMPLE = ("wixqa",)
+RECALLS = ("recall_at_1", "recall_at_3", "recall_at_10")
 
 
 def read(name: str, source: Source) -> Dataset:
@@ -31,52 +36,74 @@ def read(name: str, source: Source) -> Dataset:
     beside recall at 1 and 3.
     """
     if name == "wixqa_retrieval":
-        return make(name, source, _retrieval(source))
-    frames = {}
+        found = source.need(OTHERS)
+        frames = _retrieval(found)
+        return make(name, source, frames, where=dict.fromkeys(frames, found.path))
+    frames, where = {}, {}
     kb = _rows(source, KB, ("id", "url", "contents", "article_type", "title"))
-    if kb is not None:
-        frames["documents"] = pd.DataFrame(
-            {
-                "doc_id": [str(row["id"]) for row in kb],
-                "source": [row["article_type"] for row in kb],
-                "title": [row["title"] for row in kb],
-                "text": [row["contents"] for row in kb],
-                "url": [row["url"] for row in kb],
-            }
-        )
-    questions = []
+    if kb:
+        rows, where["documents"] = kb
+        articles = {
+            "doc_id": [row["id"] for row in rows],
+            "source": [row["article_type"] for row in rows],
+            "title": [row["title"] for row in rows],
+            "text": [row["contents"] for row in rows],
+            "url": [row["url"] for row in rows],
+        }
+        path = str(where["documents"])
+        frames["documents"] = schema.check(pd.DataFrame(articles), "documents", path)
+    sets = []
     for kind in SETS:
-        path = f"wixqa/wixqa_{kind}/test.jsonl"
-        rows = _rows(source, path, ("question", "answer", "article_ids"))
-        for number, row in enumerate(rows or [], start=1):
-            if not isinstance(row["article_ids"], list):
-                raise DataError(f"{path}: row {number}: article_ids is not a list")
-            questions.append(
-                {
-                    "question_id": f"{kind}-{number:04d}",
-                    "text": row["question"],
-                    "type": kind,
-                    "answer": row["answer"],
-                    "facts": (),
-                    "gold_doc_ids": tuple(map(str, row["article_ids"])),
-                }
-            )
-    if questions:
-        frames["questions"] = pd.DataFrame(questions)
+        found = _rows(
+            source, f"wixqa/wixqa_{kind}/test.jsonl", ("question", "answer", "article_ids")
+        )
+        if found:
+            sets.append(_questions(kind, *found))
+            if kb and source.whole_corpus:
+                schema.check_gold(sets[-1], frames["documents"], str(found[1]))
+    if sets:
+        frames["questions"] = pd.concat(sets, ignore_index=True)
     if not frames:
         raise MissingData("no part of WixQA is here", "ragkit data fetch wixqa, or DATA=...")
-    return make(name, source, frames)
+    return make(name, source, frames, where=where)
 
 
-def _retrieval(source: Source) -> dict[str, pd.DataFrame]:
-    found = source.need(OTHERS)
+def _questions(kind: str, rows: list[dict], path: Path) -> pd.DataFrame:
+    gold = [
+        strings(row["article_ids"], f"{path}: row {number}: article_ids")
+        for number, row in enumerate(rows, start=1)
+    ]
+    frame = pd.DataFrame(
+        {
+            "question_id": [f"{kind}-{number:04d}" for number in range(1, len(rows) + 1)],
+            "text": [row["question"] for row in rows],
+            "type": kind,
+            "answer": [row["answer"] for row in rows],
+            "facts": [()] * len(rows),
+            "gold_doc_ids": gold,
+        }
+    )
+    return schema.check(frame, "questions", str(path))
+
+
+def _retrieval(found: Found) -> dict[str, pd.DataFrame]:
     runs = read_json(found.path)
-    rows = [dict(row, system=system) for system, cases in runs.items() for row in cases]
-    check_rows(rows, found)
-    frame = pd.DataFrame(rows)
-    lacking = {"query_id", "question", "gt_ids_short", "recall_at_10"} - set(frame)
-    if lacking:
-        raise DataError(f"{found.path}: no column {min(lacking)!r}")
+    if not isinstance(runs, dict) or not all(isinstance(cases, list) for cases in runs.values()):
+        raise DataError(f"{found.path}: expected an object of systems with lists of cases")
+    columns = ("query_id", "question", "gt_ids_short", *RECALLS)
+    rows = []
+    for system, cases in runs.items():
+        for number, case in enumerate(cases, start=1):
+            where = f"{found.path}: {system}: case {number}"
+            if not isinstance(case, dict):
+                raise DataError(f"{where}: expected an object")
+            require(case, columns, where)
+            for column in RECALLS:
+                if not isinstance(case[column], int | float):
+                    raise DataError(f"{where}: {column} should be a number, found {case[column]!r}")
+            gold = strings(case["gt_ids_short"], f"{where}: gt_ids_short")
+            rows.append(dict(case, system=system, gt_ids_short=gold))
+    frame = pd.DataFrame(check_rows(rows, found))
     first = frame[frame["system"] == frame["system"].iloc[0]]
     questions = pd.DataFrame(
         {
@@ -85,7 +112,7 @@ def _retrieval(source: Source) -> dict[str, pd.DataFrame]:
             "type": "expertwritten",
             "answer": None,
             "facts": [()] * len(first),
-            "gold_doc_ids": [tuple(ids) for ids in first["gt_ids_short"]],
+            "gold_doc_ids": list(first["gt_ids_short"]),
         }
     )
     ids = dict(zip(first["query_id"], questions["question_id"], strict=True))
@@ -101,11 +128,12 @@ def _retrieval(source: Source) -> dict[str, pd.DataFrame]:
     return {"questions": questions, "scores": scores}
 
 
-def _rows(source: Source, path: str, columns: tuple[str, ...]) -> list[dict] | None:
+def _rows(source: Source, path: str, columns: tuple[str, ...]) -> tuple[list[dict], Path] | None:
     if source.sample:
-        return read_jsonl(source.sample_path(path), columns)
+        at = source.sample_path(path)
+        return read_jsonl(at, columns), at
     found = source.find(path)
     if found is None:
         source.used.append({"file": path, "origin": "", "extent": "missing", "licence": ""})
         return None
-    return check_rows(read_jsonl(found.path, columns), found)
+    return check_rows(read_jsonl(found.path, columns), found), found.path
