@@ -113,11 +113,11 @@ def fetch(
 
 def _download(file: Entry, url: str, part: Path, progress: bool, timeout: float) -> tuple[str, str]:
     """Fill `part`; return the digest that the server publishes and its revision, if any."""
-    import httpx
+    import httpx2
 
     facts = {"digest": "", "revision": ""}
 
-    def note(response: httpx.Response) -> None:
+    def note(response: httpx2.Response) -> None:
         # The hub states a large file's digest on the first hop, before it redirects.
         tag = response.headers.get("x-linked-etag", "").strip('"')
         if re.fullmatch(r"[0-9a-f]{64}", tag):
@@ -125,7 +125,7 @@ def _download(file: Entry, url: str, part: Path, progress: bool, timeout: float)
         facts["revision"] = response.headers.get("x-repo-commit", facts["revision"])
 
     try:
-        with httpx.Client(
+        with httpx2.Client(
             follow_redirects=True, timeout=timeout, event_hooks={"response": [note]}
         ) as client:
             for start in dict.fromkeys((_begun(file, part), 0)):
@@ -139,9 +139,9 @@ def _download(file: Entry, url: str, part: Path, progress: bool, timeout: float)
                         _check(response, file, url, bool(facts["digest"]), start)
                         _write(response, file, part, start, progress)
                     break
-    except httpx.InvalidURL as error:
+    except httpx2.InvalidURL as error:
         raise FetchError(f"{file.path}: the address cannot be read ({error})") from None
-    except httpx.HTTPError as error:
+    except httpx2.HTTPError as error:
         done = part.stat().st_size if part.is_file() else 0
         raise FetchError(
             f"{file.path}: {type(error).__name__} after {done:,} bytes from {urlsplit(url).hostname}",

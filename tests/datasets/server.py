@@ -6,7 +6,7 @@ import contextlib
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import httpx
+import httpx2
 
 BODY = bytes(range(256)) * 2_000  # half a megabyte: several chunks
 
@@ -112,7 +112,7 @@ class Server:
 
 def interrupt_after(monkeypatch, size, error=KeyboardInterrupt):
     """Raise an error, by default that of Ctrl-C, once some bytes of an answer have been read."""
-    original = httpx.Response.iter_bytes
+    original = httpx2.Response.iter_bytes
 
     def some(response, *args):
         sent = 0
@@ -122,4 +122,4 @@ def interrupt_after(monkeypatch, size, error=KeyboardInterrupt):
             if sent >= size:
                 raise error
 
-    monkeypatch.setattr(httpx.Response, "iter_bytes", some)
+    monkeypatch.setattr(httpx2.Response, "iter_bytes", some)
