@@ -15,9 +15,9 @@ PACKAGE = ROOT / "ragkit"
 # From the ground up; a room may import from its own floor's left neighbours and from below.
 FLOORS = [
     ["errors", "paths", "files", "schema", "text"],
-    ["diversity", "describe", "irt"],
+    ["diversity", "describe", "metrics", "stats", "irt"],
     ["llm", "encoders"],
-    ["datasets"],
+    ["datasets", "baselines", "retrieval"],
     ["figures", "plots", "tables", "results", "notebook"],
     ["pipeline", "scoreboard", "readme"],
     ["commands", "cli"],
