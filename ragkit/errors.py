@@ -71,7 +71,8 @@ class ModelError(RagkitError):
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a hint for an unknown `name`: the nearest known one, or all of them."""
     known = sorted(map(str, known))
-    close = get_close_matches(str(name), known, n=1)
+    by_lower = {other.lower(): other for other in known}
+    close = get_close_matches(str(name).lower(), by_lower, n=1)
     if close:
-        return f"did you mean {close[0]!r}?"
+        return f"did you mean {by_lower[close[0]]!r}?"
     return "known: " + ", ".join(known) if known else "nothing is registered yet"

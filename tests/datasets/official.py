@@ -192,6 +192,52 @@ OFFICIAL = {
             "model simpleqa_row grade", ("m1", 0, "A"), ("m1", 1, "B"), ("m2", 0, "C")
         )
     },
+    "erb_answers": {
+        "enterpriserag_bench/system_answers_jsonl.zip": {
+            "someone/one.jsonl": '{"question_id": "qst_0001", "answer": "Dry.", "latency": 1}\n',
+            "someone/two.jsonl": '{"question_id": "qst_0001", "document_ids": ["dsid_1"]}\n',
+        }
+    },
+    "erb_retrieval": {
+        "enterpriserag_bench/per_question_retrieval_scores_victormocioiu.csv.gz": table(
+            "file question_id document_recall first_gold_rank",
+            ("one.json", "qst_0001", 0.5, 3),
+            ("one.json", "qst_0002", 0.0, ""),
+            ("one.json", "qst_0003", "", ""),
+        )
+    },
+    "liverag_answers": {
+        "liverag/session1_answers_smart_rag.jsonl.gz": [{"id": 0, "answer": "Deep."}],
+        "liverag/session1_n50_commercial_answers_rmit.jsonl.gz": [
+            {"query_id": "0", "generated_response": "Very deep.", "citations": []}
+        ],
+    },
+    "wixqa_answers": {
+        "wixqa/mse_eval_runs_question_answer_scores.jsonl.gz": [
+            {
+                "run": run,
+                "question": "How?",
+                "candidate_answer": "So.",
+                "gt_answer": "Thus.",
+                **more,
+            }
+            for run, more in (("one", {"token_f1": 0.5}), ("two", {}))
+        ]
+    },
+    "datamorgana": {
+        "liverag/datamorgana_qa_multi_n50.tsv": [
+            {
+                "qid": "1",
+                "question": "Where?",
+                "answer": "There.",
+                "context": "['One text.', 'Another text.']",
+                "document_ids": "['a', 'b']",
+                "question_factuality": "factoid",
+                "user_expertise-categorization": "novice",
+                "question_length": "1",
+            }
+        ]
+    },
 }
 
 # What a loader cannot do without, beside what the layout needs to be read at all.
@@ -217,6 +263,9 @@ COLUMNS = {
     "comparison_questions/nq_open_dev.jsonl": ("question", "answer"),
     "comparison_questions/webquestions_brmson_val.json": ("qText", "answers"),
     "irt/czech_simpleqa_grades_5models.csv.gz": ("model", "simpleqa_row", "grade"),
+    "wixqa/mse_eval_runs_question_answer_scores.jsonl.gz": ("run", "question", "gt_answer"),
+    "liverag/session1_answers_smart_rag.jsonl.gz": ("id", "answer"),
+    "liverag/datamorgana_qa_multi_n50.tsv": ("qid", "context", "document_ids"),
 }
 OWNER = {path: name for name, some in OFFICIAL.items() for path in some}
 
@@ -232,6 +281,8 @@ def count(path, value):
         return sum(map(len, value.values()))
     if path == "comparison_questions/popqa_model_collaboration_2000.json":
         return len(value["dev"]) + len(value["test"])
+    if path == "enterpriserag_bench/system_answers_jsonl.zip":
+        return sum(text.count("\n") for text in value.values())
     return len(value)
 
 
@@ -245,9 +296,10 @@ def encode(path, value) -> bytes:
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in value).encode()
     if path.endswith(".json"):
         return json.dumps(value, indent=1, ensure_ascii=False).encode()
-    if path.endswith(".csv"):
+    if path.endswith((".csv", ".tsv")):
         stream = io.StringIO(newline="")
-        writer = csv.DictWriter(stream, list(value[0]))
+        delimiter = "\t" if path.endswith(".tsv") else ","
+        writer = csv.DictWriter(stream, list(value[0]), delimiter=delimiter)
         writer.writeheader()
         writer.writerows(value)
         return stream.getvalue().encode()

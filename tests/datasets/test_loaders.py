@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragkit import datasets, paths, schema
-from ragkit.datasets import enterprise, liverag, registry
+from ragkit.datasets import enterprise, liverag, others, registry
 from ragkit.datasets.registry import Store
 from ragkit.errors import DataError, HashMismatch, MissingData, RagkitError, UsageError
 from tests.datasets.official import (
@@ -940,6 +940,11 @@ MIRRORED = {
     "abortion": (None, None, 379 * 4),
     "mobility": (None, None, 8_445 * 8),
     "czech_simpleqa": (None, None, 5 * 4_318),
+    "datamorgana": (70, 50, None),
+    "erb_answers": (None, None, None),
+    "erb_retrieval": (None, None, 5 * 470),
+    "liverag_answers": (None, None, None),
+    "wixqa_answers": (None, 60, None),
 }
 PARTIAL = {
     "wixqa": "partial: wix_kb_gold_subset173.jsonl 173 of 6,221 rows; "
@@ -965,7 +970,8 @@ def test_the_mirror_loads(name, mirror):
         assert bench.substitute() == PARTIAL[name].removeprefix("partial: ")
     else:
         file = registry.entry(datasets.files(name)[0])
-        assert bench.label == f"{file.origin} ({file.note})"
+        assert bench.label.startswith(file.origin)
+        assert f"({file.note})" in bench.label
         assert bench.substitute() == ""
     for kind, frame in bench.frames.items():
         if kind in schema.COLUMNS:
@@ -985,7 +991,7 @@ def test_rows_read_are_rows_registered(mirror):
         return sum(one.entry.rows for one in found if one)
 
     per_row = {"lsat": 5, "science": 4, "wirs": 6, "abortion": 4, "mobility": 8}
-    changed = ("popqa", "lsat6", "lsat7", "sat12", "wixqa_retrieval")
+    changed = ("popqa", "lsat6", "lsat7", "sat12", "wixqa_retrieval", *others.FILES)
     for name, sizes in MIRRORED.items():
         if name not in changed:
             assert rows(name) * per_row.get(name, 1) == sum(size or 0 for size in sizes)
@@ -1077,3 +1083,37 @@ def test_archives_hold_what_the_loader_reads(data):
     with zipfile.ZipFile(path) as archive:
         assert [row["path"] for row in enterprise.read_archive(path)] == archive.namelist()
     assert json.dumps(enterprise.read_archive(path)[2]["title"]) == '"A leak"'
+
+
+# ---------------------------------------------------------------------- what others made
+
+
+@pytest.mark.usefixtures("official")
+def test_what_others_made_by_hand(data):
+    for name in ("erb_answers", "erb_retrieval", "liverag_answers", "wixqa_answers", "datamorgana"):
+        write(data, OFFICIAL[name])
+    answers = load("erb_answers", data).answers
+    assert answers["system"].tolist() == ["someone/one", "someone/two"]
+    assert answers["answer"].tolist() == ["Dry.", None]
+    assert answers["doc_ids"].tolist() == [(), ("dsid_1",)]
+    # A question without gold documents has no recall: no row, never a 0.
+    recall = load("erb_retrieval", data).scores
+    assert recall["item_id"].tolist() == ["qst_0001", "qst_0002"]
+    assert recall["score"].tolist() == [0.5, 0.0]
+    assert load("liverag_answers", data).answers["answer"].tolist() == ["Deep.", "Very deep."]
+    wixqa = load("wixqa_answers", data)
+    assert len(wixqa.questions) == 1
+    assert wixqa.overlap["token_f1"].isna().tolist() == [False, True]
+    pairs = load("datamorgana", data)
+    assert pairs.questions.loc[0, "gold_doc_ids"] == ("a", "b")
+    assert pairs.questions.loc[0, "user_expertise"] == "novice"
+    assert pairs.documents["text"].tolist() == ["One text.", "Another text."]
+
+
+def test_answers_of_the_mirror(mirror):
+    answers = load("erb_answers", mirror).answers
+    assert len(answers) == 11_812
+    assert answers["system"].nunique() == 28
+    assert answers.groupby("system").size().max() == 500
+    overlap = load("wixqa_answers", mirror).overlap
+    assert overlap["token_f1"].between(0, 1).sum() == overlap["token_f1"].notna().sum() > 0
