@@ -12,6 +12,7 @@ import pandas as pd
 
 from ragkit.errors import UsageError, did_you_mean
 from ragkit.irt.data import Scores, prepare
+from ragkit.irt.large import LARGE, fit_large
 from ragkit.irt.likelihood import Likelihood, get_likelihood
 from ragkit.irt.map import (
     DENSE_MAX,
@@ -245,7 +246,8 @@ def _prior(prior: str | Prior, engine: str, data: Scores) -> Prior | None:
 
 
 def _run_map(data: Scores, family: Likelihood, setup: dict, tol=1e-8, max_iter=200) -> dict:
-    found = fit_map(
+    engine = fit_large if data.n_cells >= LARGE and not data.n_groups else fit_map
+    found = engine(
         data,
         family,
         shared=setup["shared"],

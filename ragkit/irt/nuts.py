@@ -216,7 +216,11 @@ def sample(
     class Potential(torch.autograd.Function):
         @staticmethod
         def forward(ctx, u):
-            value, gradient = target.log_density(target.position(u.numpy()))
+            with np.errstate(over="ignore", invalid="ignore"):
+                value, gradient = target.log_density(target.position(u.numpy()))
+            if not (np.isfinite(value) and np.isfinite(gradient).all()):
+                # a step into nowhere, which the sampler rejects and counts
+                value, gradient = -np.inf, np.zeros(target.size)
             ctx.save_for_backward(torch.from_numpy(target.pull(gradient)))
             return torch.tensor(-value, dtype=torch.float64)
 
