@@ -260,7 +260,8 @@ def _run_map(data: Scores, family: Likelihood, setup: dict, tol=1e-8, max_iter=2
     theta = found.state.theta
     mean = float(theta.mean())
     sd = float(np.sqrt(np.mean((theta - mean) ** 2 + found.var_theta)))
-    positive = setup["positive"]
+    positive, severity = setup["positive"], found.state.severity
+    middle = float(severity.mean()) if len(severity) else 0.0
     reliability = 1 - float(np.mean(found.var_theta)) / sd**2
     notes = []
     if reliability < 0.7:
@@ -276,9 +277,9 @@ def _run_map(data: Scores, family: Likelihood, setup: dict, tol=1e-8, max_iter=2
     return {
         "theta": (theta - mean) / sd,
         "var_theta": found.var_theta / sd**2,
-        "severity": found.state.severity / sd,
+        "severity": (severity - middle) / sd,
         "var_severity": found.var_severity / sd**2,
-        "b": (found.moments.b - mean) / sd,
+        "b": (found.moments.b - mean + middle) / sd,
         "var_b": found.var_b / sd**2,
         "alpha": found.moments.alpha + np.log(sd) if positive else found.moments.alpha * sd,
         "var_alpha": found.var_alpha if positive else found.var_alpha * sd**2,
@@ -401,6 +402,9 @@ def _run_nuts(
         b * sign,
         (alpha if positive else alpha * sign),
     )
+    if data.n_groups:
+        middle = severity.mean(-1, keepdims=True)
+        severity, b = severity - middle, b + middle
     if setup["scale"] == "sample":
         mean, sd = theta.mean(-1, keepdims=True), theta.std(-1, keepdims=True)
         theta, b, severity = (theta - mean) / sd, (b - mean) / sd, severity / sd

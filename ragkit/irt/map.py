@@ -819,7 +819,8 @@ def standard_errors(
 
     With x the parameters, g_1 and g_2 the directions along which location and scale move them,
     and m, l the mean and log sd of theta, the variance on the sample's scale is that of
-    x - g_1 m - g_2 l; on the population's, g_1^2 / N + g_2^2 / (2 N) is added.
+    x - g_1 m - g_2 l; on the population's, g_1^2 / N + g_2^2 / (2 N) is added. Severities are
+    taken from their mean in the same way.
     """
     data, n, m = posterior.data, posterior.data.n_subjects, posterior.data.n_items
     schur = system.schur
@@ -843,50 +844,44 @@ def standard_errors(
         raise DataError("the scores do not determine the model: the Hessian is singular") from None
     theta = state.theta
     rho = max(float(np.mean(theta**2)), 1e-12)
-    to_mean = np.zeros(len(schur))
-    to_mean[:n] = 1 / n
-    to_scale = np.zeros(len(schur))
-    to_scale[:n] = (theta - theta.mean()) / (n * rho)
-    q_mean, q_scale = inverse @ to_mean, inverse @ to_scale
-    v_mean, v_scale, cross = to_mean @ q_mean, to_scale @ q_scale, to_mean @ q_scale
+    k = n + data.n_groups
+    middle = float(state.severity.mean()) if data.n_groups else 0.0
+    # rows: mean and log sd of theta, mean severity
+    to = np.zeros((3, len(schur)))
+    to[0, :n] = 1 / n
+    to[1, :n] = (theta - theta.mean()) / (n * rho)
+    to[2, n:k] = 1 / max(data.n_groups, 1)
+    q = to @ inverse
+    between = q @ to.T
 
-    def projected(variance, with_mean, with_scale, g_1, g_2):
-        out = variance - 2 * (g_1 * with_mean + g_2 * with_scale)
-        out = out + g_1**2 * v_mean + g_2**2 * v_scale + 2 * g_1 * g_2 * cross
+    def projected(variance, shared_with, *along):
+        along = [np.asarray(g, float) for g in along]
+        out = variance - 2 * sum(g * c for g, c in zip(along, shared_with, strict=True))
+        for i, g in enumerate(along):
+            for j, h in enumerate(along):
+                out = out + g * h * between[i, j]
         out = np.maximum(out, 1e-3 * variance)
         if scale == "population":
-            out = out + g_1**2 / n + g_2**2 / (2 * n)
+            out = out + along[0] ** 2 / n + along[1] ** 2 / (2 * n)
         return out
 
     diagonal = np.diag(inverse)
-    k = n + data.n_groups
-    var_theta = projected(diagonal[:n], q_mean[:n], q_scale[:n], 1.0, theta)
-    var_severity = projected(diagonal[n:k], q_mean[n:k], q_scale[n:k], 0.0, state.severity)
+    var_theta = projected(diagonal[:n], q[:, :n], 1.0, theta, 0.0)
+    var_severity = projected(diagonal[n:k], q[:, n:k], 0.0, state.severity - middle, 1.0)
     var_b, var_alpha = np.zeros(m), np.zeros(m)
-    short = inverse.astype(posterior.dtype, copy=False)
-    g_alpha = -1.0 if posterior.positive else -state.alpha
+    short, short_q = (x.astype(posterior.dtype, copy=False) for x in (inverse, q))
+    g_alpha = np.full(m, -1.0) if posterior.positive else -np.broadcast_to(state.alpha, (m,))
     for start, stop, c_b, c_a in system.couplings:
         part = slice(start, stop)
         if c_shared is not None:
             c_b = np.column_stack([c_b, c_shared[part]])
         for rows, target in _loadings(system, part, c_b, c_a, (var_b, var_alpha)):
             spread = np.einsum("jg,jg->j", rows @ short, rows).astype(float)
-            own = moments.var_b[part] if target is var_b else moments.var_alpha[part]
             if target is var_b:
-                g_1, g_2 = 1.0, state.b[part]
+                own, along = moments.var_b[part], (1.0, state.b[part] + middle, -1.0)
             else:
-                g_1, g_2 = 0.0, (g_alpha if np.isscalar(g_alpha) else g_alpha[part])
-            target[part] = own + (
-                projected(
-                    spread + own,
-                    -(rows @ q_mean.astype(rows.dtype)),
-                    -(rows @ q_scale.astype(rows.dtype)),
-                    g_1,
-                    g_2,
-                )
-                - own
-            )
+                own, along = moments.var_alpha[part], (0.0, g_alpha[part], 0.0)
+            target[part] = projected(spread + own, -(short_q @ rows.T), *along)
     if posterior.shared:
-        one = projected(diagonal[-1], q_mean[-1], q_scale[-1], 0.0, float(np.ravel(g_alpha)[0]))
-        var_alpha[:] = one
+        var_alpha[:] = projected(diagonal[-1], q[:, -1], 0.0, g_alpha[0], 0.0)
     return var_theta, var_severity, var_b, var_alpha

@@ -36,8 +36,8 @@ class IRTResult:
         Indexed by `subject_id`: `theta`, `se_theta`, `n`, `mean_score`, `flags` (`constant`,
         `few`, `disconnected`). Abilities have mean 0 and mean square 1, error included.
     facets : pandas.DataFrame or None
-        Indexed by the judge or condition: `severity` (higher is stricter, on the scale of theta),
-        `se_severity`, `n`, `n_subjects`, `flags`: `nested` if no subject was scored under another
+        Indexed by the judge or condition: `severity` (higher is stricter, on the scale of theta,
+        from the mean of the levels), `se_severity`, `n`, `n_subjects`, `flags`: `nested` if no subject was scored under another
         level too, so that only the assumption of equally able groups tells severity from ability.
     info : dict
         Model, likelihood, engine, seed, score range, scale, convergence, hyperparameters,

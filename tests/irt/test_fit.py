@@ -21,7 +21,7 @@ def result(made):
 
 
 @pytest.mark.parametrize("engine", ["map", "em"])
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_order_of_rows_does_not_matter(engine, seed):
     scores = irt.simulate(10, 25, missing=0.1, seed=1).scores
@@ -31,7 +31,7 @@ def test_order_of_rows_does_not_matter(engine, seed):
     pd.testing.assert_frame_equal(one.subjects, two.subjects)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_names_do_not_matter(seed):
     rng = np.random.default_rng(seed)

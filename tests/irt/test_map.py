@@ -242,6 +242,8 @@ def test_judges_with_overlap_are_told_apart_from_ability():
     facets = result.facets
     gap = facets["severity"]["strict"] - facets["severity"]["kind"]
     assert gap == pytest.approx(1.4, abs=0.35)
+    assert facets["severity"].mean() == pytest.approx(0, abs=1e-9)
+    assert facets["se_severity"].max() < 0.2
     assert (facets["flags"] == "").all()
     assert facets["n"].sum() == len(made.scores)
 
