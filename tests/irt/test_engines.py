@@ -30,9 +30,9 @@ def test_the_whitened_gradient_by_differences(shared, positive):
 
 def test_nuts_is_seeded_and_feeds_the_checks():
     made = irt.simulate(10, 12, seed=2)
-    options = {"engine": "nuts", "draws": 8, "warmup": 12, "seed": 1, "progress": False}
+    options = {"engine": "nuts", "draws": 6, "warmup": 10, "seed": 1, "progress": False}
     result = irt.fit(made.scores, **options)
-    assert result.draws["theta"].shape == (2, 8, 10)
+    assert result.draws["theta"].shape == (2, 6, 10)
     assert result.draws["theta"].mean(-1) == pytest.approx(0, abs=1e-9)
     again = irt.fit(made.scores, **options)
     assert np.array_equal(again.draws["diff"], result.draws["diff"])
