@@ -1,8 +1,8 @@
-"""Two dozen small retrieval systems, for a real response matrix wherever there is a corpus.
+"""Some forty small retrieval systems, for a real response matrix wherever there is a corpus.
 
-Each system is a way of weighing terms (scikit-learn) or an encoder, over one choice of fields.
-They are not competitive; they differ enough, and honestly, for an item response model to have
-something to explain.
+Each system is a way of weighing terms (scikit-learn) or an encoder, and a depth: how many words of
+a document it indexes after the title. They are not competitive; they differ enough, and honestly,
+for an item response model to have something to explain.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ragkit import encoders, schema
+from ragkit import datasets, encoders, schema
 from ragkit.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FIELDS = {"title": ("title",), "text": ("text",), "both": ("title", "text")}
+# Words of the text that are indexed after the title.
+DEPTHS = {"8": 8, "20": 20, "40": 40, "80": 80, "all": None}
 # Ways of weighing terms: options of TfidfVectorizer, and dimensions of a latent space if any.
 WEIGHTINGS: dict[str, tuple[dict, int | None]] = {
     "tf": ({"use_idf": False}, None),
@@ -34,8 +35,8 @@ WEIGHTINGS: dict[str, tuple[dict, int | None]] = {
 
 
 def systems() -> list[str]:
-    """Return the names of all systems, WEIGHTING/FIELDS."""
-    return [f"{how}/{fields}" for how in (*WEIGHTINGS, "all-MiniLM-L6-v2") for fields in FIELDS]
+    """Return the names of all systems, WEIGHTING/DEPTH."""
+    return [f"{how}/{depth}" for how in (*WEIGHTINGS, "all-MiniLM-L6-v2") for depth in DEPTHS]
 
 
 def run(
@@ -65,8 +66,9 @@ def run(
             raise UsageError(f"no system {name!r}", did_you_mean(name, known))
     frames = []
     for name in chosen:
-        how, _, fields = name.partition("/")
-        texts = documents[list(FIELDS[fields])].fillna("").agg("\n".join, axis=1).tolist()
+        how, _, depth = name.partition("/")
+        leads = documents["text"].str.split().str[: DEPTHS[depth]].str.join(" ")
+        texts = (documents["title"].fillna("") + "\n" + leads).tolist()
         cosines = _similarity(how)(texts, questions["text"].tolist())
         order = np.argsort(-cosines, axis=1, kind="stable")
         n, m = order.shape
@@ -106,6 +108,24 @@ def reciprocal_ranks(runs: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFram
     cells = pd.MultiIndex.from_product([runs["system"].unique(), gold.index])
     scores = (1 / first).reindex(cells, fill_value=0.0)
     return scores.rename_axis(["subject_id", "item_id"]).rename("score").reset_index()
+
+
+def sample_scores() -> pd.DataFrame:
+    """Return the reciprocal ranks of all systems on the sample's LiveRAG questions.
+
+    The corpus is the whole embedded sample: the supporting documents among all others.
+
+    Returns
+    -------
+    DataFrame
+        A `scores` frame of `len(systems())` subjects.
+    """
+    names = ("liverag", "enterpriserag_bench", "wixqa")
+    sets = {name: datasets.load(name, profile="sample") for name in names}
+    columns = list(schema.COLUMNS["documents"])
+    documents = pd.concat([sets[name].documents[columns] for name in names], ignore_index=True)
+    questions = sets["liverag"].questions
+    return reciprocal_ranks(run(documents, questions), questions)
 
 
 def _similarity(how: str) -> Callable[[list[str], list[str]], np.ndarray]:

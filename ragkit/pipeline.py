@@ -32,6 +32,8 @@ class Step:
     name : str
     datasets : tuple of str
         What it cannot run without.
+    sample : tuple of str, optional
+        What it cannot run without in the profile "sample", if that is something else.
     optional : tuple of str
         What it uses where it is at hand.
     after : tuple of str
@@ -45,11 +47,17 @@ class Step:
 
     name: str
     datasets: tuple[str, ...] = ()
+    sample: tuple[str, ...] | None = None
     optional: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
     threads: int = 1
     paper: dict = field(default_factory=dict)
+
+    def needs(self, profile: str) -> tuple[str, ...]:
+        """Return the datasets that it cannot run without."""
+        other = profile == "sample" and self.sample is not None
+        return self.sample if other else self.datasets
 
     @property
     def path(self) -> Path:
@@ -76,7 +84,7 @@ def catalogue(path: Path = CATALOGUE) -> list[Step]:
             name = min(unknown)
             hint = did_you_mean(name, Step.__dataclass_fields__)
             raise DataError(f"{path}: unknown field {name!r} of {row.get('name')}", hint)
-        lists = ("datasets", "optional", "after", "covers")
+        lists = ("datasets", "sample", "optional", "after", "covers")
         step = Step(**{k: tuple(v) if k in lists else v for k, v in row.items()})
         known = [other.name for other in steps]
         for name in step.after:
@@ -85,7 +93,7 @@ def catalogue(path: Path = CATALOGUE) -> list[Step]:
                     f"{path}: {step.name} comes after {name!r}, which stands not before it",
                     did_you_mean(name, known),
                 )
-        for name in (*step.datasets, *step.optional):
+        for name in (*step.datasets, *(step.sample or ()), *step.optional):
             if name not in datasets.names():
                 raise DataError(
                     f"{path}: {step.name} needs {name!r}", did_you_mean(name, datasets.names())
@@ -177,7 +185,7 @@ def make_plan(profile: str = "sample", data: str | None = None) -> Plan:
     missing: dict[str, tuple[str, str]] = {}
     store = None if profile == "sample" else Store(data)
     for step in steps:
-        for name in step.datasets:
+        for name in step.needs(profile):
             if profile == "sample":
                 if not datasets.in_sample(name):
                     missing[step.name] = (

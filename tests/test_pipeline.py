@@ -41,6 +41,7 @@ def workspace(tmp_path):
         shutil.copy(ROOT / name, tmp_path / name)
     books = tmp_path / "notebooks"
     books.mkdir()
+    shutil.copy(ROOT / "notebooks" / "report.rst", books)
     write_notebook(books / "a.ipynb", "1 + 1")
     write_notebook(books / "b.ipynb", "import pathlib\nassert not pathlib.Path('break').exists()")
     write_notebook(books / "c.ipynb", "2 + 2")

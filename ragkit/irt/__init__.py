@@ -13,6 +13,7 @@ load                 a saved result
 link                 two fits that share items on one scale
 recovery             simulate, fit, compare with the truth
 agreement            several fits of the same scores
+correlations         of difficulty with mean score and discrimination
 split_half           reliability
 prior_sensitivity    refits under other priors
 heldout              models compared on cells they did not see
@@ -26,6 +27,7 @@ from ragkit.irt.data import Scores, prepare
 from ragkit.irt.diagnostics import (
     agreement,
     chain_summary,
+    correlations,
     heldout,
     item_fit,
     loo,
@@ -51,6 +53,7 @@ __all__ = [
     "Scores",
     "Simulation",
     "agreement",
+    "correlations",
     "chain_summary",
     "fit",
     "get_likelihood",

@@ -111,6 +111,30 @@ def _corr(x: pd.Series, y: pd.Series) -> float:
     return float(np.corrcoef(x[good], y[good])[0, 1])
 
 
+def correlations(results: Mapping[str, IRTResult]) -> pd.DataFrame:
+    """Return how difficulty goes with the mean score and with discrimination, for several fits.
+
+    Returns
+    -------
+    DataFrame
+        One row a fit: Pearson correlations over items of diff with mean_score, disc and log_disc,
+        then items, flagged, converged (the LiveRAG paper, section 3.2).
+    """
+    rows = {}
+    for name, result in results.items():
+        items = result.items
+        rows[name] = {
+            **{
+                other: items["diff"].corr(items[other])
+                for other in ("mean_score", "disc", "log_disc")
+            },
+            "items": len(items),
+            "flagged": int((items["flags"] != "").sum()),
+            "converged": result.converged,
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
 def agreement(results: Mapping[str, IRTResult]) -> pd.DataFrame:
     """Compare fits of the same scores: engines, seeds or models.
 

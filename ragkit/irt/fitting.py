@@ -63,7 +63,10 @@ def fit(
         items in the columns, NaN for missing. It is not changed.
     model : {"2pl", "1pl"}
         "1pl" gives all items one discrimination.
-    likelihood : {"cb", "bernoulli"}
+    likelihood : {"cb", "bernoulli", "fractional"}
+        "cb" is the paper's; it has no highest density at scores of exactly 0 or 1, so where many
+        lie there its discriminations run to the prior's bounds. "bernoulli" takes only the two
+        ends. "fractional" is a quasi-likelihood that bears both: see `Fractional`.
     disc : {"positive", "signed"}
         Whether a discrimination may be negative.
     engine : {"map", "em", "nuts", "py-irt"}
@@ -271,8 +274,13 @@ def _run_map(data: Scores, family: Likelihood, setup: dict, tol=1e-8, max_iter=2
         )
     if found.bounded:
         notes.append(
-            "the typical discrimination reached its bound: many scores lie exactly at the ends of "
-            "the range, where the continuous Bernoulli has no highest density"
+            "the typical discrimination reached its bound: "
+            + (
+                "many scores lie exactly at the ends of the range, where the continuous Bernoulli "
+                "has no highest density"
+                if family.name == "cb"
+                else "the scores hardly say how steep the items are"
+            )
         )
     return {
         "theta": (theta - mean) / sd,

@@ -162,12 +162,24 @@ class Bernoulli:
         return (rng.random(np.shape(eta)) < expit(eta)).astype(float)
 
 
-LIKELIHOODS = {"cb": ContinuousBernoulli, "bernoulli": Bernoulli}
-Likelihood = type[ContinuousBernoulli] | type[Bernoulli]
+class Fractional(Bernoulli):
+    """Bernoulli's log likelihood for scores anywhere in [0, 1]: a quasi-likelihood.
+
+    Consistent wherever the expected score is the logistic function of eta, whatever the
+    distribution around it, so scores that pile up at 0 and 1 do no harm, as they do to the
+    continuous Bernoulli. Its errors are those of one right-or-wrong answer a score: too wide for
+    scores that vary less (Papke and Wooldridge, 1996).
+    """
+
+    name = "fractional"
+
+
+LIKELIHOODS = {"cb": ContinuousBernoulli, "bernoulli": Bernoulli, "fractional": Fractional}
+Likelihood = type[ContinuousBernoulli] | type[Bernoulli] | type[Fractional]
 
 
 def get_likelihood(name: str) -> Likelihood:
-    """Return the likelihood called `name`, "cb" or "bernoulli"."""
+    """Return the likelihood called `name`, "cb", "bernoulli" or "fractional"."""
     if name not in LIKELIHOODS:
         raise UsageError(f"no likelihood is called {name!r}", did_you_mean(name, LIKELIHOODS))
     return LIKELIHOODS[name]

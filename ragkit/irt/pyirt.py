@@ -45,7 +45,7 @@ def _base() -> type:
     from torch.distributions import constraints
 
     def log_normalizer(eta, likelihood):
-        if likelihood == "bernoulli":
+        if likelihood != "cb":
             return torch.nn.functional.softplus(eta)
         small = eta.abs() < 0.3
         size = torch.where(small, torch.ones_like(eta), eta.abs())
