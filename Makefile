@@ -59,7 +59,7 @@ bench: $(READY)  ## measure speed against named peers, as ratios of one run
 check: $(READY)  ## lint, format and look for notebooks with outputs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/nbstripout --verify notebooks/*.ipynb
+	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
 
 lock: $(READY)  ## resolve pyproject.toml anew into requirements.lock
 	$(BIN)/python -m piptools compile --quiet --strip-extras --extra dev --no-emit-index-url \
