@@ -1,0 +1,190 @@
+"""From text to index terms: the word rules of Lucene and of bm25s."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ragkit.errors import ModelError, UsageError, did_you_mean
+
+MAX_TOKEN_LENGTH = 255  # of Lucene's standard tokenizer, in UTF-16 code units
+TABLE = Path(__file__).with_name("word_break.toml")
+
+# bm25s's English stop words, which are Lucene's old ones.
+STOP_WORDS = frozenset(
+    "a an and are as at be but by for if in into is it no not of on or such that the their then "
+    "there these they this to was will with".split()
+)
+
+
+@dataclass(frozen=True)
+class Analyzer:
+    """How texts become terms, str -> list of str: those of documents and those of queries."""
+
+    index_terms: Callable[[str], list[str]]
+    query_terms: Callable[[str], list[str]]
+
+
+def analyzer(name: str) -> Analyzer:
+    """Return an analyzer.
+
+    Parameters
+    ----------
+    name : {"standard", "flashrag"}
+        "standard": Lucene's StandardAnalyzer, which OpenSearch and Elasticsearch use by default:
+        word boundaries of UAX #29, lower case, no stop words, words longer than 255 characters
+        in pieces. "flashrag": what FlashRAG did since April 2025 when it built its index through
+        bm25s: words of two and more characters, lower case, 33 stop words dropped, and Snowball's
+        English stemmer for the documents but not for the queries.
+
+    Raises
+    ------
+    UsageError
+        If the name is unknown.
+    ModelError
+        If "flashrag" is asked for and PyStemmer is not installed.
+    """
+    if name == "standard":
+        return Analyzer(standard_terms, standard_terms)
+    if name == "flashrag":
+        _stemmer()
+        return Analyzer(flashrag_index_terms, flashrag_terms)
+    raise UsageError(f"no analyzer {name!r}", did_you_mean(name, ["standard", "flashrag"]))
+
+
+def standard_terms(text: str) -> list[str]:
+    """Return the terms of a text as Lucene's StandardAnalyzer makes them."""
+    return list(map(lower, standard_words(text)))
+
+
+def flashrag_terms(text: str) -> list[str]:
+    """Return the terms of a query as bm25s makes them by default: no stop words, not stemmed."""
+    words = re.findall(r"\b\w\w+\b", text.lower())
+    return [word for word in words if word not in STOP_WORDS]
+
+
+def flashrag_index_terms(text: str) -> list[str]:
+    """Return the terms of a document: those of a query, stemmed."""
+    return _stemmer().stemWords(flashrag_terms(text))
+
+
+def lower(word: str) -> str:
+    """Return `word` in lower case, one code point for one, as Java does it.
+
+    Python would make two code points of I with a dot and look at a sigma's neighbours.
+    """
+    return word.lower() if word.isascii() else word.replace("İ", "i").replace("Σ", "σ").lower()
+
+
+def standard_words(text: str) -> list[str]:
+    """Return the words of a text as Lucene's standard tokenizer finds them, case kept.
+
+    Source: Unicode Standard Annex #29, section 4.1, with Lucene's additions: ideographs and
+    hiragana one by one, runs of Thai, Lao, Khmer and Myanmar as one word, emoji sequences.
+    """
+    pattern = _ascii_words() if text.isascii() else _words()
+    words = pattern.findall(text)
+    if len(text) > MAX_TOKEN_LENGTH // 2 and any(map(_too_long, words)):
+        return _in_pieces(pattern, text)
+    return words
+
+
+def _too_long(word: str) -> bool:
+    return len(word) > MAX_TOKEN_LENGTH // 2 and _units(word) > MAX_TOKEN_LENGTH
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _in_pieces(pattern: re.Pattern, text: str) -> list[str]:
+    """Split like Lucene where a word is too long: it never looks further than 255 units."""
+    words, at = [], 0
+    while at < len(text):
+        near = at + 8 * MAX_TOKEN_LENGTH  # a long word is looked at once, not from each piece
+        found = pattern.search(text, at, near)
+        if found is None:
+            at = near - MAX_TOKEN_LENGTH
+            continue
+        start, end = found.start(), found.start() + MAX_TOKEN_LENGTH
+        while _units(text[start:end]) > MAX_TOKEN_LENGTH:
+            end -= 1
+        found = pattern.match(text, start, end)
+        if found:
+            words.append(found[0])
+        at = found.end() if found else start + 1
+    return words
+
+
+@cache
+def _ascii_words() -> re.Pattern:
+    return _pattern(
+        letter="A-Za-z",
+        number="0-9",
+        joins_words="_",
+        joins_letters=".:'",
+        joins_numbers=".,;'",
+    )
+
+
+@cache
+def _words() -> re.Pattern:
+    table = tomllib.loads(TABLE.read_text("utf-8"))
+    return _pattern(**{name: _character_class(ranges) for name, ranges in table.items()})
+
+
+def _character_class(ranges: str) -> str:
+    pairs = (part.split("-") for part in ranges.split())
+    return "".join("-".join(rf"\U{int(end, 16):08x}" for end in pair) for pair in pairs)
+
+
+def _pattern(letter, number, joins_words, joins_letters, joins_numbers, extend="", **more):
+    """Return the pattern of one word; each argument is the inside of a character class."""
+    follows = f"[{extend}]*" if extend else ""  # WB4: marks and joiners belong to what precedes
+
+    def run(of):
+        return f"[{of}][{of}{extend}]*"
+
+    letters, numbers = run(letter), run(number)
+    if more:  # WB7a to WB7c: a quotation mark may follow a Hebrew letter, two may embrace none
+        hebrew = f"[{more['hebrew']}]"
+        letters = f"(?:{letters}|{hebrew}{follows}(?:'{follows}|\"{follows}(?={hebrew}))?)+"
+    # WB5 to WB12: letters and numbers touch freely; a full stop joins like with like only.
+    letters = f"{letters}(?:[{joins_letters}]{follows}{letters})*"
+    numbers = f"{numbers}(?:[{joins_numbers}]{follows}{numbers})*"
+    part = f"(?:{letters}|{numbers})+"
+    if more:
+        part = f"(?:{part}|{run(more['katakana'])})"  # WB13
+    underscores = f"(?:[{joins_words}]{follows})"  # WB13a and WB13b
+    word = f"{underscores}*{part}(?:{underscores}+{part})*{underscores}*"
+    if not more:
+        return re.compile(word)
+    # Pictographs: skin tones, emoji presentation (nothing may follow it but a joiner), joiners.
+    marks, plain = f"(?:(?!\ufe0f)[{extend}])*", f"(?![{more['modifier']}])[{more['pictograph']}]"
+    tone = f"[{more['modifier']}]{marks}"
+    person = f"[{more['pictograph_base']}]{marks}{tone}"
+    emoji = f"(?:{person}|{plain}{marks}(?:\ufe0f\u200d?)?)"
+    others = [
+        run(more["southeast_asian"]),
+        f"[{more['single']}]{follows}",
+        f"(?:\u200d*{emoji}|{tone})(?:(?<=\u200d)(?:{emoji}|{tone}))*",
+        f"(?:[{more['regional']}]{follows}){{2}}",
+        f"[#*]{marks}(?:\ufe0f\u20e3)?(?<=\u20e3){marks}",
+    ]
+    return re.compile("|".join([word, *others]))
+
+
+@cache
+def _stemmer():
+    try:
+        import Stemmer
+    except ImportError:
+        raise ModelError(
+            "the flashrag mode needs the package PyStemmer, which is not installed",
+            "pip install PyStemmer",
+        ) from None
+    return Stemmer.Stemmer("english")
