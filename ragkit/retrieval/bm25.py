@@ -60,8 +60,8 @@ class BM25:
     Documents of equal score (a 32-bit float) come in the order in which they were given, on every
     machine. The idf is ln(1 + (N - n + 0.5) / (n + 0.5)); there is no factor (k1 + 1).
 
-    A query word's postings are skipped once its largest score could not lift a new document into
-    the first k (MaxScore: Turtle and Flood 1995, Query evaluation: strategies and optimizations).
+    Once the words left could not lift a new document into the first k, their lists are no longer
+    read as a whole (MaxScore: Turtle and Flood 1995, Query evaluation, section 4).
 
     Source: Robertson and Zaragoza 2009, The probabilistic relevance framework, section 3.4;
     WixQA section 5 (BM25 through FlashRAG); EnterpriseRAG-Bench section 6 (through OpenSearch).
@@ -206,7 +206,7 @@ class BM25:
         waiting = [(float(w - w / (1 + self._largest[term])), w, term) for w, term in weighted]
         waiting.sort(key=lambda entry: entry[0])
         left, floor = sum(bound for bound, _, _ in waiting), 0.0
-        while waiting and left >= floor:
+        while waiting and (floor == 0 or left >= floor):
             bound, weight, term = waiting.pop()
             left -= bound
             postings = slice(index.starts[term], index.starts[term + 1])
