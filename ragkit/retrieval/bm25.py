@@ -61,10 +61,11 @@ class BM25:
     machine. The idf is ln(1 + (N - n + 0.5) / (n + 0.5)); there is no factor (k1 + 1).
 
     Once the words left could not lift a new document into the first k, their lists are no longer
-    read as a whole (MaxScore: Turtle and Flood 1995, Query evaluation, section 4).
+    read as a whole (MaxScore: Turtle and Flood 1995).
 
     Source: Robertson and Zaragoza 2009, The probabilistic relevance framework, section 3.4;
-    WixQA section 5 (BM25 through FlashRAG); EnterpriseRAG-Bench section 6 (through OpenSearch).
+    WixQA section 4.1 (through FlashRAG, of which no version is given); EnterpriseRAG-Bench
+    section 6.1 (through OpenSearch).
     """
 
     def __init__(
