@@ -188,7 +188,9 @@ def rows_at_hand(overview: pd.DataFrame, *, label: str) -> Figure:
     return fig
 
 
-def token_lengths(questions: pd.DataFrame, printed: pd.DataFrame, *, unit: str) -> Figure:
+def token_lengths(
+    questions: pd.DataFrame, printed: pd.DataFrame, *, unit: str, label: str = ""
+) -> Figure:
     """Draw the lengths of questions and answers by set, the printed medians beside them.
 
     Parameters
@@ -199,6 +201,8 @@ def token_lengths(questions: pd.DataFrame, printed: pd.DataFrame, *, unit: str) 
         The reported numbers of WixQA's Table 2.
     unit : str
         See `ragkit.text.UNITS`.
+    label : str
+        What was measured in place of the official questions, if anything.
     """
     import matplotlib.pyplot as plt
 
@@ -222,6 +226,8 @@ def token_lengths(questions: pd.DataFrame, printed: pd.DataFrame, *, unit: str) 
             ax.plot(values[kind, key], place, "x", color=BLACK, markersize=5, zorder=5)
         ax.set_xlabel(f"{name} (tokens)")
         ax.set_xlim(0)
+    if label:
+        fig.supxlabel(_measured_on(label).strip(), fontsize=8)
     axes[0].set_yticks(range(len(kinds)), list(reversed(kinds)))
     fig.legend(
         handles=[
@@ -234,7 +240,7 @@ def token_lengths(questions: pd.DataFrame, printed: pd.DataFrame, *, unit: str) 
     return fig
 
 
-def article_types(percent: pd.Series, printed: pd.DataFrame) -> Figure:
+def article_types(percent: pd.Series, printed: pd.DataFrame, *, label: str = "") -> Figure:
     """Draw the share of each article type beside the printed one.
 
     Parameters
@@ -243,6 +249,8 @@ def article_types(percent: pd.Series, printed: pd.DataFrame) -> Figure:
         Measured shares by type, 0 to 100.
     printed : DataFrame
         The reported numbers of WixQA's section 3.1.
+    label : str
+        What was measured in place of the official articles, if anything.
     """
     import matplotlib.pyplot as plt
 
@@ -262,7 +270,7 @@ def article_types(percent: pd.Series, printed: pd.DataFrame) -> Figure:
             fontsize=7,
         )
     ax.set_yticks(places, [name.replace("_", " ") for name in shares.index])
-    ax.set_xlabel("share of the articles (%)")
+    ax.set_xlabel("share of the articles (%)" + _measured_on(label))
     fig.legend(loc="outside upper right", ncols=2)
     return fig
 
@@ -430,3 +438,9 @@ def differences(shown: pd.DataFrame) -> Figure:
     ax.set_xlabel("measured against printed (%, linear within 1 %, then logarithmic)")
     fig.legend(loc="outside upper right", ncols=4)
     return fig
+
+
+def _measured_on(label: str) -> str:
+    # A stand-in's file name is too long for a column; how much of the whole it is, is not.
+    short = "; ".join(part.split(".jsonl ")[-1] for part in label.split("; "))
+    return f"\nmeasured: {short}" if label else ""
