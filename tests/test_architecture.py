@@ -15,9 +15,11 @@ PACKAGE = ROOT / "ragkit"
 # From the ground up; a room may import from its own floor's left neighbours and from below.
 FLOORS = [
     ["errors", "paths", "files", "schema", "text"],
-    ["diversity", "describe", "metrics", "stats", "irt"],
-    ["llm", "encoders"],
+    ["diversity", "describe", "metrics", "stats", "irt", "corpus"],
+    ["llm", "encoders", "models"],
     ["datasets", "baselines", "retrieval"],
+    ["agent", "readers", "sweep", "judging"],
+    ["synth"],
     ["figures", "plots", "tables", "results", "notebook"],
     ["pipeline", "scoreboard", "readme"],
     ["commands", "cli"],
