@@ -575,8 +575,9 @@ def _result(data: Scores, found: dict, *, signed: bool) -> IRTResult:
         )
     if facets is not None and facets["flags"].str.contains("nested").any():
         notes.append(
-            "some levels of the facet share no subject with another level: their severity assumes "
-            "equally able groups"
+            "some levels of the facet share no subject with another level: the scores tell the "
+            "abilities within a group, and the sum of a group's severity and mean ability; its "
+            "severity assumes equally able groups, drawn from one population"
         )
     return IRTResult(items, subjects, found["info"], facets, found.get("draws"), data)
 

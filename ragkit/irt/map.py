@@ -3,7 +3,7 @@ r"""The default engine: a second-order fit with empirical-Bayes priors and Lapla
 Model, for the score x of subject i on item j, rescaled to [0, 1], under judge k:
 
     log p(x) = x eta - A(eta),   eta = a_j (theta_i - b_j - s_k)
-    theta_i ~ N(0, 1),  b_j ~ N(mu_b, sigma_b^2),  s_k ~ N(0, 2^2)
+    theta_i ~ N(0, 1),  b_j ~ N(mu_b, sigma_b^2),  s_k ~ N(0, 5^2)
     log a_j ~ N(mu_a, sigma_a^2)        disc="positive"
         a_j ~ N(mu_a, sigma_a^2)        disc="signed"
 
@@ -11,14 +11,17 @@ A score of exactly 0 or 1 has a continuous-Bernoulli density that grows with |et
 an item with many of them would become a step. Hence a soft end of the prior of a, the factor
 exp(-(a / 6)^4 / 4), which is 0.98 at a = 3. An item whose scores all lie at one end says nothing
 of its slope: its discrimination keeps its prior, and it is left out of point 2. The estimates of
-the prior are bounded: sigma_b by 4, sigma_a by 1, the typical a by 4.
+the prior are bounded: sigma_b by 4 (by 12 for likelihoods that are themselves bounded), sigma_a by
+1, the typical a by 4.
 
 1. Newton's method on the joint log posterior of theta, s, b and a. Items do not share second
    derivatives, so the Hessian is an arrow: each item's 2 x 2 block is eliminated, what remains has
    the size of the subjects.
 2. The prior's means and sds are set from the items themselves: moments of each item's posterior,
    taken by adaptive Gauss-Hermite quadrature around its mode (by Laplace's method for items with
-   many scores), under a weak hyperprior on the sds.
+   many scores), under a weak hyperprior on the sds. Judges' severities are taken from their mean,
+   which goes into the difficulties: with mu_b free the two are one direction, and left to Newton
+   and the updates of mu_b in turn it is climbed in steps of a few per cent.
 3. The likelihood does not change under theta -> m + c theta, b -> m + c b, a -> a / c. A joint mode
    has no reason to keep the abilities' variance at one: it may trade their density against that of
    all the a, and with free prior means it drifts to theta = 0. So the centre of the prior of a in
@@ -61,7 +64,7 @@ class Hyper:
     diff_sd: float = 1.5
     disc_mean: float = 0.0
     disc_sd: float = 0.4
-    severity_sd: float = 2.0
+    severity_sd: float = 5.0  # wide: a group's level is told by its scores
     centre: float = 0.0
     tilt: float = 0.0
     positive: bool = True
@@ -145,6 +148,7 @@ class Prior:
 
 
 SD_MAX = {"diff_sd": 4.0, "disc_sd": 1.0, "signed_sd": 4.0}
+DIFF_SD_MAX = 12.0  # where no density grows without end
 HYPERPRIOR = {
     "diff_sd": (np.log(1.5), 0.75),
     "disc_sd": (np.log(0.4), 0.5),
@@ -528,8 +532,8 @@ def item_moments(
     return Moments(b, alpha, var_b, var_alpha)
 
 
-def shrunk_sd(mean_square: float, count: int, name: str) -> float:
-    """Return the sd that maximises its posterior under the log-normal hyperprior."""
+def shrunk_sd(mean_square: float, count: int, name: str, most: float | None = None) -> float:
+    """Return the sd that maximises its posterior under the log-normal hyperprior, up to `most`."""
     centre, spread = HYPERPRIOR[name]
     log_sd = 0.5 * np.log(max(mean_square, 1e-8))
     for _ in range(50):
@@ -539,7 +543,7 @@ def shrunk_sd(mean_square: float, count: int, name: str) -> float:
         log_sd += np.clip(move, -1, 1)
         if abs(move) < 1e-10:
             break
-    return min(float(np.exp(log_sd)), SD_MAX[name])
+    return min(float(np.exp(log_sd)), most or SD_MAX[name])
 
 
 @dataclass
@@ -692,12 +696,16 @@ class _Tuner:
         if self.prior.diff_sd is None and self.prior.diff_mean is None:
             shift = float(state.theta.mean())
         new = new.rescaled(self.prior, stretch, shift)
-        self.change = new.distance(hyper)
         alpha = state.alpha + np.log(stretch) if posterior.positive else state.alpha * stretch
         alpha[posterior.flat[: len(alpha)]] = new.disc_prior()[0]
         theta, b = (state.theta - shift) / stretch, (state.b - shift) / stretch
-        state = State(theta, state.severity / stretch, b, alpha)
-        return state, new
+        severity = state.severity / stretch
+        if len(severity) and self.prior.diff_mean is None:
+            middle = float(severity.mean())
+            severity, b = severity - middle, b + middle
+            new = replace(new, diff_mean=new.diff_mean + middle)
+        self.change = new.distance(hyper)
+        return State(theta, severity, b, alpha), new
 
     def _hypers(self, state: State, system: System, hyper: Hyper, carried_by_theta) -> Hyper:
         """Maximise over the prior, with the items' likelihoods taken as Gaussian at the mode."""
@@ -751,7 +759,8 @@ class _Tuner:
         centre = changes.get("diff_mean", hyper.diff_mean)
         if prior.diff_sd is None:
             square = float(np.mean((mean_b - centre) ** 2 + var_b))
-            changes["diff_sd"] = shrunk_sd(square, m, "diff_sd")
+            most = None if self.posterior.likelihood.name == "cb" else DIFF_SD_MAX
+            changes["diff_sd"] = shrunk_sd(square, m, "diff_sd", most)
         new = replace(hyper, **changes)
         if self.posterior.shared:
             return new

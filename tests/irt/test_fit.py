@@ -43,11 +43,12 @@ def test_names_do_not_matter(seed):
         subject_id=scores["subject_id"].map(new_s), item_id=scores["item_id"].map(new_i)
     )
     one, two = irt.fit(scores), irt.fit(renamed)
+    # items' means are integrated in single precision, whose sums depend on the order
     assert two.items["diff"][[new_i[i] for i in one.items.index]].to_numpy() == pytest.approx(
-        one.items["diff"].to_numpy(), abs=1e-6
+        one.items["diff"].to_numpy(), abs=1e-5
     )
     assert two.subjects["theta"][[new_s[s] for s in one.subjects.index]].to_numpy() == (
-        pytest.approx(one.subjects["theta"].to_numpy(), abs=1e-6)
+        pytest.approx(one.subjects["theta"].to_numpy(), abs=1e-5)
     )
 
 
