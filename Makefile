@@ -30,6 +30,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@$(BIN)/ragkit models fetch --offline-set || echo "make: the small models did not come; what needs them will say so: ragkit models fetch --offline-set" >&2
 	@if git rev-parse --git-dir >/dev/null 2>&1; then git config diff.ipynb.textconv "$(BIN)/ragkit notebook code"; fi
 	@touch $(READY)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ragkit import datasets, encoders, schema
+from ragkit import datasets, models, schema
 from ragkit.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def sample_scores() -> pd.DataFrame:
 def _similarity(how: str) -> Callable[[list[str], list[str]], np.ndarray]:
     if how not in WEIGHTINGS:
         return lambda texts, asked: (
-            encoders.embed(asked, model=how) @ encoders.embed(texts, model=how).T
+            models.embed(asked, model=how) @ models.embed(texts, model=how).T
         )
     return lambda texts, asked: _weighted(texts, asked, *WEIGHTINGS[how])
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "data": "What data is here, and how to get the rest.",
     "irt": "Item response models of scores.",
     "llm": "The language-model endpoint and its ledger.",
+    "models": "Encoders and rerankers: what is here, and how to get the rest.",
     "notebook": "Run or read one notebook.",
     "readme": "Write the generated parts of the README.",
     "reproduce": "Run all notebooks that the data at hand allows.",

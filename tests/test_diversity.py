@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragkit import diversity, encoders
+from ragkit import diversity, models
 from ragkit.errors import DataError, UsageError
 
 words = st.text(alphabet="abc", min_size=1, max_size=3)
@@ -155,7 +155,7 @@ def test_sampled_profiles_are_seeded():
 def test_table_4_of_liverag(mirror):
     path = mirror / "liverag" / "liverag_challenge_questions_895_merged.jsonl"
     questions = [json.loads(line)["question"] for line in path.read_text("utf-8").splitlines()]
-    row = diversity.profile(questions, encoders.embed(questions))
+    row = diversity.profile(questions, models.embed(questions))
     assert {name: f"{value:.3f}" for name, value in row.items()} == {
         "ngram_diversity": "3.062",
         "pos_compression_ratio": "5.220",
