@@ -1,0 +1,50 @@
+"""The shape of a corpus: how dense and how clustered it is, and what it looks like.
+
+>>> from ragkit import corpus
+>>> corpus.local_density(embeddings).value
+>>> corpus.cluster_similarity(embeddings, k=10).in_exact
+
+All of it works on arrays of embeddings, from any encoder.
+"""
+
+from ragkit.corpus.geometry import (
+    Clusters,
+    ClusterSimilarity,
+    Estimate,
+    cluster,
+    cluster_similarity,
+    density_by_size,
+    intrinsic_dimension,
+    local_density,
+    ordering,
+    partition,
+    silhouette,
+    sweep,
+)
+from ragkit.corpus.maps import Map, cluster_terms, map_tsne, map_umap, trustworthiness
+from ragkit.corpus.parts import pool, split
+from ragkit.corpus.vectors import Neighbours, neighbours
+
+__all__ = [
+    "ClusterSimilarity",
+    "Clusters",
+    "Estimate",
+    "Map",
+    "Neighbours",
+    "cluster",
+    "cluster_similarity",
+    "cluster_terms",
+    "density_by_size",
+    "intrinsic_dimension",
+    "local_density",
+    "map_tsne",
+    "map_umap",
+    "neighbours",
+    "ordering",
+    "partition",
+    "pool",
+    "silhouette",
+    "split",
+    "sweep",
+    "trustworthiness",
+]
