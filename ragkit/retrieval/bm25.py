@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragkit.errors import DataError, UsageError, did_you_mean
+from ragkit.errors import UsageError, did_you_mean
 from ragkit.retrieval.analysis import analyzer
+from ragkit.retrieval.frames import (
+    check_fields,
+    check_whole,
+    document_texts,
+    query_texts,
+    runs_frame,
+)
 from ragkit.retrieval.postings import Builder
 
 if TYPE_CHECKING:
@@ -85,9 +92,7 @@ class BM25:
             raise UsageError(f"k1 should be 0 or more, found {k1!r}")
         if not 0 <= b <= 1:
             raise UsageError(f"b should be from 0 to 1, found {b!r}")
-        if isinstance(fields, str) or not fields:
-            raise UsageError(f"fields should be a tuple of column names, found {fields!r}")
-        self.k1, self.b, self.mode, self.fields = k1, b, mode, tuple(fields)
+        self.k1, self.b, self.mode, self.fields = k1, b, mode, check_fields(fields)
         self.system = system or ("bm25" if mode == "lucene" else f"bm25-{mode}")
         self._analyzer = analyzer(name)
 
@@ -113,19 +118,11 @@ class BM25:
             before, or a field holds something else than a string.
         """
         builder = Builder(self._analyzer.index_terms)
-        seen: dict[str, None] = {}
-        for number, (doc_id, *parts) in enumerate(_rows(documents, self.fields), start=1):
-            if not isinstance(doc_id, str) or not doc_id.strip():
-                raise DataError(
-                    f"document {number} should have a string as doc_id, found {doc_id!r}"
-                )
-            if doc_id in seen:
-                raise DataError(f"document {number} repeats the doc_id {doc_id!r}")
-            seen[doc_id] = None
-            builder.add(_joined(parts, self.fields, number, doc_id))
-        if not seen:
-            raise DataError("there are no documents to index", "give at least one")
-        self.doc_ids_ = list(seen)
+        doc_ids = []
+        for doc_id, text in document_texts(documents, self.fields):
+            doc_ids.append(doc_id)
+            builder.add(text)
+        self.doc_ids_ = doc_ids
         self.index_ = builder.build()
         self._weigh()
         return self
@@ -153,28 +150,14 @@ class BM25:
         DataError
             If a query is no string, or a question_id is empty, no string or there before.
         """
-        import pandas as pd
-
         if not hasattr(self, "index_"):
             raise UsageError("BM25 has no index yet", "call fit(documents) first")
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise UsageError(f"k should be a whole number from 1, found {k!r}")
-        ids, texts = _questions(queries)
+        k = check_whole(k, "k")
+        ids, texts = query_texts(queries)
         totals = np.zeros(len(self.doc_ids_))
-        found = [self._top(text, k, totals) for text in texts]
-        sizes = [len(documents) for documents, _ in found]
-        documents = np.concatenate([part for part, _ in found] or [np.empty(0, np.int64)])
-        scores = np.concatenate([part for _, part in found] or [np.empty(0, np.float32)])
-        ranks = [np.arange(1, size + 1) for size in sizes] or [np.empty(0, np.int64)]
-        return pd.DataFrame(
-            {
-                "system": pd.Series([self.system] * len(documents), dtype=object),
-                "question_id": pd.Series(np.repeat(np.array(ids, dtype=object), sizes)),
-                "rank": np.concatenate(ranks),
-                "doc_id": pd.Series([self.doc_ids_[n] for n in documents.tolist()], dtype=object),
-                "score": scores.astype(np.float64),
-            }
-        )
+        tops = (self._top(text, k, totals) for text in texts)
+        found = [([self.doc_ids_[n] for n in top.tolist()], scores) for top, scores in tops]
+        return runs_frame(self.system, ids, found)
 
     def _weigh(self) -> None:
         """Compute what all queries share: idf, length norms and each term's largest score."""
@@ -297,70 +280,3 @@ def _decoded_lengths() -> np.ndarray:
 
 
 DECODED_LENGTHS = _decoded_lengths()
-
-
-def _rows(documents, fields):
-    """Yield (doc_id, field, ...) of each document."""
-    columns = ("doc_id", *fields)
-    if hasattr(documents, "columns"):  # a frame; pandas itself is not needed here
-        documents = [documents]
-    elif isinstance(documents, str | Mapping):
-        raise DataError(f"expected documents, found one {type(documents).__name__}")
-    for number, part in enumerate(documents, start=1):
-        if hasattr(part, "columns"):
-            _need(columns, part.columns, "the documents lack the column")
-            yield from zip(*(part[column].array for column in columns), strict=True)
-        elif isinstance(part, Mapping):
-            _need(columns, part, f"document {number} lacks")
-            yield tuple(part[column] for column in columns)
-        else:
-            raise DataError(
-                f"document {number} should be a mapping or a frame, found {type(part).__name__}"
-            )
-
-
-def _need(columns, found, complaint: str) -> None:
-    for column in columns:
-        if column not in found:
-            raise DataError(
-                f"{complaint} {column!r}",
-                f"expected {', '.join(columns)}; found {', '.join(map(str, found))}",
-            )
-
-
-def _joined(parts, fields, number: int, doc_id: str) -> str:
-    kept = []
-    for field, part in zip(fields, parts, strict=True):
-        if isinstance(part, str):
-            kept.append(part)
-        elif part is not None and part == part:
-            raise DataError(
-                f"document {number} ({doc_id}): {field} should be a string, found {part!r}"
-            )
-    return "\n\n".join(kept)
-
-
-def _questions(queries) -> tuple[list[str], list[str]]:
-    if isinstance(queries, str):
-        raise DataError("expected several queries, found one string", "put it into a list")
-    if hasattr(queries, "columns"):
-        _need(("question_id", "text"), queries.columns, "the queries lack the column")
-        ids, texts = queries["question_id"].tolist(), queries["text"].tolist()
-        seen = set()
-        for number, question_id in enumerate(ids, start=1):
-            if not isinstance(question_id, str) or not question_id.strip():
-                raise DataError(
-                    f"query {number} should have a string as question_id, found {question_id!r}"
-                )
-            if question_id in seen:
-                raise DataError(f"query {number} repeats the question_id {question_id!r}")
-            seen.add(question_id)
-    else:
-        texts = list(queries)
-        ids = [str(number) for number in range(len(texts))]
-    for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str):
-            raise DataError(
-                f"query {number} ({ids[number - 1]}) should be a string, found {text!r}"
-            )
-    return ids, texts

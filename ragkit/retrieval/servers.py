@@ -19,11 +19,18 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from ragkit import models
 from ragkit.errors import DataError, ModelError, UsageError
-from ragkit.retrieval.bm25 import _joined, _questions, _rows
+from ragkit.retrieval.frames import (
+    check_fields,
+    check_whole,
+    document_texts,
+    query_texts,
+    runs_frame,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
@@ -41,14 +48,11 @@ class _Server:
                 f"{name!r} is no name for {self.thing}",
                 "lower-case letters, digits, '-', '_' and '.', a letter or digit first",
             )
-        if isinstance(fields, str) or not fields:
-            raise UsageError(f"fields should be a tuple of column names, found {fields!r}")
-        if isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1:
-            raise UsageError(f"batch should be a whole number from 1, found {batch!r}")
         if not timeout > 0:
             raise UsageError(f"timeout should be above 0 seconds, found {timeout!r}")
-        self.name, self.fields, self.system = name, tuple(fields), system
-        self.overwrite, self.batch, self.timeout = overwrite, int(batch), float(timeout)
+        self.name, self.fields, self.system = name, check_fields(fields), system
+        self.overwrite, self.timeout = overwrite, float(timeout)
+        self.batch = check_whole(batch, "batch")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} at {self.address}>"
@@ -75,10 +79,8 @@ class _Server:
             has by then stays there, unfinished: `attach` refuses it.
         """
         self.__dict__.pop("documents_", None)
-        texts = self._texts(documents)
-        first = next(texts, None)
-        if first is None:
-            raise DataError("there are no documents to index", "give at least one")
+        texts = document_texts(documents, self.fields)
+        first = next(texts)
         with self._talking("creating " + self.thing):
             if self._exists():
                 if not self.overwrite:
@@ -146,41 +148,20 @@ class _Server:
         ModelError
             If the server is not there, refuses the credentials, takes too long or fails.
         """
-        import pandas as pd
-
         if not hasattr(self, "documents_"):
             raise UsageError(
                 f"{type(self).__name__} has nothing to search yet",
                 "call fit(documents), or attach() to use what is on the server",
             )
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise UsageError(f"k should be a whole number from 1, found {k!r}")
-        k = min(int(k), self.documents_)
+        k = min(check_whole(k, "k"), self.documents_)
         if k > self.most:
             raise UsageError(f"{self.kind} returns at most {self.most:,} documents, found k={k:,}")
-        ids, texts = _questions(queries)
-        rows = []
+        ids, texts = query_texts(queries)
+        found = []
         for start in range(0, len(ids), AT_ONCE):
             part = slice(start, start + AT_ONCE)
-            found = self._ask(ids[part], texts[part], k)
-            for question_id, hits in zip(ids[part], found, strict=True):
-                rows += [(self.system, question_id, n, *hit) for n, hit in enumerate(hits, 1)]
-        columns = ["system", "question_id", "rank", "doc_id", "score"]
-        frame = pd.DataFrame(rows, columns=columns)
-        return frame.astype({"rank": np.int64, "score": np.float64})
-
-    def _texts(self, documents) -> Iterator[tuple[str, str]]:
-        """Yield the id and the text of each document."""
-        seen = set()
-        for number, (doc_id, *parts) in enumerate(_rows(documents, self.fields), start=1):
-            if not isinstance(doc_id, str) or not doc_id.strip():
-                raise DataError(
-                    f"document {number} should have a string as doc_id, found {doc_id!r}"
-                )
-            if doc_id in seen:
-                raise DataError(f"document {number} repeats the doc_id {doc_id!r}")
-            seen.add(doc_id)
-            yield doc_id, _joined(parts, self.fields, number, doc_id)
+            found += self._ask(ids[part], texts[part], k)
+        return runs_frame(self.system, ids, found)
 
     def _gone(self, doing: str, hint: str) -> ModelError:
         return ModelError(f"no {self.kind} answers at {self.address} ({doing})", hint)
@@ -263,9 +244,7 @@ class OpenSearch(_Server):
             raise UsageError(f"k1 should be 0 or more, found {k1!r}")
         if not 0 <= b <= 1:
             raise UsageError(f"b should be from 0 to 1, found {b!r}")
-        if isinstance(shards, bool) or not isinstance(shards, int) or shards < 1:
-            raise UsageError(f"shards should be a whole number from 1, found {shards!r}")
-        self.k1, self.b, self.shards = float(k1), float(b), shards
+        self.k1, self.b, self.shards = float(k1), float(b), check_whole(shards, "shards")
         if isinstance(server, str):
             from opensearchpy import OpenSearch as Client
 
@@ -353,7 +332,7 @@ class OpenSearch(_Server):
             self.client.indices.put_mapping(index=self.name, body={"_meta": meta})
         return sent
 
-    def _ask(self, ids, texts, k) -> Iterator[list[tuple[str, float]]]:
+    def _ask(self, ids, texts, k) -> Iterator[tuple[list[str], Sequence[float]]]:
         lines = []
         for text in texts:
             lines += [
@@ -377,11 +356,10 @@ class OpenSearch(_Server):
                 raise self._failed(doing, response.get("status"), _reason(response["error"]))
             if response.get("timed_out") or response["_shards"]["failed"]:
                 raise self._failed(doing, 200, "only a part of the index answered")
+            hits = response["hits"]["hits"]
             # The server's scores are 32-bit floats, written with as few digits as they need.
-            yield [
-                (hit["_source"]["doc_id"], np.float32(hit["_score"]))
-                for hit in response["hits"]["hits"]
-            ]
+            scores = np.array([hit["_score"] for hit in hits], dtype=np.float32)
+            yield [hit["_source"]["doc_id"] for hit in hits], scores
 
     @contextmanager
     def _talking(self, doing: str):
@@ -416,7 +394,9 @@ class Qdrant(_Server):
         Its name on the server.
     encoder : str or object
         A name of `ragkit.models`, or anything with `name` and `encode(texts, kind=)`, where kind
-        is "query" or "passage", that gives an array of shape (n, d).
+        is "query" or "passage", that gives an array of shape (n, d). A text that is too long for
+        it is cut off there. A named one keeps its vectors, so that a `fit` that was stopped
+        encodes nothing twice.
     fields : tuple of str
         As in `BM25`.
     exact : bool
@@ -464,7 +444,8 @@ class Qdrant(_Server):
         super().__init__(collection, fields, system, overwrite, batch, timeout)
         from qdrant_client import QdrantClient
 
-        self.encoder, self.exact = _encoder(encoder), exact
+        self._named = isinstance(encoder, str)
+        self.encoder, self.exact = models.encoder(encoder) if self._named else encoder, exact
         if server == ":memory:":
             self.client, self.address = QdrantClient(":memory:"), ":memory:"
         elif isinstance(server, str):
@@ -493,7 +474,7 @@ class Qdrant(_Server):
         return dict(found) if found else None
 
     def _send(self, first, others) -> int:
-        from qdrant_client import models
+        from qdrant_client.models import Batch, Distance, VectorParams
 
         sent, part = 0, [first, *islice(others, self.batch - 1)]
         while part:
@@ -503,12 +484,10 @@ class Qdrant(_Server):
                 if sent == 0:
                     self.client.create_collection(
                         self.name,
-                        vectors_config=models.VectorParams(
-                            size=vectors.shape[1], distance=models.Distance.DOT
-                        ),
+                        vectors_config=VectorParams(size=vectors.shape[1], distance=Distance.DOT),
                         metadata={OURS: self._settings()},
                     )
-                points = models.Batch(
+                points = Batch(
                     ids=list(range(sent, sent + len(part))),
                     vectors=vectors.tolist(),
                     payloads=[{"doc_id": doc_id} for doc_id in ids],
@@ -521,24 +500,26 @@ class Qdrant(_Server):
             self.client.update_collection(self.name, metadata=meta)
         return sent
 
-    def _ask(self, ids, texts, k) -> Iterator[list[tuple[str, float]]]:
-        from qdrant_client import models
+    def _ask(self, ids, texts, k) -> Iterator[tuple[list[str], Sequence[float]]]:
+        from qdrant_client.models import QueryRequest, SearchParams
 
         vectors = self._vectors(texts, "query")
         # The embedded mode is always exact, and warns when told to be.
-        options = None if self._embedded else models.SearchParams(exact=self.exact)
+        options = None if self._embedded else SearchParams(exact=self.exact)
         requests = [
-            models.QueryRequest(query=vector, limit=k, params=options, with_payload=True)
+            QueryRequest(query=vector, limit=k, params=options, with_payload=True)
             for vector in vectors.tolist()
         ]
         with self._talking("searching"):
             answers = self.client.query_batch_points(self.name, requests=requests)
         for answer in answers:
             points = sorted(answer.points, key=lambda point: (-point.score, point.id))
-            yield [(point.payload["doc_id"], point.score) for point in points]
+            yield [point.payload["doc_id"] for point in points], [p.score for p in points]
 
     def _vectors(self, texts, kind: str) -> np.ndarray:
-        vectors = np.asarray(self.encoder.encode(list(texts), kind=kind), dtype=np.float32)
+        options = {"cache": True} if self._named else {}
+        vectors = self.encoder.encode(list(texts), kind=kind, **options)
+        vectors = np.asarray(vectors, dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(texts):
             raise ModelError(
                 f"the encoder {self.encoder.name} made an array of shape {vectors.shape} "
@@ -568,14 +549,6 @@ class Qdrant(_Server):
                 raise self._refused(doing, error.status_code, how) from None
             reason = error.content.decode("utf-8", "replace")
             raise self._failed(doing, error.status_code, reason) from None
-
-
-def _encoder(encoder):
-    if not isinstance(encoder, str):
-        return encoder
-    from ragkit import models
-
-    return models.encoder(encoder)
 
 
 def _address(url: str) -> str:
