@@ -125,6 +125,24 @@ def test_points_of_equal_score_keep_the_order_of_the_documents():
     assert search.search(["twin"], k=9)["doc_id"].tolist() == [f"d{n}" for n in range(9, 0, -1)]
 
 
+def test_a_named_encoder_has_its_prefixes_and_keeps_its_vectors(monkeypatch):
+    documents = pd.DataFrame(
+        {
+            "doc_id": ["a", "b"],
+            "title": ["Refunds", "Ferries"],
+            "text": ["How money is paid back.", "When the boat leaves the harbour."],
+        }
+    )
+    search = Qdrant(collection="a", encoder="all-MiniLM-L6-v2", batch=1).fit(documents)
+    runs = search.search(["departure of a ship", "getting a reimbursement"], k=1)
+    assert runs["doc_id"].tolist() == ["b", "a"]
+    vectors = search.encoder.encode(["Ferries\n\nWhen the boat leaves the harbour."])
+    asked = search.encoder.encode(["departure of a ship"], kind="query")
+    assert runs["score"][0] == pytest.approx(float(asked[0] @ vectors[0]), abs=1e-5)
+    monkeypatch.setattr(type(search.encoder), "_unit", None)  # nothing is left to encode
+    assert Qdrant(collection="a", batch=2).fit(documents).documents_ == 2
+
+
 def test_a_folder_holds_what_was_sent(tmp_path):
     options = {"collection": "a", "encoder": server_contract.Words()}
     client = QdrantClient(path=str(tmp_path))
