@@ -395,15 +395,15 @@ class Qdrant(_Server):
     encoder : str or object
         A name of `ragkit.models`, or anything with `name` and `encode(texts, kind=)`, where kind
         is "query" or "passage", that gives an array of shape (n, d). A text that is too long for
-        it is cut off there. A named one keeps its vectors, so that a `fit` that was stopped
-        encodes nothing twice.
+        it is cut off there. One of `ragkit.models` keeps its vectors, so that a `fit` that was
+        stopped encodes nothing twice.
     fields : tuple of str
         As in `BM25`.
     exact : bool
         Whether the server compares the query with every document; otherwise it searches its graph
         (HNSW), faster and without a promise.
-    system : str
-        The name in the `system` column.
+    system : str, optional
+        The name in the `system` column; "dense-", the encoder's name and "-qdrant" by default.
     overwrite : bool
         Whether `fit` may delete a collection of that name.
     batch : int
@@ -418,7 +418,8 @@ class Qdrant(_Server):
     Notes
     -----
     Points are numbered by the position of their documents, since Qdrant takes no other ids; the
-    document's own id is in the payload. Equal scores among the documents found come in that
+    document's own id is in the payload. As with `Dense`, a document without text is never found,
+    and a query without text finds nothing. Equal scores among the documents found come in that
     order; which of several equal ones take the last place is the server's choice.
 
     Source: EnterpriseRAG-Bench section 6.1 (vector search through Qdrant), section 6.2 (exact
@@ -436,16 +437,17 @@ class Qdrant(_Server):
         encoder="all-MiniLM-L6-v2",
         fields: tuple[str, ...] = ("title", "text"),
         exact: bool = True,
-        system: str = "dense-qdrant",
+        system: str | None = None,
         overwrite: bool = False,
         batch: int = 256,
         timeout: float = 60,
     ):
-        super().__init__(collection, fields, system, overwrite, batch, timeout)
         from qdrant_client import QdrantClient
 
-        self._named = isinstance(encoder, str)
-        self.encoder, self.exact = models.encoder(encoder) if self._named else encoder, exact
+        self.encoder = models.encoder(encoder) if isinstance(encoder, str) else encoder
+        self.exact, self._ours = exact, isinstance(self.encoder, models.Encoder)
+        system = system or f"dense-{self.encoder.name}-qdrant"
+        super().__init__(collection, fields, system, overwrite, batch, timeout)
         if server == ":memory:":
             self.client, self.address = QdrantClient(":memory:"), ":memory:"
         elif isinstance(server, str):
@@ -476,23 +478,26 @@ class Qdrant(_Server):
     def _send(self, first, others) -> int:
         from qdrant_client.models import Batch, Distance, VectorParams
 
-        sent, part = 0, [first, *islice(others, self.batch - 1)]
+        sent, created, part = 0, False, [first, *islice(others, self.batch - 1)]
         while part:
-            ids, texts = zip(*part, strict=True)
-            vectors = self._vectors(texts, "passage")
+            filled = [(sent + n, *row) for n, row in enumerate(part) if row[1].strip()]
+            numbers, ids, texts = zip(*filled, strict=True) if filled else ((), (), ())
+            if not created or filled:
+                # Without any text, one stands in: the collection needs to know the width.
+                vectors = self._vectors(texts or ["-"], "passage")
             with self._talking("indexing"):
-                if sent == 0:
+                if not created:
+                    width = vectors.shape[1]
                     self.client.create_collection(
                         self.name,
-                        vectors_config=VectorParams(size=vectors.shape[1], distance=Distance.DOT),
+                        vectors_config=VectorParams(size=width, distance=Distance.DOT),
                         metadata={OURS: self._settings()},
                     )
-                points = Batch(
-                    ids=list(range(sent, sent + len(part))),
-                    vectors=vectors.tolist(),
-                    payloads=[{"doc_id": doc_id} for doc_id in ids],
-                )
-                self.client.upsert(self.name, points, wait=True)
+                    created = True
+                if filled:
+                    payloads = [{"doc_id": doc_id} for doc_id in ids]
+                    points = Batch(ids=numbers, vectors=vectors.tolist(), payloads=payloads)
+                    self.client.upsert(self.name, points, wait=True)
             sent += len(part)
             part = list(islice(others, self.batch))
         with self._talking("indexing"):
@@ -503,33 +508,34 @@ class Qdrant(_Server):
     def _ask(self, ids, texts, k) -> Iterator[tuple[list[str], Sequence[float]]]:
         from qdrant_client.models import QueryRequest, SearchParams
 
-        vectors = self._vectors(texts, "query")
+        asked = [text for text in texts if text.strip()]
         # The embedded mode is always exact, and warns when told to be.
         options = None if self._embedded else SearchParams(exact=self.exact)
         requests = [
             QueryRequest(query=vector, limit=k, params=options, with_payload=True)
-            for vector in vectors.tolist()
+            for vector in (self._vectors(asked, "query").tolist() if asked else ())
         ]
         with self._talking("searching"):
-            answers = self.client.query_batch_points(self.name, requests=requests)
-        for answer in answers:
-            points = sorted(answer.points, key=lambda point: (-point.score, point.id))
+            answers = self.client.query_batch_points(self.name, requests=requests) if asked else []
+        answers = iter(answers)
+        for text in texts:
+            points = next(answers).points if text.strip() else []
+            points = sorted(points, key=lambda point: (-point.score, point.id))
             yield [point.payload["doc_id"] for point in points], [p.score for p in points]
 
     def _vectors(self, texts, kind: str) -> np.ndarray:
-        options = {"cache": True} if self._named else {}
+        options = {"cache": True} if self._ours else {}
         vectors = self.encoder.encode(list(texts), kind=kind, **options)
         vectors = np.asarray(vectors, dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(texts):
-            raise ModelError(
-                f"the encoder {self.encoder.name} made an array of shape {vectors.shape} "
-                f"of {len(texts)} texts"
+            raise DataError(
+                f"{self.encoder.name} made an array of shape {vectors.shape} of {len(texts)} texts"
             )
         bad = ~np.isfinite(vectors).all(axis=1)
         if bad.any():
-            text = texts[int(bad.argmax())]
-            raise ModelError(
-                f"the encoder {self.encoder.name} made a vector that is not finite of {text[:60]!r}"
+            raise DataError(
+                f"{self.encoder.name} made NaN or infinity of the text "
+                f"{texts[int(bad.argmax())]!r:.80}"
             )
         return vectors
 

@@ -143,6 +143,15 @@ def test_a_named_encoder_has_its_prefixes_and_keeps_its_vectors(monkeypatch):
     assert Qdrant(collection="a", batch=2).fit(documents).documents_ == 2
 
 
+def test_texts_without_words_are_neither_sent_nor_found():
+    mixed = [{"doc_id": str(n), "title": "", "text": t} for n, t in enumerate(["", " ", "a", "\n"])]
+    search = Qdrant(collection="a", encoder=server_contract.Words(), batch=2).fit(mixed)
+    runs = search.search(["a", " ", "b"], k=9)
+    assert runs[["question_id", "doc_id"]].values.tolist() == [["0", "2"], ["2", "2"]]
+    search = Qdrant(collection="a", encoder=server_contract.Words()).fit(mixed[:2])
+    assert search.search(["a", ""]).empty
+
+
 def test_a_folder_holds_what_was_sent(tmp_path):
     options = {"collection": "a", "encoder": server_contract.Words()}
     client = QdrantClient(path=str(tmp_path))
@@ -304,7 +313,7 @@ def test_credentials_in_the_address_are_used(stub):
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (np.full((5, 3), np.nan), "not finite of 'alpha 0'"),
+        (np.full((5, 3), np.nan), "NaN or infinity of the text 'alpha 0'"),
         (np.zeros((4, 3)), "shape .4, 3. of 5 texts"),
         (np.zeros(5), "shape .5,. of 5 texts"),
     ],
@@ -316,5 +325,5 @@ def test_vectors_that_are_none(made, message):
         def encode(self, texts, kind):
             return made
 
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(DataError, match=message):
         Qdrant(collection="a", encoder=Broken()).fit(DOCUMENTS)
