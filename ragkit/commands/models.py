@@ -18,10 +18,11 @@ def list_(as_json):
     """Show every model: kind, whether it is here, size, licence, where it comes from."""
     import json
 
-    from ragkit.models.registry import cards, find, verified
+    from ragkit.models import registry
+    from ragkit.models.registry import find, verified
 
     rows = []
-    for model in cards().values():
+    for model in registry.cards().values():
         folder, detail = find(model), ""
         state = "present" if folder else "missing"
         if folder:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # A token has some four characters; of a longer text only a beginning is looked at.
 LEAD = 64
+# Characters that are looked at together when a text's tokens are listed.
+SEGMENT = 1 << 17
 
 
 class Model:
@@ -51,7 +53,27 @@ class Model:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return where each token of a text begins and ends, special tokens left out."""
-        return self._tokenizer.encode(text, add_special_tokens=False).offsets
+        spans, at = [], 0
+        while at < len(text):
+            end = at + SEGMENT
+            if end < len(text):  # a very long text in pieces, cut where a word begins
+                end = text.rfind(" ", at + 1, end) if " " in text[at + 1 : end] else end
+            piece = self._tokenizer.encode(text[at:end], add_special_tokens=False)
+            spans += [(at + start, at + stop) for start, stop in piece.offsets]
+            at = end
+        return spans
+
+    def windows(self, text: str, tokens: int, overlap: int) -> list[str]:
+        """Return a text in pieces of so many tokens, each sharing some with the one before.
+
+        The last piece ends with the text; a text that is short enough is one piece, unchanged.
+        """
+        spans = self.spans(text)
+        if len(spans) <= tokens:
+            return [text]
+        starts = range(0, len(spans) - overlap, tokens - overlap)
+        ends = [min(start + tokens, len(spans)) - 1 for start in starts]
+        return [text[spans[a][0] : spans[b][1]] for a, b in zip(starts, ends, strict=True)]
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:

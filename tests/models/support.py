@@ -1,0 +1,120 @@
+"""Weights for tests: the fetched ones where they are here, and tiny ones made on the spot."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from ragkit import paths
+from ragkit.models.registry import Card, cards, find
+
+# Read before any test points $RAGKIT_CACHE elsewhere.
+FETCHED = paths.cache_dir() / "models"
+WORDS = (
+    "[PAD] [UNK] [CLS] [SEP] [MASK] query passage : the ferry leaves at noon harbour master".split()
+)
+
+
+def fetched(*names: str) -> None:
+    """Let the test see the weights that are really here; skip it where one is not."""
+    target = paths.cache_dir() / "models"
+    if not target.exists() and FETCHED.is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(FETCHED.resolve())
+    for name in names:
+        if find(cards()[name]) is None:
+            pytest.skip(f"the weights of {name} are not here: {cards()[name].command}")
+
+
+def tiny_tokenizer(folder: Path):
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    vocabulary = {word: number for number, word in enumerate(WORDS)}
+    vocabulary |= {letter: len(WORDS) + n for n, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
+    start = len(vocabulary)
+    vocabulary |= {f"##{chr(97 + n)}": start + n for n in range(26)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    tokenizer.save(str(folder / "tokenizer.json"))
+    from transformers import BertTokenizerFast
+
+    made = BertTokenizerFast(tokenizer_object=tokenizer, model_max_length=32)
+    made.save_pretrained(folder)
+    return made
+
+
+def in_hub_cache(home: Path, card: Card, build) -> Path:
+    """Lay a model out as the hub's own cache does: weights filed under their sha256."""
+    root = home / ("models--" + card.hub.replace("/", "--"))
+    folder = root / "snapshots" / ("0" * 40)
+    folder.mkdir(parents=True)
+    (root / "refs").mkdir()
+    (root / "refs" / "main").write_text("0" * 40)
+    build(folder)
+    weights = folder / "model.safetensors"
+    raw = weights.read_bytes()
+    blob = root / "blobs" / hashlib.sha256(raw).hexdigest()
+    blob.parent.mkdir()
+    blob.write_bytes(raw)
+    weights.unlink()
+    weights.symlink_to(blob)
+    return folder
+
+
+def tiny_config(**more):
+    from transformers import BertConfig
+
+    return BertConfig(
+        vocab_size=128,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=64,
+        **more,
+    )
+
+
+def tiny_encoder(folder: Path) -> None:
+    """Save a BERT of one layer with random weights, as sentence-transformers saves its models."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import models as parts
+    from transformers import BertModel
+
+    torch.manual_seed(0)
+    tiny_tokenizer(folder)
+    BertModel(tiny_config()).save_pretrained(folder)
+    transformer = parts.Transformer(str(folder))
+    pooling = parts.Pooling(transformer.get_embedding_dimension(), "mean")
+    SentenceTransformer(modules=[transformer, pooling]).save(str(folder))
+
+
+def tiny_reranker(folder: Path) -> None:
+    import torch
+    from transformers import BertForSequenceClassification
+
+    torch.manual_seed(0)
+    tiny_tokenizer(folder)
+    BertForSequenceClassification(tiny_config(num_labels=1)).save_pretrained(folder)
+
+
+def manifest(folder: Path) -> dict:
+    """Return the registry's entry for the files of a folder."""
+    return {
+        path.name: {
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "bytes": path.stat().st_size,
+        }
+        for path in folder.iterdir()
+        if path.is_file()
+    }
+
+
+def dumps(value) -> str:
+    return json.dumps(value)
