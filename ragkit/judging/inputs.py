@@ -1,0 +1,299 @@
+"""Questions, answers and documents as a harness gets them: read line by line, checked by line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from ragkit import schema
+from ragkit.errors import DataError, MissingData, RagkitError
+from ragkit.files import sha256
+
+MAX_LINE = 16 * 2**20  # bytes
+# What EnterpriseRAG-Bench calls the columns of `questions`.
+OFFICIAL = {
+    "question": "text",
+    "question_type": "type",
+    "gold_answer": "answer",
+    "answer_facts": "facts",
+    "expected_doc_ids": "gold_doc_ids",
+}
+
+_CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
+_NUMBERS = r"\d{1,3}(?:\s?[-–,;]\s?\d{1,3})*"
+_NAME = r"(?:source|sources|doc|docs|document|documents|ref|refs|citation|context|passage)"
+_MARK = re.compile(
+    rf"""
+    \s?(?:
+        \[\^?{_NUMBERS}\](?:\([^)\s]{{0,2000}}\))?             # [1], [1, 3], [2-4], [^1], [1](address)
+      | 【[^】\n]{{0,200}}】                               # 【4†source】
+      | \[\s?{_NAME}\s*[:#]?\s?{_NUMBERS}\s?\]           # [Document 2]
+      | \(\s?{_NAME}\s*[:#]?\s?{_NUMBERS}\s?\)           # (source: 3)
+      | [\[(]\s?(?:{_NAME}\s*:?\s?)?dsid_\w+(?:\s?[,;]\s?dsid_\w+)*\s?[\])]
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_LINK = re.compile(r"(?<!!)\[([^\]\[\n]{1,300})\]\((?:https?://|/|#|dsid_)[^)\s]{0,2000}\)")
+_LIST = re.compile(
+    r"\n[ \t]*(?:\#{1,6}[ \t]*)?[*_]{0,2}(?:sources|references|citations|bibliography)[*_]{0,2}"
+    r"[ \t]*:?[*_]{0,2}[ \t]*\n"
+    r"(?:[ \t]*(?:(?:[-*•]|\d{1,3}[.)]|\[\^?\d{1,3}\]:?)[^\n]*)?(?:\n|\Z))+\Z",
+    re.IGNORECASE,
+)
+
+
+def strip_citations(answer: str) -> str:
+    """Return an answer without its references, so that a judge sees substance alone.
+
+    Taken out are numbers in brackets ([1], [2, 5], [3-4], [^1], 【4†source】), named references
+    ([Document 2], (source: 3)), ids of documents in brackets, the addresses of links (their text
+    stays), and a list of sources at the end. Code (between backquotes) is left alone, and so is
+    every other bracket.
+
+    References
+    ----------
+    EnterpriseRAG-Bench, section 5.1, which does not define the step; its code asks a model.
+    """
+    text = _LIST.sub("", f"\n{answer}")[1:]
+    parts = _CODE.split(text)
+    for place in range(0, len(parts), 2):
+        parts[place] = _LINK.sub(r"\1", _MARK.sub("", parts[place]))
+    return "".join(parts).strip()
+
+
+@dataclass
+class Lines:
+    """The rows of a file, its bad lines, and its digest."""
+
+    path: Path
+    rows: list[dict] = field(default_factory=list)
+    bad: list[dict] = field(default_factory=list)
+    total: int = 0
+
+    def finish(self, skip_bad: bool) -> Lines:
+        if self.bad and not skip_bad:
+            first, *others = self.bad
+            more = ""
+            if others:
+                numbers = ", ".join(str(one["line"]) for one in others[:8])
+                more = f" ({len(others)} more bad lines: {numbers}{', ...' * (len(others) > 8)})"
+            raise DataError(
+                f"{self.path}: line {first['line']}: {first['reason']}{more}",
+                "--skip-bad (skip_bad=True) evaluates the rest",
+            )
+        if not self.rows:
+            why = f"; line {self.bad[0]['line']}: {self.bad[0]['reason']}" if self.bad else ""
+            raise DataError(f"{self.path}: no usable line of {self.total}{why}")
+        return self
+
+    def about(self) -> dict:
+        """Return name, digest and number of rows, as the report keeps them."""
+        return {"file": self.path.name, "sha256": sha256(self.path), "rows": len(self.rows)}
+
+
+def read_questions(path: str | Path, *, skip_bad: bool = False) -> tuple[pd.DataFrame, Lines]:
+    """Read questions with their gold answers and facts.
+
+    Parameters
+    ----------
+    path : path-like
+        JSON lines (maybe gzipped) with EnterpriseRAG-Bench's columns or ragkit's.
+    skip_bad : bool
+        Leave out bad lines and say which, instead of raising.
+
+    Returns
+    -------
+    questions : DataFrame
+    lines : Lines
+        With what was left out.
+
+    Raises
+    ------
+    DataError
+        With the line, if a question has no id or one that was there before, no text, no gold
+        answer, no facts, or a wrong type.
+    """
+    seen: dict[str, int] = {}
+
+    def check(row: dict, number: int) -> dict:
+        row = {OFFICIAL.get(name, name): value for name, value in row.items()}
+        name = _string(row, "question_id")
+        if name in seen:
+            raise DataError(f"question_id {name!r} was in line {seen[name]} before")
+        for column in ("text", "answer"):
+            _string(row, column, "no gold answer" if column == "answer" else "")
+        facts = _strings(row, "facts")
+        if not facts:
+            raise DataError(f"question {name!r} has no facts to judge completeness by")
+        seen[name] = number
+        return {
+            **row,
+            "question_id": name,
+            "type": str(row.get("type") or "unknown"),
+            "facts": facts,
+            "gold_doc_ids": _strings(row, "gold_doc_ids"),
+        }
+
+    lines = _read(Path(path), check).finish(skip_bad)
+    return schema.check(pd.DataFrame(lines.rows), "questions", str(path)), lines
+
+
+def read_answers(
+    path: str | Path, questions: pd.DataFrame, *, skip_bad: bool = False, system: str | None = None
+) -> tuple[pd.DataFrame, Lines]:
+    """Read one system's answers.
+
+    Parameters
+    ----------
+    path : path-like
+        JSON lines (maybe gzipped) with question_id and answer, document_ids, or both.
+    questions : DataFrame
+    skip_bad : bool
+        Leave out bad lines and say which, instead of raising.
+    system : str, optional
+        The system's name; default: the file's.
+
+    Returns
+    -------
+    answers : DataFrame
+        Also `documents_given`: whether the line had document_ids at all.
+    lines : Lines
+
+    Raises
+    ------
+    DataError
+        With the line, for an unknown or repeated question_id, neither answer nor document_ids, a
+        wrong type, or a line of more than 16 MiB.
+    """
+    path = Path(path)
+    name = system or path.name.removesuffix(".gz").removesuffix(".jsonl")
+    known = set(questions["question_id"])
+    seen: dict[str, int] = {}
+
+    def check(row: dict, number: int) -> dict:
+        question = _string(row, "question_id")
+        if question not in known:
+            raise DataError(f"question_id {question!r} is none of the {len(known):,} questions")
+        if question in seen:
+            raise DataError(f"question_id {question!r} was in line {seen[question]} before")
+        answer = row.get("answer")
+        if not isinstance(answer, str | None):
+            raise DataError(f"answer should be a string, found {answer!r:.60}")
+        if answer is None and row.get("document_ids") is None:
+            raise DataError(f"question {question!r} has neither answer nor document_ids")
+        documents = _strings(row, "document_ids")
+        seen[question] = number
+        return {
+            "system": name,
+            "question_id": question,
+            "answer": answer,
+            "doc_ids": documents,
+            "documents_given": row.get("document_ids") is not None,
+        }
+
+    lines = _read(path, check).finish(skip_bad)
+    return schema.check(pd.DataFrame(lines.rows), "answers", str(path)), lines
+
+
+def read_documents(path: str | Path, needed: set[str]) -> dict[str, str]:
+    """Return the texts of the `needed` documents, by id, title first.
+
+    Parameters
+    ----------
+    path : path-like
+        The released archive (.zip), or JSON lines with doc_id and text (or content), maybe title.
+    needed : set of str
+
+    Raises
+    ------
+    DataError
+        If a line has a wrong type, or a needed document is not there.
+    """
+    path = Path(path)
+    if path.suffix == ".zip":
+        from ragkit.datasets.enterprise import read_archive
+
+        rows: Iterator[dict] | list[dict] = read_archive(path)
+    else:
+        rows = (
+            _read(path, lambda row, _: row if row.get("doc_id") in needed else {})
+            .finish(False)
+            .rows
+        )
+    texts = {}
+    for row in rows:
+        if row and row["doc_id"] in needed:
+            body = row["text"] if "text" in row else row.get("content")
+            if not isinstance(body, str):
+                raise DataError(f"{path}: document {row['doc_id']!r} has no text")
+            texts[row["doc_id"]] = "\n\n".join(filter(None, (row.get("title"), body)))
+    absent = sorted(needed - set(texts))
+    if absent:
+        raise DataError(
+            f"{path}: {len(absent):,} of {len(needed):,} documents are not there, such as "
+            f"{absent[0]!r}"
+        )
+    return texts
+
+
+def _read(path: Path, check: Callable[[dict, int], dict]) -> Lines:
+    lines = Lines(path)
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as stream:
+            for number, line in enumerate(_bounded(stream), start=1):
+                try:
+                    if line is None:
+                        raise DataError(f"longer than {MAX_LINE // 2**20} MiB")
+                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                    if not text.strip():
+                        continue
+                    row = json.loads(text)
+                    if not isinstance(row, dict):
+                        raise DataError(f"expected an object, found {text.strip():.40}")
+                    lines.rows.append(check(row, number))
+                except RagkitError as error:
+                    lines.bad.append({"line": number, "reason": error.message})
+                except (ValueError, RecursionError) as error:  # also what is not UTF-8
+                    lines.bad.append({"line": number, "reason": f"not JSON in UTF-8: {error}"})
+                lines.total += 1
+    except FileNotFoundError:
+        raise MissingData(f"{path}: no such file") from None
+    except (OSError, EOFError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from None
+    return lines
+
+
+def _bounded(stream) -> Iterator[bytes | None]:
+    """Yield the lines of a binary stream; None for one that is too long, which is not kept."""
+    while line := stream.readline(MAX_LINE + 1):
+        if len(line) <= MAX_LINE:
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(MAX_LINE)
+        yield None
+
+
+def _string(row: dict, column: str, complaint: str = "") -> str:
+    value = row.get(column)
+    if not isinstance(value, str) or not value.strip():
+        if value is None and complaint:
+            raise DataError(complaint)
+        raise DataError(f"{column} should be a text, found {value!r:.60}")
+    return value
+
+
+def _strings(row: dict, column: str) -> tuple[str, ...]:
+    values = row.get(column)
+    if values is None:
+        return ()
+    if not isinstance(values, list | tuple) or not all(isinstance(v, str) for v in values):
+        raise DataError(f"{column} should be a list of strings, found {values!r:.60}")
+    return tuple(values)

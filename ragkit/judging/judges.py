@@ -1,0 +1,425 @@
+"""What a judge is: tasks in, verdicts out; and the judge that is a language model.
+
+A `Judge` gets many tasks at once and returns as many verdicts, in order. A verdict that could not
+be had is missing (`value` None, with the reason of the failure); nothing turns it into a score.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragkit.errors import DataError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from ragkit.llm import Client, Estimate, Request
+
+PROMPTS = Path(__file__).parent / "prompts"
+CLASSES = ("invalid", "valid", "required")  # in their order
+PREFERENCES = ("first", "tie", "second")
+CLAIM_KINDS = ("direct", "useful", "useless")
+RATINGS = (1, 5)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What one kind of task is given (`fields`) and what its verdicts are.
+
+    `scale` is "binary" (True or False), "rating" (1 to 5, as a value in [0, 1]), "class"
+    (`CLASSES`), "preference" (`PREFERENCES`) or "text" (claims; an answer with its facts).
+    """
+
+    fields: tuple[str, ...]
+    scale: str
+
+
+KINDS = {
+    "correctness": Kind(("question", "gold", "answer"), "binary"),
+    "fact": Kind(("question", "fact", "answer"), "binary"),
+    "validity": Kind(("question", "document"), "class"),
+    "preference": Kind(("question", "gold", "first", "second"), "preference"),
+    "factuality": Kind(("question", "gold", "answer"), "rating"),
+    "context_recall": Kind(("question", "gold", "context"), "rating"),
+    "claims": Kind(("question", "answer"), "text"),
+    "regenerate": Kind(("question", "gold", "documents"), "text"),
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to judge: a kind of `KINDS` and a text for each of its fields."""
+
+    kind: str
+    fields: Mapping[str, str]
+
+    def __post_init__(self):
+        if self.kind not in KINDS:
+            raise UsageError(f"no judge has tasks {self.kind!r}", did_you_mean(self.kind, KINDS))
+        expected = KINDS[self.kind].fields
+        if set(self.fields) != set(expected):
+            raise UsageError(f"a task {self.kind!r} takes {', '.join(expected)}")
+        for name, text in self.fields.items():
+            if not isinstance(text, str):
+                raise DataError(f"{name} of a task {self.kind!r} should be a text, found {text!r}")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a task.
+
+    Parameters
+    ----------
+    value
+        By the scale of the task's kind; None if the verdict is missing.
+    reason : str
+        The judge's own words, or why the verdict is missing.
+    model : str
+        Who judged.
+    values : tuple
+        The verdicts of each repeat; None for one that failed.
+    failures : tuple of str
+        Why those failed.
+    spread : float or None
+        Standard deviation of the values that came (binary as 0 and 1, classes and preferences as
+        0, 1/2 and 1); None with fewer than two.
+    """
+
+    value: Any
+    reason: str
+    model: str
+    values: tuple = ()
+    failures: tuple[str, ...] = ()
+    spread: float | None = None
+
+    @property
+    def missing(self) -> bool:
+        return self.value is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that JSON can hold."""
+        return {
+            "value": self.value,
+            "reason": self.reason,
+            "model": self.model,
+            "values": list(self.values),
+            "failures": list(self.failures),
+            "spread": self.spread,
+        }
+
+
+def combine(kind: str, values: Sequence, reasons: Sequence[str], model: str) -> Verdict:
+    """Return the verdict of several repeats.
+
+    Repeats that failed (None) have no say. Binary: yes if more than half say so. Rating: the mean.
+    Class: the highest class that more than half reach. Preference: what more than half prefer,
+    else a tie. Text: the first that came.
+
+    Parameters
+    ----------
+    kind : str
+        A name in `KINDS`.
+    values : sequence of values by the kind's scale, or None
+    reasons : sequence of str, as long
+        The judge's words, or why there is no value.
+    model : str
+    """
+    came = [value for value in values if value is not None]
+    failures = tuple(r for v, r in zip(values, reasons, strict=True) if v is None)
+    if not came:
+        return Verdict(None, failures[0] if failures else "", model, tuple(values), failures)
+    scale = KINDS[kind].scale
+    if scale == "binary":
+        value = 2 * sum(came) > len(came)
+    elif scale == "rating":
+        value = math.fsum(came) / len(came)
+    elif scale == "class":
+        value = next(c for c in reversed(CLASSES) if 2 * _reaching(came, c) > len(came))
+    elif scale == "preference":
+        most = [choice for choice in PREFERENCES if 2 * came.count(choice) > len(came)]
+        value = most[0] if most else "tie"
+    else:
+        value = came[0]
+    shown = next(
+        (r for v, r in zip(values, reasons, strict=True) if v is not None and v == value),
+        next(r for v, r in zip(values, reasons, strict=True) if v is not None),
+    )
+    return Verdict(value, shown, model, tuple(values), failures, spread(kind, came))
+
+
+def spread(kind: str, values: Sequence) -> float | None:
+    """Return the standard deviation of verdicts, None with fewer than two of them."""
+    numbers = [code(kind, value) for value in values]
+    if len(numbers) < 2 or KINDS[kind].scale == "text":
+        return None
+    mean = math.fsum(numbers) / len(numbers)
+    return math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / len(numbers))
+
+
+def code(kind: str, value) -> float:
+    """Return a verdict's value as a number in [0, 1]; NaN for one that is missing or a text."""
+    scale = KINDS[kind].scale
+    if value is None or scale == "text":
+        return math.nan
+    if scale == "class":
+        return CLASSES.index(value) / 2
+    if scale == "preference":
+        return PREFERENCES.index(value) / 2
+    return float(value)
+
+
+def _reaching(values: Sequence[str], least: str) -> int:
+    return sum(CLASSES.index(value) >= CLASSES.index(least) for value in values)
+
+
+class Judge(ABC):
+    """Who gives verdicts. A judge of your own has a `name`, `kinds` and `judge`.
+
+    `kinds` names the tasks that it can judge. The methods for one task (`correctness`, `fact`,
+    `validity`, `factuality`, `context_recall`) come with the class.
+    """
+
+    name: str
+    kinds: frozenset[str]
+
+    @abstractmethod
+    def judge(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
+        """Return a verdict for every task, in order.
+
+        Parameters
+        ----------
+        tasks : sequence of Task
+            Of kinds in `kinds`.
+        repeat : int >= 1
+            Verdicts to get for each; a deterministic judge may give the same one again.
+        first : int >= 0
+            Number of the first repeat: other numbers are other verdicts.
+        """
+
+    @classmethod
+    def from_name(cls, name: str, **options) -> Judge:
+        """Return the judge that `load_judge` means by `name`."""
+        return cls(**options)
+
+    def close(self) -> None:  # noqa: B027 (most judges hold nothing)
+        """Let go of what the judge holds: connections, a ledger."""
+
+    def describe(self, kinds: Sequence[str]) -> dict[str, Any]:
+        """Return what decides this judge's verdicts of some kinds, as plain data that JSON can
+        hold: its name, its prompts, its options. A report is only added to by the same."""
+        return {"name": self.name}
+
+    def estimate(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0):
+        """Return what the verdicts would cost (`ragkit.llm.Estimate`); None if nothing."""
+        return None
+
+    def need(self, *kinds: str) -> None:
+        """Raise `UsageError` if the judge lacks a kind of task."""
+        for kind in kinds:
+            if kind not in self.kinds:
+                raise UsageError(
+                    f"the judge {self.name!r} gives no verdicts of {kind}",
+                    f"it judges {', '.join(sorted(self.kinds))}",
+                )
+
+    def _one(self, kind: str, repeat: int, **fields: str) -> Verdict:
+        self.need(kind)
+        return self.judge([Task(kind, fields)], repeat=repeat)[0]
+
+    def correctness(self, question: str, gold: str, answer: str, *, repeat: int = 1) -> Verdict:
+        """Return whether `answer` agrees with the gold answer (True or False)."""
+        return self._one("correctness", repeat, question=question, gold=gold, answer=answer)
+
+    def fact(self, question: str, fact: str, answer: str, *, repeat: int = 1) -> Verdict:
+        """Return whether `answer` states or implies `fact` (True or False)."""
+        return self._one("fact", repeat, question=question, fact=fact, answer=answer)
+
+    def validity(self, question: str, document: str, *, repeat: int = 1) -> Verdict:
+        """Return what `document` is worth for `question`: one of `CLASSES`."""
+        return self._one("validity", repeat, question=question, document=document)
+
+    def factuality(self, question: str, gold: str, answer: str, *, repeat: int = 1) -> Verdict:
+        """Return WixQA's factuality in [0, 1]; see `ragkit.judging.wixqa`."""
+        return self._one("factuality", repeat, question=question, gold=gold, answer=answer)
+
+    def context_recall(self, question: str, gold: str, context: str, *, repeat: int = 1) -> Verdict:
+        """Return WixQA's context recall in [0, 1]; see `ragkit.judging.wixqa`."""
+        return self._one("context_recall", repeat, question=question, gold=gold, context=context)
+
+
+def _schema(**properties) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+_REASON = {"type": "string"}
+_ANSWERS = {
+    "binary": _schema(reason=_REASON, verdict={"type": "boolean"}),
+    "class": _schema(reason=_REASON, verdict={"enum": list(CLASSES)}),
+    "preference": _schema(reason=_REASON, verdict={"enum": list(PREFERENCES)}),
+    "rating": _schema(
+        reason=_REASON,
+        verdict={"type": "integer", "enum": list(range(RATINGS[0], RATINGS[1] + 1))},
+    ),
+    "claims": _schema(
+        claims={
+            "type": "array",
+            "items": _schema(claim={"type": "string"}, kind={"enum": list(CLAIM_KINDS)}),
+        }
+    ),
+    "regenerate": _schema(
+        answer={"type": "string", "minLength": 1},
+        facts={"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+    ),
+}
+
+
+class ModelJudge(Judge):
+    """A language model as judge, through an endpoint with a ledger.
+
+    Parameters
+    ----------
+    client : ragkit.llm.Client
+        Its concurrency, budget, parameters and ledger are the judge's.
+
+    Examples
+    --------
+    >>> from ragkit.llm import Client
+    >>> judge = ModelJudge(Client("openai:gpt-4o", ledger="build/llm.sqlite"))  # doctest: +SKIP
+    >>> judge.correctness("How many?", "Two.", "There are two.").value  # doctest: +SKIP
+    True
+    """
+
+    kinds = frozenset(KINDS)
+
+    def __init__(self, client: Client):
+        self.client = client
+        self.name = client.model
+
+    @classmethod
+    def from_name(cls, name: str, **options) -> ModelJudge:
+        from ragkit.llm import Client
+
+        return cls(Client(name, **{"ledger": None, **options}))
+
+    def __repr__(self) -> str:
+        return f"ModelJudge({self.client!r})"
+
+    def close(self) -> None:
+        self.client.close()
+
+    def describe(self, kinds: Sequence[str]) -> dict[str, Any]:
+        from ragkit.llm import load_prompt
+
+        prompts = {kind: load_prompt(kind, PROMPTS) for kind in kinds}
+        return {
+            "name": self.name,
+            "parameters": self.client.parameters,
+            "prompts": {kind: {"id": p.id, "sha256": p.sha256} for kind, p in prompts.items()},
+        }
+
+    def judge(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
+        results = self.client.complete(self._requests(tasks, repeat, first))
+        verdicts = []
+        for number, task in enumerate(tasks):
+            own = results[number * repeat : (number + 1) * repeat]
+            values = [_value(task.kind, result.data) if result.ok else None for result in own]
+            reasons = [
+                (result.data or {}).get("reason", "")
+                if result.ok
+                else f"{result.kind}: {result.reason}"
+                for result in own
+            ]
+            verdicts.append(combine(task.kind, values, reasons, self.name))
+        return verdicts
+
+    def estimate(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> Estimate:
+        return self.client.dry_run(self._requests(tasks, repeat, first))
+
+    def _requests(self, tasks: Sequence[Task], repeat: int, first: int) -> list[Request]:
+        from ragkit.llm import load_prompt
+
+        check_repeat(repeat)
+        requests = []
+        for task in tasks:
+            scale = KINDS[task.kind].scale
+            requests += [
+                load_prompt(task.kind, PROMPTS).request(
+                    task.fields,
+                    schema=_ANSWERS[task.kind if scale == "text" else scale],
+                    repeat=number,
+                    purpose=f"judge {task.kind}",
+                )
+                for number in range(first, first + repeat)
+            ]
+        return requests
+
+
+def _value(kind: str, data: Mapping[str, Any]):
+    scale = KINDS[kind].scale
+    if kind == "claims":
+        return data["claims"]
+    if scale == "text":
+        return dict(data)
+    if scale == "rating":
+        return unit_rating(data["verdict"])
+    return data["verdict"]
+
+
+def unit_rating(rating: int) -> float:
+    """Return a rating from 1 to 5 on the scale from 0 to 1: (rating - 1) / 4.
+
+    WixQA (section 4.3, appendices C and D) defines five levels and reports scores from 0 to 1
+    without saying how the one becomes the other; the ends are taken as the ends.
+
+    Raises
+    ------
+    DataError
+        If `rating` is no whole number from 1 to 5.
+    """
+    low, high = RATINGS
+    if type(rating) is not int or not low <= rating <= high:
+        raise DataError(f"a rating should be a whole number from {low} to {high}, found {rating!r}")
+    return (rating - low) / (high - low)
+
+
+def check_repeat(repeat) -> None:
+    """Raise `UsageError` if `repeat` is no whole number of at least 1."""
+    if type(repeat) is not int or repeat < 1:
+        raise UsageError(f"repeat should be a whole number of at least 1, found {repeat!r}")
+
+
+# Scheme of a judge's name to the class that makes it: NAME or SCHEME:REST.
+JUDGES = {"openai": "ragkit.judging.judges:ModelJudge"}
+
+
+def load_judge(name: str, **options) -> Judge:
+    """Return the judge of a name, such as "openai:gpt-4o".
+
+    Parameters
+    ----------
+    name : str
+        A scheme of `JUDGES`, for a model with its name behind a colon.
+    **options
+        For a model those of `ragkit.llm.Client`, such as `ledger`; others take what their class
+        takes.
+
+    Raises
+    ------
+    UsageError
+        If there is no such judge.
+    """
+    scheme = str(name).partition(":")[0]
+    if scheme not in JUDGES:
+        raise UsageError(f"no judge is called {name!r}", did_you_mean(str(name), JUDGES))
+    module, _, made = JUDGES[scheme].partition(":")
+    found = getattr(import_module(module), made)
+    return found.from_name(name, **options)

@@ -1,0 +1,131 @@
+"""A judge that follows a script, and a small benchmark for it."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+
+from ragkit.judging import KINDS, Judge, Task, combine
+from tests.llm.server import chat
+
+
+class Scripted(Judge):
+    """Gives what `script(task, number)` returns; an exception there is a verdict that failed."""
+
+    kinds = frozenset(KINDS)
+
+    def __init__(self, script, name="scripted"):
+        self.script, self.name = script, name
+        self.asked: list[tuple[Task, int]] = []
+
+    def judge(self, tasks, *, repeat=1, first=0):
+        return [self._verdict(task, range(first, first + repeat)) for task in tasks]
+
+    def _verdict(self, task, numbers):
+        values, reasons = [], []
+        for number in numbers:
+            self.asked.append((task, number))
+            try:
+                values.append(self.script(task, number))
+                reasons.append(f"because {number}")
+            except LookupError as error:
+                values.append(None)
+                reasons.append(f"failed: {error.args[0]}")
+        return combine(task.kind, values, reasons, self.name)
+
+
+def literal(task, number):
+    """Correct if it is the gold answer, supported if the fact's words are in the answer."""
+    fields = task.fields
+    if task.kind == "correctness":
+        return fields["gold"] in fields["answer"]
+    if task.kind == "fact":
+        return fields["fact"] in fields["answer"]
+    raise AssertionError(f"not scripted: {task.kind}")
+
+
+def questions():
+    rows = [
+        ("q1", "Which colour?", "basic", "red", ("red", "dark"), ("d1",)),
+        ("q2", "How many?", "basic", "two", ("two",), ("d2", "d3")),
+        ("q3", "Who?", "high", "Ann", ("Ann", "Bob", "Cid"), ()),
+    ]
+    columns = ["question_id", "text", "type", "answer", "facts", "gold_doc_ids"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def answers(system="sys", **texts):
+    """Answers to q1, q2, q3 unless told otherwise; (text, documents or None)."""
+    given = {
+        "q1": ("red [1]", ("d1", "d9")),
+        "q2": ("three", ("d2", "d8", "d9")),
+        "q3": ("Ann, Bob", None),
+    } | texts
+    rows = [
+        (system, name, text, docs or (), docs is not None)
+        for name, pair in given.items()
+        if pair is not None
+        for text, docs in [pair]
+    ]
+    columns = ["system", "question_id", "answer", "doc_ids", "documents_given"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def write_jsonl(path, rows):
+    text = "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def question_rows():
+    return [
+        {
+            "question_id": row["question_id"],
+            "question_type": row["type"],
+            "source_types": [],
+            "question": row["text"],
+            "expected_doc_ids": list(row["gold_doc_ids"]),
+            "gold_answer": row["answer"],
+            "answer_facts": list(row["facts"]),
+        }
+        for row in questions().to_dict("records")
+    ]
+
+
+def answer_rows(frame=None):
+    frame = answers() if frame is None else frame
+    return [
+        {
+            "question_id": row["question_id"],
+            "answer": row["answer"],
+            **({"document_ids": list(row["doc_ids"])} if row["documents_given"] else {}),
+        }
+        for row in frame.to_dict("records")
+    ]
+
+
+def between(text, tag):
+    return text.split(f"<{tag}>\n", 1)[1].split(f"\n</{tag}>", 1)[0]
+
+
+def replies(script):
+    """Turn a script of tasks into the reply function of the loopback endpoint."""
+
+    def answer(body, nth, digest):
+        said = body["messages"][-1]["content"]
+        properties = body["response_format"]["json_schema"]["schema"]["properties"]
+        found = script(said, properties, nth)
+        if isinstance(found, dict):
+            return chat(json.dumps(found))
+        if not isinstance(found, bool | str | int):
+            return found  # a reply of the server's own
+        return chat(json.dumps({"reason": "as scripted", "verdict": found}))
+
+    return answer
+
+
+def literal_reply(said, properties, nth):
+    answer = between(said, "candidate")
+    wanted = between(said, "fact" if "<fact>" in said else "gold")
+    return wanted in answer

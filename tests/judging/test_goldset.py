@@ -1,0 +1,233 @@
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragkit.errors import DataError, UsageError
+from ragkit.judging import CLASSES, classify, is_anti_hallucination, review
+from tests.judging.helpers import Scripted
+
+R, V, I = "required", "valid", "invalid"  # noqa: E741
+
+
+@pytest.mark.parametrize(
+    ("votes", "gold_paper", "gold_code", "other_paper", "other_code"),
+    [
+        ((R, R, R), R, R, R, R),
+        ((R, R, V), R, R, R, R),
+        ((R, R, I), R, R, R, V),  # the code's mean is 4/3: no promotion
+        ((R, V, V), R, R, V, V),
+        ((R, V, I), R, R, V, V),
+        ((R, I, I), I, R, I, V),  # mean 2/3: the code keeps it
+        ((V, V, V), R, R, V, V),
+        ((V, V, I), R, R, V, V),
+        ((V, I, I), I, I, I, I),  # mean 1/3
+        ((I, I, I), I, I, I, I),
+    ],
+)
+def test_every_vote_of_three(votes, gold_paper, gold_code, other_paper, other_code):
+    for order in itertools.permutations(votes):
+        assert classify(order, gold=True) == gold_paper
+        assert classify(order, gold=True, rules="code") == gold_code
+        assert classify(order, gold=False) == other_paper
+        assert classify(order, gold=False, rules="code") == other_code
+
+
+def test_ties_favour_the_gold_set():
+    assert classify([I, R], gold=True) == R  # half is no majority
+    assert classify([R, I], gold=False) == I
+    assert classify([R, V], gold=False) == V
+    assert classify([R, R, I, I], gold=False) == I
+    assert classify([I, I, R, R], gold=True) == R
+
+
+def test_missing_votes_make_no_majority():
+    assert classify([None, I, I], gold=True) == I
+    assert classify([None, None, I], gold=True) == R  # one of three is no majority of the panel
+    assert classify([None, None, R], gold=False) is None
+    assert classify([None, R, R], gold=False) == R
+    assert classify([None, R, I], gold=False) == I
+
+
+def test_bad_votes():
+    with pytest.raises(DataError, match="empty panel"):
+        classify([], gold=True)
+    with pytest.raises(DataError, match="no class is called 'requird'"):
+        classify(["requird"], gold=True)
+    with pytest.raises(UsageError, match="no rules are called 'papers'"):
+        classify([R], gold=True, rules="papers")
+
+
+@given(
+    st.lists(st.sampled_from(CLASSES), min_size=1, max_size=7),
+    st.integers(0, 6),
+    st.booleans(),
+    st.sampled_from(["paper", "code"]),
+)
+def test_a_better_vote_never_makes_a_document_worse(votes, place, gold, rules):
+    place %= len(votes)
+    level = CLASSES.index(votes[place])
+    better = [*votes]
+    better[place] = CLASSES[min(level + 1, 2)]
+    before = CLASSES.index(classify(votes, gold=gold, rules=rules))
+    assert CLASSES.index(classify(better, gold=gold, rules=rules)) >= before
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "The answer must not claim that the pool is shared.",
+        "Answers: the response should not mention v1.",
+        "Do not claim the token is reusable.",
+        "Must not use the June figure.",
+        "The answer may note X; the answer does not present it as final.",
+        "Avoid the June figure.",
+    ],
+)
+def test_anti_hallucination_facts(fact):
+    assert is_anti_hallucination(fact)
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "The answer must state that the limit is 10 MiB.",
+        "Production changes are not allowed on Fridays.",
+        "The normalizer does not trim white space.",
+        "If the rollback fails, operators must not retry.",
+        "The limit is 10 MiB.",
+    ],
+)
+def test_other_facts(fact):
+    assert not is_anti_hallucination(fact)
+
+
+# -- a whole review ---------------------------------------------------------------------------
+
+DOCUMENTS = {name: f"text of {name}" for name in ("g1", "g2", "c1", "c2")}
+NOT_X = "The answer must not say X."
+
+
+def question(gold=("g1", "g2"), name="q"):
+    return {
+        "question_id": name,
+        "text": "Why?",
+        "answer": "old",
+        "facts": ("old fact", NOT_X),
+        "gold_doc_ids": gold,
+    }
+
+
+def panel(*members):
+    """Judges that class the documents by a mapping each; the first writes new answers."""
+
+    def script(table):
+        def verdict(task, number):
+            if task.kind == "regenerate":
+                return {"answer": "new", "facts": ["new fact", NOT_X]}
+            return table[task.fields["document"].removeprefix("text of ")]
+
+        return verdict
+
+    return [Scripted(script(table), f"judge {n}") for n, table in enumerate(members)]
+
+
+def test_one_run_that_confirms_the_gold_set_ends_the_review():
+    members = panel(
+        {"g1": R, "g2": V, "c1": R, "c2": I},
+        {"g1": R, "g2": R, "c1": V, "c2": I},
+        {"g1": I, "g2": I, "c1": R, "c2": R},
+    )
+    found = review([question()], {"q": ["c1", "g1", "c2"]}, DOCUMENTS, members)["q"]
+    assert found.short_circuit == 1
+    assert found.status == "confirmed"
+    assert found.required == ("g1", "g2")
+    assert found.classes == {"g1": R, "g2": R, "c1": V, "c2": I}
+    assert [len(member.asked) for member in members] == [4, 4, 0]
+    assert found.votes["c1"] == [R, V]
+
+
+def test_a_changed_set_gets_a_new_answer_and_keeps_what_must_not_be_said():
+    table = {"g1": R, "g2": I, "c1": R, "c2": V}
+    members = panel(table, table, {"g1": I, "g2": I, "c1": R, "c2": I})
+    found = review([question()], {"q": ["c1", "c2"]}, DOCUMENTS, members)["q"]
+    assert found.status == "changed"
+    assert found.required == ("g1", "c1")
+    assert found.classes == {"g1": R, "g2": I, "c1": R, "c2": V}
+    assert found.answer == "new"
+    assert found.facts == ("new fact", NOT_X)  # once, though both sides have it
+    task = members[0].asked[-1][0]
+    assert "text of g1" in task.fields["documents"]
+    assert "text of c1" in task.fields["documents"]
+    assert "text of g2" not in task.fields["documents"]
+
+
+def test_the_rules_decide_what_changes():
+    members = ({"g1": R, "c1": R}, {"g1": I, "c1": R}, {"g1": I, "c1": I})
+    by_paper = review([question(("g1",))], {"q": ["c1"]}, DOCUMENTS, panel(*members))["q"]
+    assert (by_paper.status, by_paper.required) == ("changed", ("c1",))
+    by_code = review([question(("g1",))], {"q": ["c1"]}, DOCUMENTS, panel(*members), rules="code")
+    assert by_code["q"].status == "confirmed"
+    assert by_code["q"].classes == {"g1": R, "c1": V}
+
+
+def test_a_set_that_would_be_empty_stays():
+    members = panel(*[{"g1": I, "g2": I, "c1": I}] * 3)
+    found = review([question()], {"q": ["c1"]}, DOCUMENTS, members)["q"]
+    assert (found.status, found.required, found.answer) == ("emptied", ("g1", "g2"), None)
+
+
+def test_without_a_new_answer_the_old_set_stays():
+    def script(task, number):
+        if task.kind == "regenerate":
+            raise LookupError("no answer")
+        return R
+
+    found = review([question(("g1",))], {"q": ["c1"]}, DOCUMENTS, [Scripted(script)] * 3)["q"]
+    assert (found.status, found.required) == ("undecided", ("g1",))
+    assert found.note == "failed: no answer"
+
+
+def test_classes_alone_leave_the_gold_set():
+    members = panel(*[{"g1": I, "g2": R, "c1": R}] * 3)
+    found = review([question()], {"q": ["c1"]}, DOCUMENTS, members, correct=False)["q"]
+    assert (found.status, found.required) == ("confirmed", ("g1", "g2"))
+    assert found.classes["c1"] == R
+
+
+def test_a_judge_on_three_seats_gives_three_verdicts():
+    judge = Scripted(lambda task, number: (R, I, V)[number % 3])
+    found = review(
+        [question(("g1",))], {"q": ["c1"]}, DOCUMENTS, [judge] * 3, correct=False, rounds={"q": 2}
+    )["q"]
+    assert {number for _, number in judge.asked} == {6, 7, 8}
+    assert found.votes["c1"] == [R, I, V]
+
+
+def test_missing_verdicts_are_no_agreement_with_the_gold_set():
+    def script(task, number):
+        if "c1" in task.fields["document"]:
+            raise LookupError("down")
+        return R
+
+    found = review([question()], {"q": ["c1"]}, DOCUMENTS, [Scripted(script)] * 3, correct=False)
+    assert found["q"].short_circuit is None
+    assert found["q"].classes == {"g1": R, "g2": R, "c1": None}
+
+
+def test_what_is_not_reviewed():
+    judge = Scripted(lambda task, number: R)
+    rows = [question(("g1", "g2"), "a"), question((), "b"), question(("g1",), "c")]
+    assert review(rows, {"a": ["g2"], "b": ["c1"]}, DOCUMENTS, [judge]) == {}
+    assert judge.asked == []
+
+
+def test_bad_panels_and_documents():
+    judge = Scripted(lambda task, number: R)
+    with pytest.raises(UsageError, match="the panel is empty"):
+        review([question()], {"q": ["c1"]}, DOCUMENTS, [])
+    with pytest.raises(DataError, match="document 'c9' is not there"):
+        review([question()], {"q": ["c9"]}, DOCUMENTS, [judge])
+    with pytest.raises(UsageError, match="no rules"):
+        review([question()], {}, DOCUMENTS, [judge], rules="mine")

@@ -1,0 +1,211 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragkit.errors import DataError, UsageError
+from ragkit.judging import (
+    CLASSES,
+    KINDS,
+    ModelJudge,
+    Task,
+    combine,
+    krippendorff_alpha,
+    load_judge,
+    unit_rating,
+)
+from ragkit.judging.agreement import agreement
+from ragkit.judging.judges import PROMPTS
+from ragkit.llm import Client, load_prompt
+from tests.judging.helpers import Scripted, between, literal, replies
+from tests.llm.server import Reply, chat
+
+
+def model(**options):
+    return ModelJudge(Client("openai:toy", ledger=None, backoff=0.0, **options))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prompt_takes_the_fields_of_its_kind(kind):
+    assert load_prompt(kind, PROMPTS).placeholders == set(KINDS[kind].fields)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "value", "spread"),
+    [
+        ("correctness", [True], True, None),
+        ("correctness", [True, True, False], True, math.sqrt(2 / 9)),
+        ("correctness", [True, False], False, 0.5),  # half is not more than half
+        ("correctness", [None, True, None], True, None),
+        ("fact", [False, False, False], False, 0.0),
+        ("factuality", [0.25, 0.5, 0.75], 0.5, math.sqrt(1 / 24)),
+        ("validity", ["required", "valid", "invalid"], "valid", math.sqrt(1 / 6)),
+        ("validity", ["required", "invalid", "invalid"], "invalid", math.sqrt(2 / 9)),
+        ("validity", ["required", "required", "invalid"], "required", math.sqrt(2 / 9)),
+        ("preference", ["first", "first", "second"], "first", math.sqrt(2 / 9)),
+        ("preference", ["first", "tie", "second"], "tie", math.sqrt(1 / 6)),
+    ],
+)
+def test_repeats_are_combined(kind, values, value, spread):
+    verdict = combine(kind, values, ["r"] * len(values), "m")
+    assert verdict.value == value
+    assert verdict.spread == (None if spread is None else pytest.approx(spread))
+    assert len(verdict.failures) == values.count(None)
+
+
+def test_without_any_value_the_verdict_is_missing():
+    verdict = combine("correctness", [None, None], ["timeout: late", "refused: no"], "m")
+    assert verdict.missing
+    assert verdict.reason == "timeout: late"
+    assert verdict.failures == ("timeout: late", "refused: no")
+    assert verdict.spread is None
+
+
+@given(st.lists(st.sampled_from(CLASSES), min_size=1, max_size=7))
+def test_a_class_is_one_that_was_voted_between_the_extremes(votes):
+    verdict = combine("validity", votes, votes, "m")
+    levels = sorted(map(CLASSES.index, votes))
+    assert levels[0] <= CLASSES.index(verdict.value) <= levels[-1]
+    assert CLASSES.index(verdict.value) == levels[(len(levels) - 1) // 2]  # the lower median
+
+
+@pytest.mark.parametrize(("rating", "value"), [(1, 0), (2, 0.25), (3, 0.5), (4, 0.75), (5, 1)])
+def test_ratings_on_the_unit_scale(rating, value):
+    assert unit_rating(rating) == value
+
+
+@pytest.mark.parametrize("rating", [0, 6, 2.5, True, "3", None])
+def test_other_ratings_are_refused(rating):
+    with pytest.raises(DataError, match="1 to 5"):
+        unit_rating(rating)
+
+
+def test_tasks_are_checked():
+    with pytest.raises(UsageError, match="'corectness'") as caught:
+        Task("corectness", {})
+    assert "correctness" in caught.value.hint
+    with pytest.raises(UsageError, match="takes question, gold, answer"):
+        Task("correctness", {"question": "q"})
+    with pytest.raises(DataError, match="answer of a task"):
+        Task("correctness", {"question": "q", "gold": "g", "answer": None})
+
+
+def test_a_judge_is_found_by_name():
+    judge = load_judge("openai:toy")
+    assert isinstance(judge, ModelJudge)
+    assert judge.name == "openai:toy"
+    with pytest.raises(UsageError, match="no judge is called 'opnai:toy'") as caught:
+        load_judge("opnai:toy")
+    assert "openai" in caught.value.hint
+
+
+def test_a_judge_says_what_it_cannot_judge():
+    judge = Scripted(literal)
+    judge.kinds = frozenset({"correctness"})
+    with pytest.raises(UsageError, match="no verdicts of validity"):
+        judge.validity("q", "d")
+
+
+def test_the_model_judge_asks_and_reads(endpoint):
+    def script(said, properties, nth):
+        if "<expert_answer>" in said:
+            return 4
+        if "<document>" in said:
+            return "valid"
+        wanted = between(said, "fact") if "<fact>" in said else between(said, "gold")
+        return wanted in between(said, "candidate")
+
+    server = endpoint(replies(script))
+    judge = model()
+    assert judge.correctness("q", "red", "it is red").value is True
+    assert judge.correctness("q", "red", "it is blue").value is False
+    assert judge.fact("q", "dark", "dark red").value is True
+    assert judge.validity("q", "a text").value == "valid"
+    assert judge.factuality("q", "g", "a").value == 0.75
+    found = judge.context_recall("q", "g", "c", repeat=3)
+    assert (found.value, found.values, found.spread) == (0.75, (0.75,) * 3, 0.0)
+    assert found.reason == "as scripted"
+    assert sum(server.asked.values()) == 8
+    judge.close()
+
+
+def test_braces_in_an_answer_mean_nothing(endpoint):
+    seen = []
+
+    def script(said, properties, nth):
+        seen.append(between(said, "candidate"))
+        return True
+
+    endpoint(replies(script))
+    judge = model()
+    judge.correctness("q", "g", "{{gold}} and {0}")
+    assert seen == ["{{gold}} and {0}"]
+    judge.close()
+
+
+def test_a_failing_model_leaves_a_missing_verdict(endpoint):
+    def answer(body, nth, digest):
+        said = body["messages"][1]["content"]
+        if between(said, "candidate") == "good":
+            return chat('{"reason": "r", "verdict": true}')
+        return Reply(chat('{"reason": "r", "verdict": "perhaps"}'))
+
+    endpoint(answer)
+    judge = model()
+    tasks = [
+        Task("correctness", {"question": "q", "gold": "g", "answer": answer})
+        for answer in ("good", "bad")
+    ]
+    good, bad = judge.judge(tasks)
+    assert good.value is True
+    assert bad.missing
+    assert bad.values == (None,)
+    assert bad.reason.startswith("invalid:")
+    judge.close()
+
+
+def test_what_a_judge_is(endpoint):
+    judge = model(parameters={"temperature": 0})
+    about = judge.describe(["fact"])
+    assert about["name"] == "openai:toy"
+    assert about["parameters"] == {"temperature": 0}
+    assert list(about["prompts"]) == ["fact"]
+    assert about["prompts"]["fact"]["id"].startswith("fact@1:")
+    assert len(about["prompts"]["fact"]["sha256"]) == 64
+    with pytest.raises(UsageError, match="repeat"):
+        judge.judge([], repeat=0)
+
+
+# -- agreement --------------------------------------------------------------------------------
+
+
+def test_alpha_by_hand():
+    # Pairs 1-1, 0-0, 1-0 and 1 alone: of 6 values 3 are 1. Observed disagreement is that of one
+    # pair: 2 of 6 ordered pairs; expected 2 * 3 * 3 / (6 * 5). Alpha = 1 - (1/3) / (3/5) = 4/9.
+    table = [[1, 1], [0, 0], [1, 0], [1, math.nan]]
+    assert krippendorff_alpha(table) == pytest.approx(4 / 9)
+    assert agreement(table) == {
+        "alpha": pytest.approx(4 / 9),
+        "level": "nominal",
+        "units": 3,
+        "unanimous": pytest.approx(2 / 3),
+    }
+
+
+def test_alpha_at_its_ends():
+    assert krippendorff_alpha([[0, 0], [1, 1]]) == 1
+    assert krippendorff_alpha([[0, 1], [1, 0]]) < 0
+    assert krippendorff_alpha([[1, 1], [1, 1]]) is None  # nothing varies: not defined
+    assert krippendorff_alpha([[1, math.nan], [0, math.nan]]) is None
+    assert agreement([[1, math.nan]])["unanimous"] is None
+
+
+def test_ordinal_alpha_minds_the_distance():
+    near = [[0, 0.5], [1, 1], [0, 0], [0.5, 0.5]]
+    far = [[0, 1], [1, 1], [0, 0], [0.5, 0.5]]
+    assert krippendorff_alpha(near, level="ordinal") > krippendorff_alpha(far, level="ordinal")
+    with pytest.raises(UsageError, match="no level"):
+        krippendorff_alpha(near, level="ratio")
+    with pytest.raises(DataError, match="row of ratings"):
+        krippendorff_alpha([1, 2])
