@@ -1,11 +1,16 @@
 """Retrieval: documents in, a `runs` frame out.
 
->>> from ragkit.retrieval import BM25
+>>> from ragkit.retrieval import BM25, Dense, Hybrid, Rerank
 >>> runs = BM25(k1=1.2, b=0.75).fit(documents).search(questions, k=10)
+>>> both = Hybrid([BM25(), Dense("e5-small-v2-int8")])
+>>> runs = Rerank(both, "ms-marco-MiniLM-L-12-v2-int8").fit(documents).search(questions, k=10)
 """
 
 from __future__ import annotations
 
 from ragkit.retrieval.bm25 import BM25
+from ragkit.retrieval.dense import Dense
+from ragkit.retrieval.hybrid import Hybrid
+from ragkit.retrieval.rerank import Rerank
 
-__all__ = ["BM25"]
+__all__ = ["BM25", "Dense", "Hybrid", "Rerank"]
