@@ -1,0 +1,155 @@
+import json
+
+import pytest
+
+from ragkit.cli import main
+from ragkit.judging import read
+from tests.judging.helpers import (
+    answer_rows,
+    answers,
+    literal_reply,
+    question_rows,
+    replies,
+    write_jsonl,
+)
+from tests.llm.server import Reply
+
+
+@pytest.fixture
+def run(tmp_path, capsys, endpoint):
+    """Return a function that runs `ragkit evaluate` with some options more."""
+    write_jsonl(tmp_path / "q.jsonl", question_rows())
+    write_jsonl(tmp_path / "a.jsonl", answer_rows())
+    server = endpoint(replies(literal_reply))
+
+    def call(*more, out="R.json", answers_file="a.jsonl", judge="openai:toy"):
+        arguments = ["evaluate", "--questions", str(tmp_path / "q.jsonl")]
+        arguments += ["--answers", str(tmp_path / answers_file), "--judge", judge]
+        arguments += ["--out", str(tmp_path / out), "--ledger", str(tmp_path / "l.sqlite")]
+        with pytest.raises(SystemExit) as stopped:
+            main([*arguments, *map(str, more)])
+        return stopped.value.code or 0, capsys.readouterr()
+
+    call.server, call.folder = server, tmp_path
+    return call
+
+
+def test_from_files_to_a_report(run):
+    status, said = run()
+    assert status == 0
+    assert "a: 3 of 3 questions evaluated, 1 without documents" in said.out
+    assert "correctness" in said.out
+    assert "3 of 3" in said.out
+    report = read(run.folder / "R.json")
+    assert report.questions["correctness"].tolist() == [1, 0, 1]
+    status, said = run()
+    assert status == 1
+    assert "R.json exists" in said.err
+    assert "hint:" in said.err
+    status, said = run(out="S.json")
+    assert status == 0
+    assert (run.folder / "S.json").read_bytes() == (run.folder / "R.json").read_bytes()
+    assert sum(run.server.asked.values()) == 9
+
+
+def test_a_dry_run_asks_and_writes_nothing(run):
+    status, said = run("--dry-run", "--repeat", "2")
+    assert status == 0
+    assert "answers of a: 18 verdicts by openai:toy" in said.out
+    assert "18 calls" in said.out
+    assert not (run.folder / "R.json").exists()
+    assert sum(run.server.asked.values()) == 0
+
+
+def test_one_question_again(run):
+    assert run("--only", "q1")[0] == 0
+    status, said = run("--only", "q1")
+    assert status == 1
+    assert "--again" in said.err
+    before = sum(run.server.asked.values())
+    assert run("--only", "q1", "--again")[0] == 0
+    assert sum(run.server.asked.values()) == 2 * before
+    assert run("--missing")[0] == 0
+    assert len(read(run.folder / "R.json").records) == 3
+
+
+def test_repeats_show_their_agreement(run):
+    status, said = run("--repeat", "3")
+    assert status == 0
+    assert "spread" in said.out
+    assert "alpha" in said.out
+
+
+def test_bad_lines(run):
+    write_jsonl(run.folder / "bad.jsonl", [*answer_rows(), {"question_id": "q9", "answer": "x"}])
+    status, said = run(answers_file="bad.jsonl")
+    assert status == 1
+    assert "bad.jsonl: line 4: question_id 'q9' is none of the 3 questions" in said.err
+    status, said = run("--skip-bad", answers_file="bad.jsonl")
+    assert status == 0
+    assert "left out: bad.jsonl: line 4" in said.err
+
+
+def test_missing_verdicts_are_said(run):
+    def script(said, properties, nth):
+        if "three" in said.split("<candidate>")[1]:
+            return Reply("{}", 400)
+        return literal_reply(said, properties, nth)
+
+    run.server.answer = replies_of(script)
+    status, said = run()
+    assert status == 1
+    assert "2 verdicts are missing, none of them counted as 0" in said.err
+    assert "2 of 3" in said.out
+    assert json.loads((run.folder / "R.json").read_text())["counts"]["missing_verdicts"] == 2
+
+
+def replies_of(script):
+    answer = replies(script)
+
+    def reply(body, nth, digest):
+        found = answer(body, nth, digest)
+        return found if isinstance(found, Reply) else Reply(found)
+
+    return reply
+
+
+def test_two_systems_with_documents_and_a_panel(run):
+    def script(said, properties, nth):
+        if "<document>" in said and "<previous_answer>" not in said:
+            return "required" if "text of d1" in said or "text of d2" in said else "invalid"
+        if "facts" in properties:
+            return {"answer": "new", "facts": ["new"]}
+        if "<first>" in said:
+            return "tie"
+        return literal_reply(said, properties, nth)
+
+    run.server.answer = replies_of(script)
+    write_jsonl(run.folder / "b.jsonl", answer_rows(answers(q1=("blue", ("d1", "d8")))))
+    rows = [{"doc_id": name, "text": f"text of {name}"} for name in ("d1", "d2", "d3", "d8", "d9")]
+    documents = write_jsonl(run.folder / "d.jsonl", rows)
+    options = ["--versus", run.folder / "b.jsonl", "--documents", documents]
+    status, said = run(*options, "--panel", "openai:toy", "--panel", "openai:other")
+    assert status == 0
+    assert "preferred: 0 a, 0 b, 3 ties; 3 of 3 questions judged" in said.out
+    report = read(run.folder / "R.json")
+    assert [one["name"] for one in report.data["panel"]] == ["openai:toy", "openai:other"]
+    assert report.data["settings"]["correct_gold"] is True
+    assert [record["corrected"] for record in report.records] == [False, True, False]
+    assert (run.folder / "R.corrected.jsonl").exists()
+    status, said = run(*options, "--dry-run")
+    assert status == 1
+    assert "one system at a time" in said.err
+
+
+def test_unknown_judges_and_options(run):
+    status, said = run(judge="opena:toy")
+    assert status == 1
+    assert "no judge is called 'opena:toy'" in said.err
+    assert run("--rules", "mine")[0] == 2
+    status, said = run("--versus-name", "x")
+    assert status == 1
+    assert "--versus" in said.err
+    status, said = run("--correct-gold")
+    assert status == 1
+    assert "texts of the documents" in said.err

@@ -1,0 +1,191 @@
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragkit.errors import DataError, UsageError
+from ragkit.judging import compare, preferred, read, swaps
+from tests.judging.helpers import (
+    Scripted,
+    answer_rows,
+    answers,
+    literal,
+    question_rows,
+    questions,
+    write_jsonl,
+)
+
+
+def always(choice):
+    def script(task, number):
+        return choice if task.kind == "preference" else literal(task, number)
+
+    return Scripted(script)
+
+
+def many(count):
+    import pandas as pd
+
+    names = [f"q{number:03}" for number in range(count)]
+    asked = pd.concat([questions().iloc[:1]] * count, ignore_index=True).assign(question_id=names)
+    pair = [
+        pd.concat([answers(system).iloc[:1]] * count, ignore_index=True).assign(question_id=names)
+        for system in ("one", "two")
+    ]
+    return asked, *pair
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("choice", ["first", "second"])
+def test_a_judge_that_looks_at_the_position_comes_out_even(choice, seed):
+    found = compare(*many(20), always(choice), seed=seed).data["preferences"]
+    assert (found["a"], found["b"], found["tie"]) == (10, 10, 0)
+    assert found["first_shown_preferred"] == (choice == "first")
+    assert found["share_a"]["value"] == 0.5
+
+
+@given(st.integers(0, 30), st.integers(1, 5), st.integers(0, 9))
+def test_swaps_are_balanced_and_fixed(count, members, seed):
+    names = [f"q{number}" for number in range(count)]
+    drawn = swaps(names, members, seed=seed)
+    assert set(drawn) == set(names)
+    for member in range(members):
+        assert abs(2 * sum(row[member] for row in drawn.values()) - count) <= 1
+    assert swaps(names[::-1], members, seed=seed) == drawn
+
+
+def test_members_of_a_panel_draw_apart():
+    drawn = swaps([f"q{number}" for number in range(400)], 3)
+    seen = {order: list(drawn.values()).count(order) for order in set(drawn.values())}
+    assert set(seen) == set(itertools.product([False, True], repeat=3))
+    assert min(seen.values()) > 25
+
+
+@pytest.mark.parametrize(
+    ("votes", "expected"),
+    [
+        (["a", "a", "b"], "a"),
+        (["b", "tie", "b"], "b"),
+        (["a", "b", "tie"], "tie"),
+        (["tie", "tie", "a"], "tie"),
+        (["a", "b"], "tie"),
+        (["a", "a", None], "a"),
+        (["a", "b", None], "tie"),
+        (["a", None, None], None),
+        ([None], None),
+    ],
+)
+def test_what_a_panel_prefers(votes, expected):
+    assert preferred(votes) == expected
+
+
+def test_a_preference_is_mapped_back():
+    def script(task, number):
+        if task.kind == "preference":
+            return "first" if "Ann" in task.fields["first"] else "second"
+        return literal(task, number)
+
+    one = answers("one", q1=("Ann", ("d1", "d9")), q2=("Ann", None), q3=("Ann", None))
+    two = answers("two", q1=("Bob", ("d9", "d7")), q2=("Bob", None), q3=("Bob", None))
+    found = compare(questions(), one, two, Scripted(script))
+    assert found.preferences["preferred"].tolist() == ["a"] * 3
+    assert found.preferences["a"].tolist() == [3] * 3
+    assert found.preferences[["shared", "only_a", "only_b"]].iloc[0].tolist() == [1, 1, 1]
+    assert found.records[0]["documents"] == {"shared": ["d9"], "only_a": ["d1"], "only_b": ["d7"]}
+    turned = compare(questions(), two, one, Scripted(script))
+    assert turned.preferences["preferred"].tolist() == ["b"] * 3
+
+
+def test_both_systems_are_scored_on_the_questions_they_answered():
+    one, two = answers("one"), answers("two", q1=("blue", ("d1",)), q2=None)
+    found = compare(questions(), one, two, always("tie"))
+    assert found.preferences["preferred"].tolist() == ["tie", None, "tie"]
+    assert found.records[1]["b"] is None
+    assert found.data["preferences"]["of"] == 2
+    assert found.data["preferences"]["share_a"] is None
+    row = found.differences.set_index("metric").loc["correctness"]
+    assert (row["system_a"], row["system_b"]) == ("one", "two")
+    assert (row["a"], row["b"], row["difference"], row["n"]) == (1, 0.5, 0.5, 2)
+    assert found.data["aggregate"]["a"]["overall"]["correctness"]["n"] == 3
+    assert found.data["counts"]["b"]["unanswered"] == 1
+
+
+DOCUMENTS = {name: f"text of {name}" for name in ("d1", "d2", "d3", "d8", "d9")}
+
+
+def test_the_pool_of_both_corrects_the_gold_set_for_both():
+    def script(task, number):
+        if task.kind == "validity":
+            useful = task.fields["document"] in ("text of d1", "text of d8", "text of d9")
+            return "required" if useful else "invalid"
+        if task.kind == "regenerate":
+            return {"answer": "red", "facts": ["red"]}
+        return "tie" if task.kind == "preference" else literal(task, number)
+
+    one = answers("one", q1=("red", ("d1", "d9")), q2=None, q3=None)
+    two = answers("two", q1=("red", ("d8", "d2")), q2=None, q3=None)
+    found = compare(questions(), one, two, Scripted(script), documents=DOCUMENTS)
+    record = found.records[0]
+    assert record["corrected"]
+    assert record["a"]["gold_doc_ids"] == record["b"]["gold_doc_ids"] == ["d1", "d9", "d8"]
+    assert record["a"]["scores"]["document_recall"] == pytest.approx(2 / 3)
+    assert record["b"]["scores"]["document_recall"] == pytest.approx(1 / 3)
+    assert record["a"]["scores"]["invalid_extra_documents"] == 0
+    assert record["b"]["scores"]["invalid_extra_documents"] == 1
+    fixed = compare(
+        questions(), one, two, Scripted(script), documents=DOCUMENTS, correct_gold=False
+    )
+    assert not fixed.records[0]["corrected"]
+    assert fixed.records[0]["b"]["scores"]["document_recall"] == 0
+
+
+def test_votes_that_failed_are_missing():
+    def script(task, number):
+        if task.kind == "preference":
+            if number != 1:
+                raise LookupError("down")
+            return "first"
+        return literal(task, number)
+
+    found = compare(questions(), answers("one"), answers("two"), Scripted(script))
+    assert found.preferences["preferred"].tolist() == [None] * 3
+    assert found.preferences["missing"].tolist() == [2] * 3
+    assert found.data["preferences"]["missing"] == 3
+    assert found.data["preferences"]["n"] == 0
+
+
+def test_reports_resume_and_round_trip(tmp_path):
+    files = (
+        write_jsonl(tmp_path / "q.jsonl", question_rows()),
+        write_jsonl(tmp_path / "one.jsonl", answer_rows(answers())),
+        write_jsonl(tmp_path / "two.jsonl", answer_rows(answers(q1=("blue", None)))),
+    )
+    out = tmp_path / "C.json"
+    found = compare(*files, always("first"), out=out)
+    assert read(out) == found
+    assert read(out).preferences.equals(found.preferences)
+    assert read(out).text == out.read_text("utf-8")
+    with pytest.raises(UsageError, match="exists"):
+        compare(*files, always("first"), out=out)
+    judge = always("second")
+    again = compare(*files, judge, out=out, only=["q1"], again=True)
+    assert {number for task, number in judge.asked if task.kind == "preference"} == {3, 4, 5}
+    assert again.records[1:] == found.records[1:]
+    old, new = (
+        [v["preferred"] for v in r.records[0]["preference"]["votes"]] for r in (found, again)
+    )
+    assert [{"a": "b", "b": "a"}[side] for side in old] == new
+
+
+def test_systems_need_names_and_questions_in_common():
+    with pytest.raises(UsageError, match="both systems are called 'one'"):
+        compare(questions(), answers("one"), answers("one"), always("tie"))
+    named = compare(
+        questions(), answers("one"), answers("one"), always("tie"), systems=("one", "two")
+    )
+    assert named.data["systems"] == ["one", "two"]
+    with pytest.raises(DataError, match="no question in common"):
+        compare(questions(), answers("a", q1=None, q2=None), answers("b", q3=None), always("tie"))
+    with pytest.raises(UsageError, match="panel is empty"):
+        compare(questions(), answers("a"), answers("b"), always("tie"), panel=[])

@@ -1,0 +1,645 @@
+import copy
+import json
+import math
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragkit import schema
+from ragkit.errors import DataError, UsageError
+from ragkit.judging import (
+    ModelJudge,
+    aggregate,
+    completeness,
+    document_recall,
+    estimate,
+    evaluate,
+    harness,
+    invalid_extra_documents,
+    leaderboard_score,
+    read,
+)
+from ragkit.llm import Client
+from tests.judging.helpers import (
+    Scripted,
+    answer_rows,
+    answers,
+    between,
+    literal,
+    literal_reply,
+    question_rows,
+    questions,
+    replies,
+    write_jsonl,
+)
+from tests.llm.server import Reply
+
+# -- the measures, one question ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("correct", "share", "score"),
+    [
+        (1.0, 0.5, 0.5),
+        (0.0, 0.5, 0.0),
+        (0.0, None, 0.0),  # incorrect is 0 whatever the facts
+        (1.0, None, None),
+        (None, 0.5, None),
+        (None, None, None),
+    ],
+)
+def test_leaderboard_score(correct, share, score):
+    assert leaderboard_score(correct, share) == score
+
+
+def test_completeness():
+    assert completeness([True, False, True, True]) == 0.75
+    assert completeness([True, None]) is None
+    assert completeness([]) is None
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=12), st.randoms())
+def test_completeness_is_a_share_whatever_the_order(supported, random):
+    share = completeness(supported)
+    assert 0 <= share <= 1
+    mixed = copy.copy(supported)
+    random.shuffle(mixed)
+    assert completeness(mixed) == share
+
+
+def test_documents():
+    assert document_recall(["a", "b", "c"], ["a", "z"]) == 0.5
+    assert document_recall([], ["a"]) == 0
+    assert document_recall(["a"], []) is None
+    assert invalid_extra_documents(["a", "b", "c", "b"], ["a"]) == 2
+    classes = {"b": "valid", "c": "invalid", "d": "required", "e": None}
+    assert invalid_extra_documents(["a", "b", "c", "d"], ["a"], classes) == 1
+    assert invalid_extra_documents(["a", "e"], ["a"], classes) is None
+    assert invalid_extra_documents(["a"], [], classes) is None
+
+
+# -- all questions ----------------------------------------------------------------------------
+
+
+def test_an_evaluation_by_hand():
+    judge = Scripted(literal)
+    report = evaluate(questions(), answers(), judge)
+    found = report.questions.set_index("question_id")
+    # q1: red is right, one of two facts; q2: "three" is wrong; q3: Ann is right, two of three.
+    assert found["correctness"].tolist() == [1, 0, 1]
+    assert found["completeness"].tolist() == [0.5, 0, pytest.approx(2 / 3)]
+    assert found["score"].tolist() == [0.5, 0, pytest.approx(2 / 3)]
+    assert found["document_recall"].tolist()[:2] == [1, 0.5]
+    assert found["invalid_extra_documents"].tolist()[:2] == [1, 2]
+    assert math.isnan(found.loc["q3", "document_recall"])
+    overall = report.data["aggregate"]["overall"]
+    assert overall["correctness"]["value"] == pytest.approx(2 / 3)
+    assert overall["completeness"]["value"] == pytest.approx(7 / 18)
+    assert overall["score"]["value"] == pytest.approx(7 / 18)
+    assert overall["document_recall"]["value"] == 0.75
+    assert (overall["document_recall"]["n"], overall["document_recall"]["of"]) == (2, 2)
+    assert overall["invalid_extra_documents"]["value"] == 1.5
+    by_type = report.data["aggregate"]["by_type"]
+    assert by_type["basic"]["score"]["value"] == 0.25
+    assert by_type["high"]["score"]["value"] == pytest.approx(2 / 3)
+    assert by_type["high"]["document_recall"]["of"] == 0
+    assert by_type["high"]["document_recall"]["value"] is None
+    # Wilson, 2 of 3 at 95 %, by its formula.
+    z, p, n = 1.959963984540054, 2 / 3, 3
+    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    assert overall["correctness"]["low"] == pytest.approx(middle - half)
+    assert overall["correctness"]["high"] == pytest.approx(middle + half)
+
+
+def test_the_judge_sees_no_citation_and_no_more_than_its_task():
+    judge = Scripted(literal)
+    evaluate(questions(), answers(), judge)
+    tasks = [task for task, _ in judge.asked]
+    assert [task.kind for task in tasks] == [
+        *("correctness", "fact", "fact"),
+        *("correctness", "fact"),
+        *("correctness", "fact", "fact", "fact"),
+    ]
+    assert tasks[0].fields == {"question": "Which colour?", "gold": "red", "answer": "red"}
+    assert tasks[1].fields == {"question": "Which colour?", "fact": "red", "answer": "red"}
+
+
+def test_missing_verdicts_are_counted_and_never_0():
+    def script(task, number):
+        if task.kind == "correctness" and task.fields["gold"] == "red":
+            raise LookupError("down")
+        if task.fields.get("fact") == "Bob":
+            raise LookupError("down")
+        return literal(task, number)
+
+    report = evaluate(questions(), answers(), Scripted(script))
+    scores = {record["question_id"]: record["scores"] for record in report.records}
+    assert scores["q1"]["correctness"] is None
+    assert scores["q1"]["completeness"] == 0.5
+    assert scores["q1"]["score"] is None
+    assert scores["q3"]["correctness"] == 1
+    assert scores["q3"]["completeness"] is None
+    assert scores["q3"]["score"] is None
+    overall = report.data["aggregate"]["overall"]
+    for metric, value in (("correctness", 0.5), ("completeness", 0.25), ("score", 0.0)):
+        entry = overall[metric]
+        n = 1 if metric == "score" else 2
+        assert (entry["value"], entry["n"], entry["of"], entry["missing"]) == (value, n, 3, 3 - n)
+    assert report.data["counts"]["missing_verdicts"] == 2
+    high = report.data["aggregate"]["by_type"]["high"]["score"]
+    assert (high["value"], high["low"], high["n"], high["missing"]) == (None, None, 0, 1)
+    assert "failed: down" in report.verdicts["reason"].tolist()
+    assert report.verdicts["value"].isna().sum() == 2
+    assert len(report.scores.query("metric == 'score'")) == 1
+
+
+def test_no_answer_and_an_empty_one():
+    frame = answers(q1=(None, ("d1",)), q2=(" [1]", ()), q3=None)
+    judge = Scripted(literal)
+    report = evaluate(questions(), frame, judge)
+    first, second = report.records
+    assert first["applies"] == ["document_recall", "invalid_extra_documents"]
+    assert first["scores"]["correctness"] is None
+    assert second["scores"]["correctness"] == 0
+    assert second["scores"]["completeness"] == 0
+    assert second["scores"]["document_recall"] == 0
+    assert second["verdicts"]["correctness"]["model"] == "rule"
+    assert judge.asked == []
+    counts = report.data["counts"]
+    assert (counts["unanswered"], counts["evaluated"], counts["without_answer"]) == (1, 2, 1)
+    assert report.data["aggregate"]["overall"]["correctness"]["of"] == 1
+
+
+def test_a_cutoff_looks_at_the_first_documents():
+    frame = answers(q2=("three", ("d9", "d9", "d2", "d3")))
+    found = evaluate(questions(), frame, Scripted(literal), cutoff=2).questions
+    assert found["document_recall"].tolist()[1] == 0.5
+    assert found["invalid_extra_documents"].tolist()[1] == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.permutations([0, 1, 2, 3]), st.lists(st.booleans(), min_size=4, max_size=4))
+def test_the_order_of_facts_does_not_matter(order, held):
+    facts = ("f0", "f1", "f2", "f3")
+    text = " ".join(fact for fact, told in zip(facts, held, strict=True) if told) or "none"
+    one = questions().iloc[:1].assign(facts=[facts])
+    other = one.assign(facts=[tuple(facts[place] for place in order)])
+    frame = answers(q1=(f"red {text}", ("d1",)), q2=None, q3=None)
+    scores = [evaluate(q, frame, Scripted(literal)).records[0]["scores"] for q in (one, other)]
+    assert scores[0] == scores[1]
+    assert scores[0]["completeness"] == sum(held) / 4
+
+
+# -- repeats ----------------------------------------------------------------------------------
+
+
+def test_repeats_by_hand():
+    # Correctness of q1, q2, q3 by repeat; facts all hold.
+    table = {"red": [1, 1, 0], "two": [0, 0, 0], "Ann": [1, 1, 1]}
+
+    def script(task, number):
+        return bool(table[task.fields["gold"]][number]) if task.kind == "correctness" else True
+
+    report = evaluate(questions(), answers(), Scripted(script), repeat=3)
+    entry = report.data["aggregate"]["overall"]["correctness"]
+    assert entry["value"] == pytest.approx(2 / 3)
+    assert entry["by_repeat"] == pytest.approx([2 / 3, 2 / 3, 1 / 3])
+    assert entry["spread"] == pytest.approx(math.sqrt(2 / 81))
+    # 9 values, 5 of them 1. Observed disagreement: q1 has 4 of 6 ordered pairs unequal, each
+    # with weight 1 / 2: 2 / 9. Expected: 2 * 5 * 4 / (9 * 8) = 5 / 9. Alpha = 1 - 2 / 5.
+    assert entry["alpha"] == pytest.approx(0.6)
+    assert report.data["agreement"]["correctness"]["alpha"] == pytest.approx(0.6)
+    assert report.data["agreement"]["correctness"]["unanimous"] == pytest.approx(2 / 3)
+    assert report.data["agreement"]["fact"]["alpha"] is None  # all the same
+    first = report.records[0]
+    assert first["verdicts"]["correctness"]["values"] == [True, True, False]
+    assert first["verdicts"]["correctness"]["spread"] == pytest.approx(math.sqrt(2 / 9))
+    assert first["repeats"]["score"] == [1, 1, 0]
+    assert report.summary.query("group == 'overall' and metric == 'score'")["alpha"].notna().all()
+
+
+def test_without_repeats_nothing_is_said_of_agreement():
+    report = evaluate(questions(), answers(), Scripted(literal))
+    assert report.data["agreement"] == {}
+    assert "alpha" not in report.data["aggregate"]["overall"]["correctness"]
+    assert report.summary["alpha"].isna().all()
+
+
+# -- gold sets --------------------------------------------------------------------------------
+
+DOCUMENTS = {name: f"text of {name}" for name in ("d1", "d2", "d3", "d8", "d9")}
+
+
+def reviewing(classes):
+    def script(task, number):
+        if task.kind == "validity":
+            return classes[task.fields["document"].removeprefix("text of ")]
+        if task.kind == "regenerate":
+            return {"answer": "three", "facts": ["three", "more"]}
+        return literal(task, number)
+
+    return Scripted(script)
+
+
+CLASSES = {"d1": "required", "d2": "required", "d3": "invalid", "d8": "required", "d9": "valid"}
+
+
+def test_classes_of_extra_documents_with_a_fixed_gold_set():
+    report = evaluate(questions(), answers(), reviewing(CLASSES), documents=DOCUMENTS)
+    found = report.questions.set_index("question_id")
+    assert found.loc["q1", "invalid_extra_documents"] == 0  # d9 is valid
+    assert found.loc["q2", "invalid_extra_documents"] == 0  # d8 is required, though not gold
+    assert found.loc["q2", "document_recall"] == 0.5
+    assert report.data["counts"]["corrected"] == 0
+    assert report.data["agreement"]["panel"]["units"] == 4  # the review of q1 stopped at once
+    validity = report.verdicts.query("kind == 'validity' and question_id == 'q2'")
+    classes = dict(zip(validity["item"], validity["verdict"], strict=True))
+    assert classes == {"d2": "required", "d3": "invalid", "d8": "required", "d9": "valid"}
+
+
+def test_a_corrected_gold_set_is_scored_flagged_and_written_beside(tmp_path):
+    out = tmp_path / "R.json"
+    path = write_jsonl(tmp_path / "q.jsonl", question_rows())
+    before = path.read_bytes()
+    report = evaluate(
+        path, answers(), reviewing(CLASSES), documents=DOCUMENTS, correct_gold=True, out=out
+    )
+    record = report.records[1]
+    assert record["corrected"]
+    assert record["gold_doc_ids"] == ["d2", "d8"]
+    assert record["gold_answer"] == "three"
+    assert record["scores"] == {
+        "correctness": 1.0,
+        "completeness": 0.5,
+        "score": 0.5,
+        "document_recall": 1.0,
+        "invalid_extra_documents": 0,
+    }
+    assert [one["corrected"] for one in report.records] == [False, True, False]
+    assert report.data["counts"]["corrected"] == 1
+    assert path.read_bytes() == before
+    rows = [json.loads(line) for line in (tmp_path / "R.corrected.jsonl").open()]
+    assert len(rows) == 1
+    assert rows[0]["expected_doc_ids"] == ["d2", "d8"]
+    assert rows[0]["answer_facts"] == ["three", "more"]
+    assert rows[0]["before"]["gold_answer"] == "two"
+    # What was written is a file of questions again.
+    again, _ = harness.read_questions(tmp_path / "R.corrected.jsonl")
+    assert again["gold_doc_ids"].tolist() == [("d2", "d8")]
+
+
+def test_a_gold_document_that_lost_its_place_is_an_invalid_extra_one():
+    frame = answers(q2=("three", ("d3", "d8")))
+    classes = {**CLASSES, "d2": "invalid"}
+    report = evaluate(
+        questions(), frame, reviewing(classes), documents=DOCUMENTS, correct_gold=True
+    )
+    assert report.records[1]["gold_doc_ids"] == ["d8"]
+    assert report.records[1]["scores"]["invalid_extra_documents"] == 1
+
+
+def test_options_that_do_not_go_together(tmp_path):
+    judge = Scripted(literal)
+    with pytest.raises(UsageError, match="the panel is empty"):
+        evaluate(questions(), answers(), judge, panel=[])
+    with pytest.raises(UsageError, match="the panel is empty"):
+        evaluate(questions(), answers(), judge, panel=[], documents=DOCUMENTS)
+    with pytest.raises(UsageError, match="texts of the documents"):
+        evaluate(questions(), answers(), judge, correct_gold=True)
+    with pytest.raises(UsageError, match="no rules are called 'mine'"):
+        evaluate(questions(), answers(), judge, rules="mine")
+    with pytest.raises(UsageError, match="repeat"):
+        evaluate(questions(), answers(), judge, repeat=0)
+    with pytest.raises(UsageError, match="cutoff"):
+        evaluate(questions(), answers(), judge, cutoff=0)
+    with pytest.raises(UsageError, match="again goes with only"):
+        evaluate(questions(), answers(), judge, again=True)
+    with pytest.raises(UsageError, match="need a report"):
+        evaluate(questions(), answers(), judge, only=["q1"], again=True)
+    with pytest.raises(UsageError, match="does not exist"):
+        evaluate(questions(), answers(), judge, retry_missing=True, out=tmp_path / "R.json")
+    with pytest.raises(DataError, match="document 'd8' is not there"):
+        evaluate(questions(), answers(), judge, documents={"d1": "", "d2": "", "d3": "", "d9": ""})
+    judge.kinds = frozenset({"correctness"})
+    with pytest.raises(UsageError, match="no verdicts of fact"):
+        evaluate(questions(), answers(), judge)
+    assert judge.asked == []
+
+
+def test_frames_are_checked():
+    judge = Scripted(literal)
+    changed = questions()
+    changed.at[1, "facts"] = ()
+    with pytest.raises(DataError, match="question 'q2' has no facts"):
+        evaluate(changed, answers(), judge)
+    with pytest.raises(DataError, match="'q9' is none of the questions"):
+        evaluate(questions(), answers().replace("q1", "q9"), judge)
+    with pytest.raises(DataError, match="one system, found 2"):
+        evaluate(questions(), pd.concat([answers("a"), answers("b")]), judge)
+    with pytest.raises(DataError, match="lack the column"):
+        evaluate(questions(), answers().drop(columns="doc_ids"), judge)
+
+
+# -- reports, journals, one question again ----------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path):
+    return (
+        write_jsonl(tmp_path / "q.jsonl", question_rows()),
+        write_jsonl(tmp_path / "sys.jsonl", answer_rows()),
+    )
+
+
+def test_round_trip(files, tmp_path):
+    out = tmp_path / "R.json"
+    report = evaluate(*files, Scripted(literal), out=out, repeat=2)
+    again = read(out)
+    assert again == report
+    assert again.text == out.read_text("utf-8")
+    assert again.questions.equals(report.questions)
+    assert again.verdicts.equals(report.verdicts)
+    assert again.data["schema"] == "ragkit.evaluation"
+    assert again.data["system"] == "sys"
+    schema.check(again.scores.query("metric == 'score'"), "scores")
+    assert len(again.verdicts) == 9
+    assert again.verdicts["repeats"].eq(2).all()
+    with pytest.raises(UsageError, match="exists"):
+        report.write(out)
+    report.write(tmp_path / "copy.json")
+    assert (tmp_path / "copy.json").read_bytes() == out.read_bytes()
+    assert not (tmp_path / "R.json.partial").exists()
+
+
+def test_reports_that_are_none(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{"schema": "other"}')
+    with pytest.raises(DataError, match="not a report"):
+        read(path)
+    path.write_text('{"schema": "ragkit.evaluation", "version": 9}')
+    with pytest.raises(DataError, match="version 9"):
+        read(path)
+
+
+def test_an_existing_report_is_left_alone(files, tmp_path):
+    out = tmp_path / "R.json"
+    evaluate(*files, Scripted(literal), out=out)
+    before = out.read_bytes()
+    with pytest.raises(UsageError, match="R.json exists"):
+        evaluate(*files, Scripted(literal), out=out)
+    with pytest.raises(UsageError, match="has 'q1' already"):
+        evaluate(*files, Scripted(literal), out=out, only=["q1"])
+    with pytest.raises(DataError, match="another run: its settings differ"):
+        evaluate(*files, Scripted(literal), out=out, only=["q1"], again=True, repeat=2)
+    with pytest.raises(DataError, match="another run: its judge differ"):
+        evaluate(*files, Scripted(literal, "other"), out=out, only=["q1"], again=True)
+    assert out.read_bytes() == before
+    evaluate(*files, Scripted(lambda task, number: True), out=out, overwrite=True)
+    assert out.read_bytes() != before
+
+
+def test_inputs_are_never_overwritten(files, tmp_path):
+    questions_file, answers_file = files
+    for out in files:
+        with pytest.raises(UsageError, match="would be overwritten"):
+            evaluate(*files, Scripted(literal), out=out, overwrite=True)
+    gold = questions_file.rename(tmp_path / "R.corrected.jsonl")
+    with pytest.raises(UsageError, match="would be overwritten"):
+        evaluate(gold, answers_file, Scripted(literal), out=tmp_path / "R.json")
+
+
+def test_a_stopped_run_goes_on_and_gives_the_same_bytes(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(harness, "BLOCK", 1)
+    whole = tmp_path / "whole.json"
+    evaluate(*files, Scripted(literal), out=whole)
+
+    class Stop(Exception):
+        pass
+
+    def script(task, number):
+        if task.fields["question"] == "Who?":
+            raise Stop
+        return literal(task, number)
+
+    out = tmp_path / "R.json"
+    with pytest.raises(Stop):
+        evaluate(*files, Scripted(script), out=out)
+    assert not out.exists()
+    journal = tmp_path / "R.json.partial"
+    assert journal.read_text("utf-8").count("\n") == 3
+    with journal.open("a") as stream:
+        stream.write('{"question_id": "q3", "ty')  # being written when the power went
+    judge = Scripted(literal)
+    evaluate(*files, judge, out=out)
+    assert {task.fields["question"] for task, _ in judge.asked} == {"Who?"}
+    assert out.read_bytes() == whole.read_bytes()
+    assert not journal.exists()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 3), st.integers(1, 2))
+def test_resuming_anywhere_gives_the_same_bytes(tmp_path_factory, stop, block):
+    folder = tmp_path_factory.mktemp("resume")
+    paths = (
+        write_jsonl(folder / "q.jsonl", question_rows()),
+        write_jsonl(folder / "sys.jsonl", answer_rows()),
+    )
+    evaluate(*paths, Scripted(literal), out=folder / "whole.json")
+    seen = []
+
+    def script(task, number):
+        if task.kind == "correctness":
+            seen.append(task)
+            if len(seen) > stop:
+                raise KeyboardInterrupt
+        return literal(task, number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(harness, "BLOCK", block)
+        try:
+            evaluate(*paths, Scripted(script), out=folder / "R.json")
+        except KeyboardInterrupt:
+            evaluate(*paths, Scripted(literal), out=folder / "R.json")
+    assert (folder / "R.json").read_bytes() == (folder / "whole.json").read_bytes()
+
+
+def test_a_journal_of_another_run_is_refused(files, tmp_path):
+    out = tmp_path / "R.json"
+    (tmp_path / "R.json.partial").write_text('{"run":"another"}\n')
+    with pytest.raises(DataError, match="another run with other options"):
+        evaluate(*files, Scripted(literal), out=out)
+    evaluate(*files, Scripted(literal), out=out, overwrite=True)
+    assert out.exists()
+
+
+def test_verdicts_that_failed_are_asked_again_when_a_run_goes_on(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(harness, "BLOCK", 1)
+
+    def script(task, number):
+        if task.fields["question"] == "Which colour?":
+            raise LookupError("down")
+        if task.fields["question"] == "Who?":
+            raise KeyboardInterrupt
+        return literal(task, number)
+
+    out = tmp_path / "R.json"
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(*files, Scripted(script), out=out)
+    judge = Scripted(literal)
+    report = evaluate(*files, judge, out=out)
+    assert {task.fields["question"] for task, _ in judge.asked} == {"Which colour?", "Who?"}
+    assert report.data["counts"]["missing_verdicts"] == 0
+
+
+def test_one_question_then_another_then_again(files, tmp_path):
+    out = tmp_path / "R.json"
+    judge = Scripted(literal)
+    first = evaluate(*files, judge, out=out, only=["q2"])
+    assert [record["question_id"] for record in first.records] == ["q2"]
+    assert {task.fields["question"] for task, _ in judge.asked} == {"How many?"}
+    both = evaluate(*files, Scripted(literal), out=out, only=["q1"])
+    assert [record["question_id"] for record in both.records] == ["q1", "q2"]
+    judge = Scripted(lambda task, number: True)
+    redone = evaluate(*files, judge, out=out, only=["q2"], again=True)
+    assert {number for _, number in judge.asked} == {1}  # a verdict that was not had before
+    assert redone.records[1]["round"] == 1
+    assert redone.records[1]["scores"]["correctness"] == 1
+    assert redone.records[0] == both.records[0]
+    assert redone.data["aggregate"]["overall"]["correctness"]["value"] == 1
+    complete = evaluate(*files, Scripted(literal), out=out, retry_missing=True)
+    assert len(complete.records) == 3
+    assert complete.records[1] == redone.records[1]
+    with pytest.raises(UsageError, match="no answer to a question 'q12'") as caught:
+        evaluate(*files, judge, out=out, only=["q12"])
+    assert "did you mean" in caught.value.hint
+
+
+def test_again_with_repeats_takes_the_next_ones(files, tmp_path):
+    out = tmp_path / "R.json"
+    evaluate(*files, Scripted(literal), out=out, repeat=3)
+    judge = Scripted(literal)
+    evaluate(*files, judge, out=out, repeat=3, only=["q1"], again=True)
+    assert {number for _, number in judge.asked} == {3, 4, 5}
+
+
+def test_what_lacks_a_verdict_is_retried(files, tmp_path):
+    out = tmp_path / "R.json"
+
+    def script(task, number):
+        if task.fields.get("fact") == "Bob":
+            raise LookupError("down")
+        return literal(task, number)
+
+    evaluate(*files, Scripted(script), out=out)
+    judge = Scripted(literal)
+    report = evaluate(*files, judge, out=out, retry_missing=True)
+    assert {task.fields["question"] for task, _ in judge.asked} == {"Who?"}
+    assert {number for _, number in judge.asked} == {0}
+    assert report.data["counts"]["missing_verdicts"] == 0
+    assert report.records[2]["scores"]["completeness"] == pytest.approx(2 / 3)
+
+
+def test_bad_lines_are_listed_in_the_report(files, tmp_path):
+    questions_file, _ = files
+    rows = [*answer_rows(), {"question_id": "q9", "answer": "x"}]
+    path = write_jsonl(tmp_path / "bad.jsonl", rows)
+    with pytest.raises(DataError, match="line 4"):
+        evaluate(questions_file, path, Scripted(literal))
+    report = evaluate(questions_file, path, Scripted(literal), skip_bad=True)
+    assert report.data["skipped"] == [
+        {
+            "file": "bad.jsonl",
+            "line": 4,
+            "reason": "question_id 'q9' is none of the 3 questions",
+        }
+    ]
+    assert report.data["counts"]["skipped_lines"] == 1
+
+
+def test_progress_is_told():
+    told = []
+    evaluate(
+        questions(), answers(), Scripted(literal), progress=lambda *counts: told.append(counts)
+    )
+    assert told == [(3, 3)]
+
+
+# -- through the endpoint ---------------------------------------------------------------------
+
+
+def test_model_calls_are_made_once_and_at_once(endpoint, files, tmp_path):
+    server = endpoint(replies(literal_reply))
+    ledger = tmp_path / "llm.sqlite"
+
+    def judge():
+        return ModelJudge(Client("openai:toy", ledger=ledger, concurrency=4, backoff=0.0))
+
+    one = judge()
+    report = evaluate(*files, one, out=tmp_path / "R.json")
+    one.close()
+    assert sum(server.asked.values()) == 9
+    assert report.questions["correctness"].tolist() == [1, 0, 1]
+    assert report.data["judge"]["prompts"].keys() == {"correctness", "fact"}
+    two = judge()
+    evaluate(*files, two, out=tmp_path / "S.json")
+    two.close()
+    assert sum(server.asked.values()) == 9
+    assert (tmp_path / "S.json").read_bytes() == (tmp_path / "R.json").read_bytes()
+
+
+def test_an_endpoint_that_fails_for_some(endpoint, files, tmp_path):
+    healthy = []
+
+    def script(said, properties, nth):
+        if not healthy and between(said, "candidate") == "three":
+            return Reply("{}", 500)
+        return literal_reply(said, properties, nth)
+
+    endpoint(replies(script))
+    judge = ModelJudge(
+        Client("openai:toy", ledger=tmp_path / "l.sqlite", max_attempts=2, backoff=0.0)
+    )
+    out = tmp_path / "R.json"
+    report = evaluate(*files, judge, out=out)
+    assert report.data["counts"]["missing_verdicts"] == 2
+    assert report.data["aggregate"]["overall"]["correctness"]["n"] == 2
+    assert "server_error" in report.records[1]["verdicts"]["correctness"]["reason"]
+    healthy.append(True)
+    report = evaluate(*files, judge, out=out, retry_missing=True)
+    judge.close()
+    assert report.data["counts"]["missing_verdicts"] == 0
+    assert report.questions["correctness"].tolist() == [1, 0, 1]
+
+
+def test_an_estimate_asks_nothing(endpoint, files):
+    server = endpoint(replies(literal_reply))
+    judge = ModelJudge(Client("openai:toy", ledger=None))
+    parts = estimate(*files, judge, repeat=2, documents=DOCUMENTS)
+    judge.close()
+    assert sum(server.asked.values()) == 0
+    assert [part["verdicts"] for part in parts] == [18, 6, 6, 6]
+    assert parts[0]["estimate"].calls == 18
+    assert parts[1]["estimate"].calls == 6
+    # The members are one judge on three seats: three verdicts, none of them the other's.
+    assert estimate(*files, judge, only=["q1"])[0]["verdicts"] == 3
+    assert estimate(*files, Scripted(literal))[0]["estimate"] is None
+
+
+def test_aggregating_nothing_but_missing():
+    record = {
+        "type": "t",
+        "applies": ["correctness"],
+        "scores": {"correctness": None},
+    }
+    entry = aggregate([record])["overall"]["correctness"]
+    assert entry == {
+        "value": None,
+        "low": None,
+        "high": None,
+        "n": 0,
+        "of": 1,
+        "missing": 1,
+    }

@@ -1,0 +1,197 @@
+import math
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragkit.errors import DataError, UsageError
+from ragkit.judging import ModelJudge, liverag, wixqa
+from ragkit.llm import Client
+from tests.judging.helpers import Scripted, answers, literal, questions, replies
+
+# -- WixQA ------------------------------------------------------------------------------------
+
+
+def rating(task, number):
+    if task.fields["gold"] == "two":
+        raise LookupError("down")
+    return (0.0, 1.0, 0.5)[number]
+
+
+def test_factuality():
+    frame = answers(q1=("", ()), q3=(None, None))
+    found = wixqa.factuality(frame, questions(), Scripted(rating), repeat=3)
+    assert found["question_id"].tolist() == ["q1", "q2"]
+    assert found["metric"].unique() == ["factuality"]
+    assert found["value"][0] == 0.5
+    assert found["spread"][0] == pytest.approx(math.sqrt(1 / 6))
+    assert found["repeats"][0] == (0.0, 1.0, 0.5)
+    assert math.isnan(found["value"][1])
+    assert found["reason"][1] == "failed: down"
+
+
+def test_context_recall_shows_the_retrieved_documents():
+    judge = Scripted(lambda task, number: 0.75)
+    documents = {name: f"text {name}" for name in ("d1", "d2", "d8", "d9")}
+    found = wixqa.context_recall(answers(), questions(), documents, judge, cutoff=2)
+    assert found["value"].tolist() == [0.75, 0.75]  # q3 has no documents
+    assert [task.fields["context"].count("text") for task, _ in judge.asked] == [2, 2]
+    assert "text d9" not in judge.asked[1][0].fields["context"]
+    frame = pd.DataFrame(
+        {"doc_id": list(documents), "source": "s", "title": "", "text": list(documents.values())}
+    )
+    again = wixqa.context_recall(answers(), questions(), frame, judge, cutoff=2)
+    assert again.equals(found)
+    with pytest.raises(DataError, match="document 'd9' is not there"):
+        wixqa.context_recall(answers(), questions(), {"d1": "x"}, judge)
+
+
+def test_ratings_come_from_the_model(endpoint):
+    endpoint(replies(lambda said, properties, nth: 2))
+    judge = ModelJudge(Client("openai:toy", ledger=None))
+    found = wixqa.factuality(answers(), questions(), judge)
+    judge.close()
+    assert found["value"].tolist() == [0.25] * 3
+    assert found["model"].unique() == ["openai:toy"]
+
+
+def test_wixqa_needs_gold_answers():
+    with pytest.raises(DataError, match="no gold answer to question 'q2'"):
+        wixqa.factuality(answers(), questions().assign(answer=["a", None, "c"]), Scripted(rating))
+    judge = Scripted(rating)
+    judge.kinds = frozenset()
+    with pytest.raises(UsageError, match="no verdicts of factuality"):
+        wixqa.factuality(answers(), questions(), judge)
+
+
+# -- LiveRAG ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("coverage", "relatedness", "score"),
+    [
+        (1, 1, 2),
+        (0, 1, -1),
+        (1, 0, -1),
+        (0, 0, -1),
+        (0.5, 0.5, 0.5),
+        (0.5, 1, 1),
+        (0.25, 0.75, 0.125),
+    ],
+)
+def test_correctness_by_hand(coverage, relatedness, score):
+    assert liverag.correctness_score(coverage, relatedness) == pytest.approx(score)
+    unit = liverag.correctness_score(coverage, relatedness, unit=True)
+    assert 3 * unit - 1 == pytest.approx(score)
+
+
+shares = st.floats(0, 1)
+
+
+@given(shares, shares)
+def test_correctness_lies_in_the_papers_range(coverage, relatedness):
+    score = liverag.correctness_score(coverage, relatedness)
+    assert -1 <= score <= 2 + 1e-12
+    assert score == liverag.correctness_score(relatedness, coverage)
+    unit = liverag.correctness_score(coverage, relatedness, unit=True)
+    assert unit <= max(coverage, relatedness) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, math.nan])
+def test_shares_out_of_range(share):
+    with pytest.raises(DataError, match="coverage should be a share"):
+        liverag.correctness_score(share, 1)
+    with pytest.raises(DataError, match="relatedness should be a share"):
+        liverag.correctness_score(1, share)
+
+
+def claims(task, number):
+    if task.kind != "claims":
+        return literal(task, number)
+    if "down" in task.fields["answer"]:
+        raise LookupError("down")
+    kinds = {"red": "direct", "dark": "useful", "by": "useless", "the": "useless"}
+    return [
+        {"claim": word, "kind": kinds[word]}
+        for word in task.fields["answer"].split()
+        if word in kinds
+    ]
+
+
+def one(text="red dark by", gold="red dark by"):
+    frame = questions().iloc[:1].assign(answer=gold)
+    return answers(q1=(text, ()), q2=None, q3=None), frame
+
+
+def test_correctness_of_answers():
+    judge = Scripted(claims)
+    row = liverag.correctness(*one("red by the", "red dark by"), judge).iloc[0]
+    # Two vital claims in the reference, one covered; one of three claims of the answer is to it.
+    assert (row["vital"], row["claims"]) == (2, 3)
+    assert row["coverage"] == 0.5
+    assert row["relatedness"] == pytest.approx(1 / 3)
+    assert row["correctness"] == pytest.approx(3 * 0.4 - 1)
+    strict = liverag.correctness(*one("red by the", "red dark by"), judge, vital=["direct"]).iloc[0]
+    assert strict["coverage"] == 1
+    assert strict["correctness"] == pytest.approx(3 * 0.5 - 1)
+    unit = liverag.correctness(*one("red by the"), judge, unit=True).iloc[0]
+    assert unit["correctness"] == pytest.approx(0.4)
+
+
+def test_given_claims_are_not_asked_for():
+    judge = Scripted(claims)
+    frame, asked = one("red")
+    asked = asked.assign(claims_direct=[("red",)], claims_useful=[()], claims_useless=[("by",)])
+    row = liverag.correctness(frame, asked, judge).iloc[0]
+    assert (row["coverage"], row["relatedness"], row["correctness"]) == (1, 1, 2)
+    assert [task.kind for task, _ in judge.asked] == ["claims", "fact"]
+
+
+def test_answers_without_claims_and_without_verdicts():
+    judge = Scripted(claims)
+    empty = liverag.correctness(*one("  "), judge).iloc[0]
+    assert (empty["coverage"], empty["relatedness"], empty["correctness"]) == (0, 0, -1)
+    evasive = liverag.correctness(*one("no idea"), judge).iloc[0]
+    assert (evasive["claims"], evasive["correctness"]) == (0, -1)
+    lost = liverag.correctness(*one("down"), judge).iloc[0]
+    assert math.isnan(lost["correctness"])
+    assert lost["note"] == "the claims of the answer could not be had"
+    unknown = liverag.correctness(*one("red", "down"), judge).iloc[0]
+    assert math.isnan(unknown["correctness"])
+    assert unknown["note"] == "the claims of the reference could not be had"
+    pointless = liverag.correctness(*one("red", "by"), judge).iloc[0]
+    assert math.isnan(pointless["correctness"])
+    assert pointless["note"] == "the reference has no vital claim"
+
+    def half(task, number):
+        if task.kind == "fact" and task.fields["fact"] == "dark":
+            raise LookupError("down")
+        return claims(task, number)
+
+    partly = liverag.correctness(*one("red"), Scripted(half)).iloc[0]
+    assert math.isnan(partly["correctness"])
+    assert partly["note"] == "1 of 2 claims were not judged"
+
+
+def test_claims_from_the_model(endpoint):
+    def script(said, properties, nth):
+        if "claims" in properties:
+            return {"claims": [{"claim": "red", "kind": "direct"}]}
+        return True
+
+    endpoint(replies(script))
+    judge = ModelJudge(Client("openai:toy", ledger=None))
+    row = liverag.correctness(*one("red"), judge).iloc[0]
+    judge.close()
+    assert row["correctness"] == 2
+
+
+def test_liverag_bad_input():
+    judge = Scripted(claims)
+    with pytest.raises(UsageError, match="vital claims are some of"):
+        liverag.correctness(*one(), judge, vital=["vital"])
+    with pytest.raises(UsageError, match="vital claims are some of"):
+        liverag.correctness(*one(), judge, vital=[])
+    with pytest.raises(DataError, match="'q1' has neither a gold answer nor claims"):
+        liverag.correctness(*one(gold=None), judge)
