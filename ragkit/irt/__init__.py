@@ -17,6 +17,9 @@ correlations         of difficulty with mean score and discrimination
 split_half           reliability
 prior_sensitivity    refits under other priors
 heldout              models compared on cells they did not see
+compare_readings     likelihoods compared on such cells, on the scale of the scores
+crps                 how well a fit's distribution foretells scores
+nearest              scores moved to a few levels, for graded models
 posterior_predictive what the model would have made, beside what was seen
 item_fit             observed and expected scores over ability
 loo                  PSIS leave-one-out with Pareto k
@@ -40,6 +43,7 @@ from ragkit.irt.fitting import ENGINES, fit
 from ragkit.irt.likelihood import Bernoulli, ContinuousBernoulli, get_likelihood
 from ragkit.irt.linking import Link, link
 from ragkit.irt.map import Prior
+from ragkit.irt.readings import compare_readings, crps, nearest
 from ragkit.irt.result import IRTResult, load
 from ragkit.irt.simulate import Simulation, simulate
 
@@ -55,6 +59,8 @@ __all__ = [
     "agreement",
     "correlations",
     "chain_summary",
+    "compare_readings",
+    "crps",
     "fit",
     "get_likelihood",
     "heldout",
@@ -62,6 +68,7 @@ __all__ = [
     "link",
     "load",
     "loo",
+    "nearest",
     "posterior_predictive",
     "prepare",
     "prior_sensitivity",

@@ -246,7 +246,7 @@ def prepare(
         NaN. The frame is left as it is.
     score_range : (low, high)
         The range the scores were given in; it is mapped to [0, 1] linearly.
-    likelihood : {"cb", "bernoulli", "fractional"}
+    likelihood : {"cb", "bernoulli", "fractional", "graded"}
     group : str, optional
         A column of a long frame: the judge or condition a score was given under.
     disconnected : {"raise", "assume-equal"}

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ragkit.errors import DataError, UsageError
+from ragkit.irt import graded
 from ragkit.irt.data import Scores
 from ragkit.irt.likelihood import get_likelihood
 from ragkit.irt.result import IRTResult
@@ -193,8 +194,8 @@ def split_half(
     Returns
     -------
     pandas.DataFrame
-        One row per split and parameter: `r` between the halves and `reliability` of the whole by
-        Spearman and Brown, 2 r / (1 + r).
+        One row per split and parameter: Pearson `r` and Spearman `rho` between the halves, and
+        `reliability` of the whole by Spearman and Brown, 2 r / (1 + r).
     """
     from ragkit.irt.fitting import fit
 
@@ -215,12 +216,14 @@ def split_half(
         for parameter in ("theta",) if by == "items" else ("diff", "disc"):
             frames = [half.subjects if by == "items" else half.items for half in halves]
             shared = frames[0].index.intersection(frames[1].index)
-            r = _corr(*(frame.loc[shared, parameter] for frame in frames))
+            one, two = (frame.loc[shared, parameter] for frame in frames)
+            r = _corr(one, two)
             rows.append(
                 {
                     "split": split,
                     "parameter": parameter,
                     "r": r,
+                    "rho": one.corr(two, method="spearman"),
                     "reliability": 2 * r / (1 + r),
                     "n": len(shared),
                 }
@@ -353,7 +356,8 @@ def posterior_predictive(result: IRTResult, *, draws: int = 200, seed: int = 0) 
     """Compare the scores with scores that the model would make.
 
     Parameters of `engine="nuts"` are drawn from the posterior; of other engines from independent
-    normals with the reported errors.
+    normals with the reported errors. Items of graded models are taken as known: the errors of a
+    far threshold and of a slope go together, and drawn apart they would flatten every curve.
 
     Returns
     -------
@@ -367,7 +371,9 @@ def posterior_predictive(result: IRTResult, *, draws: int = 200, seed: int = 0) 
     data = result._fitted()
     subject, item, x = data.cells()
     rng = np.random.default_rng(seed)
-    likelihood = get_likelihood(result.info["likelihood"])
+    likelihood = None
+    if result._levels is None:
+        likelihood = get_likelihood(result.info["likelihood"])
     severity = 0.0
     replicated = []
     for _ in range(draws):
@@ -387,7 +393,14 @@ def posterior_predictive(result: IRTResult, *, draws: int = 200, seed: int = 0) 
             if data.n_groups:
                 facets = result.facets
                 severity = rng.normal(facets["severity"], facets["se_severity"])[data.group]
-        made = likelihood.sample(a[item] * (theta[subject] - b[item] - severity), rng)
+        if likelihood is None:
+            thresholds = result._thresholds(result.items)
+            a = result.items["disc"].to_numpy()
+            p = np.exp(graded.log_probabilities(theta[subject], a[item], thresholds[item]))
+            level = (p.cumsum(1) < rng.random((len(item), 1))).sum(1)
+            made = result._levels[np.minimum(level, p.shape[1] - 1)]
+        else:
+            made = likelihood.sample(a[item] * (theta[subject] - b[item] - severity), rng)
         replicated.append(_statistics(data, made))
     replicated = pd.DataFrame(replicated)
     observed = pd.Series(_statistics(data, x))
@@ -448,12 +461,9 @@ def item_fit(result: IRTResult, *, bins: int = 5) -> pd.DataFrame:
     """
     data = result._fitted()
     subject, item, x = data.cells()
-    likelihood = get_likelihood(result.info["likelihood"])
     if bins < 1:
         raise UsageError("item_fit needs at least one bin")
-    frame = data.frame()
-    eta = result._cell_eta(frame)
-    mean, variance = likelihood.mean_variance(eta)
+    mean, variance = result._cell_moments(data.frame())
     theta = result.subjects["theta"].to_numpy()
     order = np.argsort(np.argsort(theta, kind="stable"), kind="stable")
     which = (order * bins // len(theta))[subject]

@@ -54,21 +54,24 @@ class EMFit:
     covariance: np.ndarray | None = None  # of (b, alpha), if it was formed
 
 
+def grid(data: Scores, variance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and log weights of N(0, 1), close enough for scores of that variance."""
+    informed = np.median(data.per_subject("count")) * variance
+    step = float(np.clip(0.7 / np.sqrt(1 + informed), 0.06, 0.2))
+    nodes = np.arange(-6.0, 6.0 + step / 2, step)
+    log_weight = -0.5 * nodes**2
+    return nodes, log_weight - np.log(np.exp(log_weight).sum())
+
+
 class Marginal:
     """The marginal likelihood on a grid of abilities."""
 
     def __init__(self, data: Scores, likelihood: Likelihood, *, shared: bool, positive: bool):
         self.data, self.likelihood = data, likelihood
         self.shared, self.positive = shared, positive
-        informed = np.median(data.per_subject("count")) * (
-            1 / 12 if likelihood.name == "cb" else 1 / 4
-        )
-        step = float(np.clip(0.7 / np.sqrt(1 + informed), 0.06, 0.2))
+        self.nodes, self.log_weight = grid(data, 1 / 12 if likelihood.name == "cb" else 1 / 4)
         low, high = data.per_item("min"), data.per_item("max")
         self.flat = ((high == 0) | (low == 1)) & (not shared)
-        self.nodes = np.arange(-6.0, 6.0 + step / 2, step)
-        log_weight = -0.5 * self.nodes**2
-        self.log_weight = log_weight - np.log(np.exp(log_weight).sum())
         dtype = np.float32 if data.n_cells > _SINGLE else np.float64
         if data.full:
             self.x = data.x.astype(dtype, copy=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 
@@ -12,6 +13,7 @@ import pandas as pd
 
 from ragkit.errors import UsageError, did_you_mean
 from ragkit.irt.data import Scores, prepare
+from ragkit.irt.graded import every_level, fit_graded, levels_of
 from ragkit.irt.large import LARGE, fit_large
 from ragkit.irt.likelihood import Likelihood, get_likelihood
 from ragkit.irt.map import (
@@ -48,6 +50,7 @@ def fit(
     group: str | None = None,
     disconnected: str = "raise",
     scale: str = "sample",
+    levels: Sequence[float] | None = None,
     **options,
 ) -> IRTResult:
     """Fit an item response model to scores.
@@ -63,10 +66,12 @@ def fit(
         items in the columns, NaN for missing. It is not changed.
     model : {"2pl", "1pl"}
         "1pl" gives all items one discrimination.
-    likelihood : {"cb", "bernoulli", "fractional"}
+    likelihood : {"cb", "bernoulli", "fractional", "graded"}
         "cb" is the paper's; it has no highest density at scores of exactly 0 or 1, so where many
         lie there its discriminations run to the prior's bounds. "bernoulli" takes only the two
-        ends. "fractional" is a quasi-likelihood that bears both: see `Fractional`.
+        ends. "fractional" is a quasi-likelihood that bears both: see `Fractional`. "graded", for
+        scores that take a few ordered levels, gives every level a probability of its own
+        (Samejima's graded response model); it needs `engine="em"`.
     disc : {"positive", "signed"}
         Whether a discrimination may be negative.
     engine : {"map", "em", "nuts", "py-irt"}
@@ -81,7 +86,8 @@ def fit(
     prior : {"auto", "hierarchical", "none"} or Prior
         "hierarchical" estimates means and sds of difficulty and discrimination; a `Prior` fixes
         some. "none" is maximum likelihood, for "em" only. "auto" is "none" for "em" when every
-        item has at least 100 scores and is not constant, else "hierarchical".
+        item has at least 100 scores and is not constant (graded: got every level), else
+        "hierarchical".
     group : str, optional
         A column that names the judge or condition of each score; its severities are estimated
         (engines "map" and "nuts").
@@ -91,6 +97,8 @@ def fit(
         What the errors refer to. Estimates are the same: abilities of mean 0 and mean square 1
         (error included). "sample": 0 and 1 are mean and sd of these subjects. "population": the
         subjects are a draw from N(0, 1), so location and scale carry a sampling error.
+    levels : sequence of float, optional
+        For "graded": the values a score can take, ascending. The distinct scores by default.
     **options
         Of the engine. "map": tol, max_iter. "em": tol, max_iter. "nuts": draws, warmup, chains,
         progress. "py-irt": epochs, lr, dropout, progress.
@@ -123,8 +131,15 @@ def fit(
     ):
         if value not in known:
             raise UsageError(f"{name}={value!r} is unknown", did_you_mean(value, known))
-    family = get_likelihood(likelihood)
-    run = ENGINES[engine]
+    if likelihood == "graded":
+        if engine != "em":
+            raise UsageError(f"engine {engine!r} cannot fit likelihood='graded'", "use engine='em'")
+        if disc != "positive":
+            raise UsageError("likelihood='graded' takes disc='positive' only")
+    elif levels is not None:
+        raise UsageError("levels are for likelihood='graded'")
+    family = None if likelihood == "graded" else get_likelihood(likelihood)
+    run = ENGINES[engine] if family else _run_graded
     known = [
         name
         for name, parameter in inspect.signature(run).parameters.items()
@@ -144,7 +159,8 @@ def fit(
         group=group,
         disconnected=disconnected,
     )
-    chosen = _prior(prior, engine, data)
+    found_levels = levels_of(data, levels) if family is None else None
+    chosen = _prior(prior, engine, data, found_levels)
     begin = time.perf_counter()
     setup = {
         "shared": model == "1pl",
@@ -152,6 +168,7 @@ def fit(
         "prior": chosen,
         "scale": scale,
         "seed": seed,
+        "levels": found_levels,
     }
     core, extreme = _without_extremes(data, engine, likelihood)
     found = run(core, family, setup, **options)
@@ -224,7 +241,9 @@ def _packages(engine: str) -> list[str]:
     return ["ragkit", "numpy", "scipy", *extra.get(engine, [])]
 
 
-def _prior(prior: str | Prior, engine: str, data: Scores) -> Prior | None:
+def _prior(
+    prior: str | Prior, engine: str, data: Scores, levels: np.ndarray | None
+) -> Prior | None:
     if isinstance(prior, Prior):
         for name in ("diff_sd", "disc_sd"):
             value = getattr(prior, name)
@@ -242,8 +261,11 @@ def _prior(prior: str | Prior, engine: str, data: Scores) -> Prior | None:
     if prior == "none":
         return None
     if prior == "auto" and engine == "em":
-        low, high = data.per_item("min"), data.per_item("max")
-        if data.per_item("count").min() >= ML_COUNT and (low < high).all():
+        if levels is None:
+            telling = (data.per_item("min") < data.per_item("max")).all()
+        else:
+            telling = every_level(data, levels)
+        if data.per_item("count").min() >= ML_COUNT and telling:
             return None
     return Prior()
 
@@ -333,12 +355,10 @@ def _run_em(data: Scores, family: Likelihood, setup: dict, tol=1e-7, max_iter=50
         if not (diagonal > 0).all():
             notes.append("the information matrix is not positive definite: errors are missing")
             var_b, var_alpha = np.full(m, np.nan), np.full(m, np.nan)
-        if scale == "sample":
-            var_b = np.maximum(var_b - 1 / n - b**2 / (2 * n), 0.1 * var_b)
-            along = np.ones(m) if positive else alpha
-            var_alpha = np.maximum(var_alpha - along**2 / (2 * n), 0.1 * var_alpha)
-        else:
-            var_theta = var_theta + 1 / n + found.theta**2 / (2 * n)
+        along = np.ones(m) if positive else alpha
+        var_b, var_alpha, var_theta = _on_scale(
+            scale, found.theta, var_theta, b, var_b, along, var_alpha
+        )
     elif n > DENSE_MAX:
         var_b, var_alpha = found.var_b, np.broadcast_to(found.var_alpha, (m,))
         notes.append(f"more than {DENSE_MAX:,} subjects: item errors take abilities as known")
@@ -360,6 +380,57 @@ def _run_em(data: Scores, family: Likelihood, setup: dict, tol=1e-7, max_iter=50
             "notes": notes,
         },
     }
+
+
+def _run_graded(data: Scores, _, setup: dict, tol=1e-7, max_iter=2000) -> dict:
+    levels, prior = setup["levels"], setup["prior"]
+    found = fit_graded(
+        data, levels, shared=setup["shared"], prior=prior, tol=tol, max_iter=max_iter
+    )
+    var_b, var_alpha, var_theta = _on_scale(
+        setup["scale"],
+        found.theta,
+        found.sd_theta**2,
+        found.b,
+        found.var_b,
+        np.ones(data.n_items),
+        found.var_alpha,
+    )
+    low, high = data.score_range
+    return {
+        "theta": found.theta,
+        "var_theta": var_theta,
+        "b": found.b,
+        "var_b": var_b,
+        "alpha": found.alpha,
+        "var_alpha": var_alpha,
+        "thresholds": found.thresholds,
+        "info": {
+            "converged": found.converged,
+            "iterations": found.iterations,
+            "gradient_norm": found.gradient_norm,
+            "log_likelihood": found.log_likelihood,
+            "hyperparameters": found.hyper.named(shared=setup["shared"]) if found.hyper else {},
+            "levels": [float(low + level * (high - low)) for level in levels],
+            "notes": found.notes,
+        },
+    }
+
+
+def _on_scale(scale: str, theta, var_theta, b, var_b, along, var_alpha):
+    """Return variances of marginal estimates on the sample's or the population's scale.
+
+    They are those of the population: the location and scale of n subjects, 1 / n and 1 / (2 n),
+    are part of them. `along` is how alpha moves with the logarithm of the scale.
+    """
+    n = len(theta)
+    if scale == "population":
+        return var_b, var_alpha, var_theta + 1 / n + theta**2 / (2 * n)
+    return (
+        np.maximum(var_b - 1 / n - b**2 / (2 * n), 0.1 * var_b),
+        np.maximum(var_alpha - along**2 / (2 * n), 0.1 * var_alpha),
+        var_theta,
+    )
 
 
 def _laplace(data: Scores, family: Likelihood, setup: dict, found):
@@ -566,6 +637,8 @@ def _result(data: Scores, found: dict, *, signed: bool) -> IRTResult:
         },
         index=data.subjects.rename("subject_id"),
     )
+    for k, column in enumerate(found.get("thresholds", np.zeros((0, 0))).T):
+        items.insert(2 + k, f"threshold_{k + 1}", column)
     facets = _facets(data, found) if data.n_groups else None
     notes = found["info"]["notes"]
     if apart:

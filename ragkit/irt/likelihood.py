@@ -179,7 +179,11 @@ Likelihood = type[ContinuousBernoulli] | type[Bernoulli] | type[Fractional]
 
 
 def get_likelihood(name: str) -> Likelihood:
-    """Return the likelihood called `name`, "cb", "bernoulli" or "fractional"."""
+    """Return the likelihood called `name`, "cb", "bernoulli" or "fractional".
+
+    "graded", which is no family in one natural parameter, is in `ragkit.irt.graded`.
+    """
     if name not in LIKELIHOODS:
-        raise UsageError(f"no likelihood is called {name!r}", did_you_mean(name, LIKELIHOODS))
+        known = [*LIKELIHOODS, "graded"]
+        raise UsageError(f"no likelihood is called {name!r}", did_you_mean(name, known))
     return LIKELIHOODS[name]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ragkit.errors import DataError, UsageError
-from ragkit.irt.likelihood import get_likelihood
+from ragkit.irt.graded import threshold_columns
 from ragkit.irt.result import IRTResult
 
 
@@ -40,6 +40,8 @@ class Link:
         items["diff"] = slope * items["diff"] + self.intercept
         items["disc"] /= slope
         items["log_disc"] -= np.log(slope)
+        thresholds = threshold_columns(items)
+        items[thresholds] = slope * items[thresholds] + self.intercept
         items["se_diff"] *= slope
         items["se_disc"] /= slope
         subjects["theta"] = slope * subjects["theta"] + self.intercept
@@ -87,13 +89,18 @@ def link(reference: IRTResult, other: IRTResult, *, method: str = "haebara") -> 
     if len(shared) < 3:
         raise DataError(f"the fits share {len(shared)} items; linking needs at least 3")
     one, two = reference.items.loc[shared], other.items.loc[shared]
+    if reference.info["likelihood"] != other.info["likelihood"]:
+        raise UsageError(
+            f"the fits have different likelihoods, {reference.info['likelihood']!r} and "
+            f"{other.info['likelihood']!r}, hence different scales"
+        )
     solve = _haebara if method == "haebara" else _mean_sigma
-    mean_variance = get_likelihood(reference.info["likelihood"]).mean_variance
-    slope, intercept = solve(one, two, mean_variance)
+    curve = reference._mean_variance
+    slope, intercept = solve(one, two, curve)
     k = len(shared)
     parts = min(k, 50)
     group = np.arange(k) % parts
-    left = np.array([solve(one[group != g], two[group != g], mean_variance) for g in range(parts)])
+    left = np.array([solve(one[group != g], two[group != g], curve) for g in range(parts)])
     se = np.sqrt((parts - 1) * left.var(axis=0))
     linked = slope * two["diff"] + intercept
     pooled = np.sqrt(one["se_diff"] ** 2 + (slope * two["se_diff"]) ** 2)
@@ -108,19 +115,16 @@ def _mean_sigma(one: pd.DataFrame, two: pd.DataFrame, _) -> tuple[float, float]:
     return slope, float(one["diff"].mean() - slope * two["diff"].mean())
 
 
-def _haebara(one: pd.DataFrame, two: pd.DataFrame, mean_variance) -> tuple[float, float]:
+def _haebara(one: pd.DataFrame, two: pd.DataFrame, curve) -> tuple[float, float]:
     from scipy.optimize import least_squares
 
     theta = np.linspace(-3, 3, 25)[:, None]
     weight = np.exp(-0.25 * theta**2)
-    a_1, b_1 = one["disc"].to_numpy(), one["diff"].to_numpy()
-    a_2, b_2 = two["disc"].to_numpy(), two["diff"].to_numpy()
-    target = mean_variance(a_1 * (theta - b_1))[0]
+    target = curve(theta, one)[0]
 
     def residual(x):
         slope, intercept = np.exp(x[0]), x[1]
-        curve = mean_variance(a_2 / slope * (theta - slope * b_2 - intercept))[0]
-        return (weight * (curve - target)).ravel()
+        return (weight * (curve((theta - intercept) / slope, two)[0] - target)).ravel()
 
     start = _mean_sigma(one, two, None)
     found = least_squares(residual, [np.log(start[0]), start[1]])

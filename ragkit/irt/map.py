@@ -11,8 +11,8 @@ A score of exactly 0 or 1 has a continuous-Bernoulli density that grows with |et
 an item with many of them would become a step. Hence a soft end of the prior of a, the factor
 exp(-(a / 6)^4 / 4), which is 0.98 at a = 3. An item whose scores all lie at one end says nothing
 of its slope: its discrimination keeps its prior, and it is left out of point 2. The estimates of
-the prior are bounded: sigma_b by 4 (by 12 for likelihoods that are themselves bounded), sigma_a by
-1, the typical a by 4.
+the prior are bounded: sigma_b by 4 (under several judges by 12: the unit is then the spread of
+ability within a judge's group), sigma_a by 1, the typical a by 4.
 
 1. Newton's method on the joint log posterior of theta, s, b and a. Items do not share second
    derivatives, so the Hessian is an arrow: each item's 2 x 2 block is eliminated, what remains has
@@ -147,12 +147,13 @@ class Prior:
         return replace(guess, **given)
 
 
-SD_MAX = {"diff_sd": 4.0, "disc_sd": 1.0, "signed_sd": 4.0}
-DIFF_SD_MAX = 12.0  # where no density grows without end
+SD_MAX = {"diff_sd": 4.0, "disc_sd": 1.0, "signed_sd": 4.0, "gap_sd": 2.0}
+JUDGED_SD_MAX = 12.0  # of difficulty, under several judges
 HYPERPRIOR = {
     "diff_sd": (np.log(1.5), 0.75),
     "disc_sd": (np.log(0.4), 0.5),
     "signed_sd": (0.0, 1.0),
+    "gap_sd": (np.log(0.5), 0.5),  # log gaps between thresholds, graded models
 }
 
 
@@ -670,6 +671,7 @@ class _Tuner:
     def __init__(self, posterior: Posterior, prior: Prior):
         self.posterior = posterior
         self.prior = prior
+        self.diff_sd_max = JUDGED_SD_MAX if posterior.data.n_groups > 1 else SD_MAX["diff_sd"]
         self.change = np.inf  # of the last update
         self.rounds = 0
         self.bounded = False
@@ -759,8 +761,7 @@ class _Tuner:
         centre = changes.get("diff_mean", hyper.diff_mean)
         if prior.diff_sd is None:
             square = float(np.mean((mean_b - centre) ** 2 + var_b))
-            most = None if self.posterior.likelihood.name == "cb" else DIFF_SD_MAX
-            changes["diff_sd"] = shrunk_sd(square, m, "diff_sd", most)
+            changes["diff_sd"] = shrunk_sd(square, m, "diff_sd", self.diff_sd_max)
         new = replace(hyper, **changes)
         if self.posterior.shared:
             return new

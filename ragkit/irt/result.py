@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.irt import graded
 from ragkit.irt.data import Scores
 from ragkit.irt.likelihood import get_likelihood
 
@@ -27,7 +28,7 @@ class IRTResult:
     items : pandas.DataFrame
         Indexed by `item_id`. `diff` is the ability at which the expected score is the middle of
         the range, so higher is harder; `disc` the slope there; `log_disc` its logarithm (NaN where
-        `disc` is negative); `se_diff`, `se_disc`, `se_log_disc` posterior standard deviations
+        `disc` is negative); graded models have `threshold_1`, ..., whose mean is `diff`; `se_diff`, `se_disc`, `se_log_disc` posterior standard deviations
         (`se_disc = disc * se_log_disc` for positive models); `n` scores, their mean on the
         original scale; `flags`, separated by spaces: `constant` (all scores equal), `negative`
         (the slope is negative, or would be if the model allowed it), `few` (fewer than 5 scores),
@@ -113,10 +114,25 @@ class IRTResult:
             raise UsageError(f"the item {unknown[0]!r} was not fitted")
         return self.items.loc[wanted]
 
-    def _eta(self, theta: np.ndarray, items: pd.DataFrame) -> np.ndarray:
-        return items["disc"].to_numpy() * (
-            np.asarray(theta, float)[:, None] - items["diff"].to_numpy()
-        )
+    @property
+    def _levels(self) -> np.ndarray | None:
+        """Levels of a graded model on [0, 1]."""
+        if self.info["likelihood"] != "graded":
+            return None
+        low, high = self.score_range
+        return (np.array(self.info["levels"]) - low) / (high - low)
+
+    def _mean_variance(self, ability: np.ndarray, items: pd.DataFrame):
+        """Return mean and variance of scores on [0, 1]; `ability` broadcasts against the items."""
+        a = items["disc"].to_numpy()
+        if self._levels is not None:
+            return graded.moments(ability, a, self._thresholds(items), self._levels)
+        eta = a * (ability - items["diff"].to_numpy())
+        return get_likelihood(self.info["likelihood"]).mean_variance(eta)
+
+    @staticmethod
+    def _thresholds(items: pd.DataFrame) -> np.ndarray:
+        return items[graded.threshold_columns(items)].to_numpy()
 
     def characteristic_curves(
         self, theta: np.ndarray | None = None, items: Iterable | None = None
@@ -130,7 +146,7 @@ class IRTResult:
         items : iterable of item ids, optional
         """
         theta, chosen = _grid(theta), self._pick(items)
-        mean, _ = get_likelihood(self.info["likelihood"]).mean_variance(self._eta(theta, chosen))
+        mean, _ = self._mean_variance(theta[:, None], chosen)
         low, high = self.score_range
         index = pd.Index(theta, name="theta")
         return pd.DataFrame(low + mean * (high - low), index=index, columns=chosen.index)
@@ -144,13 +160,13 @@ class IRTResult:
         is the error of an ability measured by them.
         """
         theta, chosen = _grid(theta), self._pick(items)
-        _, variance = get_likelihood(self.info["likelihood"]).mean_variance(
-            self._eta(theta, chosen)
-        )
+        if self._levels is not None:
+            a = chosen["disc"].to_numpy()
+            value = graded.information(theta[:, None], a, self._thresholds(chosen))
+        else:
+            value = chosen["disc"].to_numpy() ** 2 * self._mean_variance(theta[:, None], chosen)[1]
         index = pd.Index(theta, name="theta")
-        return pd.DataFrame(
-            chosen["disc"].to_numpy() ** 2 * variance, index=index, columns=chosen.index
-        )
+        return pd.DataFrame(value, index=index, columns=chosen.index)
 
     # --- prediction ---------------------------------------------------------------------------
 
@@ -164,26 +180,32 @@ class IRTResult:
             subjects x items are returned, at severity 0.
         """
         low, high = self.score_range
-        likelihood = get_likelihood(self.info["likelihood"])
         if cells is None:
-            mean, _ = likelihood.mean_variance(
-                self._eta(self.subjects["theta"].to_numpy(), self.items)
-            )
+            mean, _ = self._mean_variance(self.subjects["theta"].to_numpy()[:, None], self.items)
             return pd.DataFrame(
                 low + mean * (high - low), index=self.subjects.index, columns=self.items.index
             )
-        mean, _ = likelihood.mean_variance(self._cell_eta(cells))
+        mean, _ = self._cell_moments(cells)
         return pd.Series(low + mean * (high - low), index=cells.index, name="expected")
 
-    def _cell_eta(self, cells: pd.DataFrame) -> np.ndarray:
+    def _cell_moments(self, cells: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        ability, item = self._cell_ability(cells)
+        return self._mean_variance(ability, self.items.iloc[item])
+
+    def _cell_ability(self, cells: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """Return ability less severity, and the item's position, of each cell."""
         subject = _positions(self.subjects.index, cells, "subject_id")
-        item = _positions(self.items.index, cells, "item_id")
-        distance = self.subjects["theta"].to_numpy()[subject] - self.items["diff"].to_numpy()[item]
+        ability = self.subjects["theta"].to_numpy()[subject]
         if self.facets is not None:
             name = "group" if "group" in cells.columns else self.info["group"]
             group = _positions(self.facets.index, cells, name)
-            distance = distance - self.facets["severity"].to_numpy()[group]
-        return self.items["disc"].to_numpy()[item] * distance
+            ability = ability - self.facets["severity"].to_numpy()[group]
+        return ability, _positions(self.items.index, cells, "item_id")
+
+    def _cell_eta(self, cells: pd.DataFrame) -> np.ndarray:
+        ability, item = self._cell_ability(cells)
+        a, b = self.items["disc"].to_numpy()[item], self.items["diff"].to_numpy()[item]
+        return a * (ability - b)
 
     def log_likelihood(self, scores: pd.DataFrame | None = None) -> float:
         """Return the log-likelihood of `scores` at the estimates; of the fitted ones by default.
@@ -200,6 +222,15 @@ class IRTResult:
         x = (scores["score"].to_numpy(dtype=float) - low) / (high - low)
         if not ((x >= 0) & (x <= 1)).all():
             raise DataError(f"a score lies outside the range [{low:g}, {high:g}] of the fit")
+        if self._levels is not None:
+            ability, item = self._cell_ability(scores)
+            category = graded.categories(x, self._levels, self.score_range)
+            items = self.items.iloc[item]
+            log_p = graded.log_probabilities(
+                ability, items["disc"].to_numpy(), self._thresholds(items)
+            )
+            value = log_p[np.arange(len(x)), category]
+            return pd.Series(value, index=scores.index, name="log_likelihood")
         eta = self._cell_eta(scores)
         normalizer = get_likelihood(self.info["likelihood"]).log_normalizer(eta)
         return pd.Series(x * eta - normalizer, index=scores.index, name="log_likelihood")
@@ -216,7 +247,8 @@ class IRTResult:
         """Return abilities of new subjects from their scores on fitted items.
 
         The items stay as they are; each ability is the mode under N(0, 1) with the error from the
-        curvature there, the items' own errors not included.
+        curvature there (graded models: mean and sd of the posterior), the items' own errors not
+        included.
 
         Parameters
         ----------
@@ -242,13 +274,19 @@ class IRTResult:
         if self.facets is not None:
             name = "group" if "group" in scores.columns else self.info["group"]
             b = b + self.facets["severity"].to_numpy()[_positions(self.facets.index, scores, name)]
-        likelihood = get_likelihood(self.info["likelihood"])
-        theta, curvature = modes(code, a, b, x, len(ids), likelihood)
+        if self._levels is not None:
+            category = graded.categories(x, self._levels, self.score_range)
+            thresholds = self._thresholds(self.items)[item]
+            theta, se = graded.abilities(code, category, a, thresholds, len(ids))
+        else:
+            likelihood = get_likelihood(self.info["likelihood"])
+            theta, curvature = modes(code, a, b, x, len(ids), likelihood)
+            se = curvature**-0.5
         n = np.bincount(code, minlength=len(ids))
         return pd.DataFrame(
             {
                 "theta": theta,
-                "se_theta": curvature**-0.5,
+                "se_theta": se,
                 "n": n,
                 "mean_score": low + np.bincount(code, x, len(ids)) / n * (high - low),
             },

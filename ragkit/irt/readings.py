@@ -1,0 +1,212 @@
+"""Several likelihoods read the same scores: which reading foretells scores it did not see?
+
+A density and a probability cannot be compared, so the log-likelihoods of a continuous and an
+ordinal model cannot be either. Two scores can, being on the scale of the scores themselves: the
+squared error of the expected score, and the continuous ranked probability score of the whole
+predicted distribution F (Gneiting and Raftery, Journal of the American Statistical Association
+2007, section 4.2),
+
+    CRPS(F, x) = integral of (F(t) - 1{t >= x})^2 dt,    lower is better,
+
+which is the absolute error where F is a point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from ragkit.errors import DataError, UsageError
+from ragkit.irt import graded
+from ragkit.irt.diagnostics import split_half
+from ragkit.irt.fitting import fit
+from ragkit.irt.result import IRTResult
+
+READINGS = {
+    "continuous Bernoulli": {"likelihood": "cb"},
+    "fractional": {"likelihood": "fractional"},
+    "graded": {"likelihood": "graded", "engine": "em"},
+}
+OWN = "item's own scores"
+
+
+def nearest(scores: pd.DataFrame, levels: Sequence[float]) -> pd.DataFrame:
+    """Return long scores with each score moved to the nearest of `levels` (ties downwards)."""
+    levels = np.sort(np.asarray(levels, float))
+    place = np.searchsorted((levels[1:] + levels[:-1]) / 2, scores["score"].to_numpy(float))
+    return scores.assign(score=levels[place])
+
+
+def crps(result: IRTResult, scores: pd.DataFrame) -> pd.Series:
+    """Return the continuous ranked probability score of each score, in units of the score.
+
+    Parameters
+    ----------
+    result : IRTResult
+        Parameters are taken as known. The fractional reading, a quasi-likelihood, foretells a mean
+        and no distribution: its values are NaN.
+    scores : pandas.DataFrame
+        Long: subject_id, item_id, score, of fitted subjects and items.
+    """
+    low, high = result.score_range
+    x = (scores["score"].to_numpy(dtype=float) - low) / (high - low)
+    if not ((x >= 0) & (x <= 1)).all():
+        raise DataError(f"a score lies outside the range [{low:g}, {high:g}] of the fit")
+    kind = result.info["likelihood"]
+    if kind == "graded":
+        ability, item = result._cell_ability(scores)
+        items = result.items.iloc[item]
+        p = np.exp(
+            graded.log_probabilities(ability, items["disc"].to_numpy(), result._thresholds(items))
+        )
+        value = _of_levels(result._levels, p, x)
+    elif kind == "bernoulli":
+        value = (x - result._cell_moments(scores)[0]) ** 2
+    elif kind == "cb":
+        eta = result._cell_eta(scores)
+        value = _below(eta, x) + _below(-eta, 1 - x)
+    else:
+        value = np.full(len(x), np.nan)
+    return pd.Series(value * (high - low), index=scores.index, name="crps")
+
+
+def _of_levels(levels: np.ndarray, p: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """E|X - x| - E|X - X'| / 2 for X on `levels` with probabilities `p` (cells x levels)."""
+    to_score = np.sum(p * np.abs(levels - x[:, None]), 1)
+    apart = np.abs(levels[:, None] - levels)
+    return to_score - 0.5 * np.einsum("ij,jk,ik->i", p, apart, p)
+
+
+def _below(eta: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Integrate F(t)^2 from 0 to x, F(t) = expm1(eta t) / expm1(eta)."""
+    node, weight = np.polynomial.legendre.leggauss(24)
+    out = np.empty_like(x)
+    near = np.abs(eta) < 8
+    t = x[near, None] * (node + 1) / 2
+    flat = np.abs(eta[near, None]) < 1e-8
+    slope = np.where(flat, 1.0, eta[near, None])
+    distribution = np.where(flat, t, np.expm1(slope * t) / np.expm1(slope))
+    out[near] = x[near] / 2 * (distribution**2 @ weight)
+    up = eta >= 8
+    s, y = eta[up], x[up]
+    rise = (np.exp(2 * s * (y - 1)) - np.exp(-2 * s)) / (2 * s)
+    out[up] = rise - 2 * (np.exp(s * (y - 2)) - np.exp(-2 * s)) / s + y * np.exp(-2 * s)
+    out[up] /= np.expm1(-s) ** 2
+    down = eta <= -8
+    s, y = -eta[down], x[down]
+    out[down] = y + 2 * np.expm1(-s * y) / s - np.expm1(-2 * s * y) / (2 * s)
+    out[down] /= np.expm1(-s) ** 2
+    return out
+
+
+def compare_readings(
+    scores: pd.DataFrame,
+    readings: Mapping[str, Mapping] | None = None,
+    *,
+    levels: Sequence[float] | None = None,
+    folds: int = 5,
+    splits: int = 4,
+    seed: int = 0,
+    **options,
+) -> pd.DataFrame:
+    """Compare readings of the same scores on cells they did not see and over halves.
+
+    Parameters
+    ----------
+    scores : pandas.DataFrame
+        Long.
+    readings : mapping of name to `fit` arguments
+        Continuous Bernoulli, fractional and graded by default. Differences are from the first.
+    levels : sequence of float, optional
+        Graded readings are fitted to scores moved to the nearest of these, where scores take too
+        many values; what they foretell is held against the scores as they are.
+    folds : int
+        Cells are dealt at random and each fold is predicted from the others. A cell whose subject
+        or item is not among the others is left out for all.
+    splits : int
+        Of `split_half`.
+    seed : int
+    **options
+        Common arguments of `fit`, such as `score_range`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by reading. The first row, "item's own scores", predicts every cell by the other
+        scores of its item, without any ability. `rmse` of the expected score and `crps`, both in
+        units of the score; `mse_difference` and `crps_difference` from the first reading, negative
+        is better, with standard errors clustered by item; `diff_reliability` and
+        `theta_reliability`, Spearman correlations of halves stepped up by Spearman and Brown;
+        `rho_diff`, rank correlation of difficulty with the first reading; `converged`, `bounded`
+        (the notes speak of a bound) and `n` cells.
+    """
+    readings = dict(readings or READINGS)
+    if folds < 2 or not readings:
+        raise UsageError("a comparison needs at least one reading and 2 folds")
+
+    def seen_by(arguments: Mapping, part: pd.DataFrame) -> pd.DataFrame:
+        if levels is None or arguments.get("likelihood") != "graded":
+            return part
+        return nearest(part, levels)
+
+    rng = np.random.default_rng(seed)
+    fold = rng.permutation(np.arange(len(scores)) % folds)
+    parts = []
+    for k in range(folds):
+        train, test = scores[fold != k], scores[fold == k]
+        known = test["subject_id"].isin(train["subject_id"]) & test["item_id"].isin(
+            train["item_id"]
+        )
+        test = test[known]
+        columns = {"item_id": test["item_id"], **_own(train, test)}
+        for name, arguments in readings.items():
+            result = fit(seen_by(arguments, train), **{**options, **arguments})
+            columns[name, "squared"] = (result.predict(test) - test["score"]) ** 2
+            columns[name, "crps"] = crps(result, test)
+        parts.append(pd.DataFrame(columns))
+    cells = pd.concat(parts)
+    item = cells["item_id"]
+    base = next(iter(readings))
+    rows = {}
+    difficulty = None
+    for name in (OWN, *readings):
+        row = {
+            "rmse": float(np.sqrt(cells[name, "squared"].mean())),
+            "crps": float(cells[name, "crps"].mean(skipna=False)),
+        }
+        for short, kind in (("mse", "squared"), ("crps", "crps")):
+            difference = cells[name, kind] - cells[base, kind]
+            centred = (difference - difference.mean(skipna=False)).groupby(item).sum(min_count=1)
+            row[f"{short}_difference"] = float(difference.mean(skipna=False))
+            row[f"se_{short}_difference"] = float(
+                np.sqrt((centred**2).sum(skipna=False)) / len(cells)
+            )
+        if name != OWN:
+            arguments = {**options, **readings[name]}
+            own = seen_by(readings[name], scores)
+            whole = fit(own, **arguments)
+            for by, parameter in (("subjects", "diff"), ("items", "theta")):
+                halves = split_half(own, splits=splits, by=by, seed=seed, **arguments)
+                rho = halves.loc[halves["parameter"] == parameter, "rho"].mean()
+                row[f"{parameter}_reliability"] = 2 * rho / (1 + rho)
+            difficulty = whole.items["diff"] if difficulty is None else difficulty
+            row["rho_diff"] = whole.items["diff"].corr(difficulty, method="spearman")
+            row["converged"] = whole.converged
+            row["bounded"] = any("bound" in note for note in whole.info["notes"])
+        row["n"] = len(cells)
+        rows[name] = row
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("reading")
+
+
+def _own(train: pd.DataFrame, test: pd.DataFrame) -> dict:
+    """Predict cells by the empirical distribution of their item's other scores."""
+    squared, ranked = pd.Series(np.nan, test.index), pd.Series(np.nan, test.index)
+    others = train.groupby("item_id")["score"]
+    for item, part in test.groupby("item_id"):
+        y, x = others.get_group(item).to_numpy(float), part["score"].to_numpy(float)
+        squared[part.index] = (y.mean() - x) ** 2
+        spread = np.abs(y[:, None] - y).mean() / 2
+        ranked[part.index] = np.abs(y[:, None] - x).mean(0) - spread
+    return {(OWN, "squared"): squared, (OWN, "crps"): ranked}

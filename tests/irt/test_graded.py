@@ -1,0 +1,318 @@
+"""The graded response model: against the Bernoulli 2PL, published fits, and its own derivatives."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit
+
+from ragkit import irt
+from ragkit.errors import DataError, UsageError
+from ragkit.irt import graded
+from ragkit.irt.data import prepare
+from ragkit.irt.graded import GradedMarginal, fit_graded, levels_of
+
+EM = {"likelihood": "graded", "engine": "em"}
+
+
+def made(seed, n=200, m=12, levels=4, population=False):
+    """Graded scores with known truth: wide frame, abilities, slopes, thresholds."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=n)
+    if not population:
+        theta = (theta - theta.mean()) / theta.std()
+    a = np.exp(rng.normal(0.3, 0.3, m))
+    b = np.sort(rng.normal(0, 1.0, (m, levels - 1)), axis=1) + 0.25 * np.arange(levels - 1)
+    p = np.exp(graded.log_probabilities(theta[:, None], a, b))
+    x = (p.cumsum(-1) < rng.random((n, m, 1))).sum(-1).astype(float)
+    frame = pd.DataFrame(x, [f"s{i:03d}" for i in range(n)], [f"q{j:02d}" for j in range(m)])
+    return frame, theta, a, b
+
+
+def long(wide):
+    out = wide.rename_axis("subject_id").melt(
+        ignore_index=False, var_name="item_id", value_name="score"
+    )
+    return out.reset_index()
+
+
+# --- probabilities ------------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    theta=st.floats(-5, 5),
+    a=st.floats(0.1, 5),
+    b=st.lists(st.floats(-4, 4), min_size=1, max_size=6, unique=True),
+)
+def test_probabilities_are_differences_of_logistics(theta, a, b):
+    b = np.sort(b)
+    p = np.exp(graded.log_probabilities(np.array(theta), np.array(a), b))
+    above = np.concatenate([[1], expit(a * (theta - b)), [0]])
+    assert p == pytest.approx(above[:-1] - above[1:], abs=1e-12)
+    assert p.sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_probabilities_keep_their_digits_far_out():
+    """exp(-60) - exp(-61), which a difference of logistics next to 1 would lose."""
+    log_p = graded.log_probabilities(np.array(60.0), np.array(1.0), np.array([0.0, 1.0]))
+    assert log_p[1] == pytest.approx(-60 + np.log(np.e - 1), abs=1e-9)
+
+
+def test_two_levels_have_the_bernoullis_information():
+    theta = np.linspace(-3, 3, 7)
+    p = expit(1.3 * (theta - 0.4))
+    value = graded.information(theta, np.array(1.3), np.array([0.4]))
+    assert value == pytest.approx(1.3**2 * p * (1 - p))
+
+
+def test_information_is_the_mean_square_of_the_score():
+    a, b, h = np.array(1.4), np.array([-1.0, 0.2, 0.9]), 1e-5
+    for theta in (-2.0, 0.0, 1.5):
+        up, at, down = (graded.log_probabilities(np.array(theta + s * h), a, b) for s in (1, 0, -1))
+        want = np.sum(np.exp(at) * ((up - down) / (2 * h)) ** 2)
+        assert graded.information(np.array(theta), a, b) == pytest.approx(want, rel=1e-6)
+
+
+# --- the fit ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["1pl", "2pl"])
+def test_two_levels_are_the_bernoulli_model(model):
+    scores = irt.simulate(400, 8, likelihood="bernoulli", diff_sd=1.0, seed=4).scores
+    one = irt.fit(scores, model, likelihood="bernoulli", engine="em", tol=1e-9)
+    two = irt.fit(scores, model, **EM, tol=1e-9)
+    assert one.info["prior"] == two.info["prior"] == "none"
+    assert two.info["log_likelihood"] == pytest.approx(one.info["log_likelihood"], abs=1e-6)
+    columns = ["diff", "disc", "se_diff", "se_disc"]
+    assert two.items[columns].to_numpy() == pytest.approx(one.items[columns].to_numpy(), abs=1e-6)
+    assert two.items["threshold_1"].to_numpy() == pytest.approx(two.items["diff"].to_numpy())
+    assert two.subjects["theta"].to_numpy() == pytest.approx(one.subjects["theta"], abs=1e-6)
+
+
+# log-likelihoods and slopes of the Science data that the documentation of R's mirt prints
+@pytest.mark.parametrize(("model", "want"), [("2pl", -1608.870), ("1pl", -1613.899)])
+def test_science_as_published(mirror, model, want):
+    path = mirror / "irt" / "mirt_Science.csv"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not in the mirror")
+    result = irt.fit(pd.read_csv(path).astype(float), model, **EM, score_range=(1, 4))
+    assert result.converged
+    assert result.info["prior"] == "none"
+    assert result.info["log_likelihood"] == pytest.approx(want, abs=1e-3)
+    if model == "2pl":
+        # mirt stops at changes of 1e-4, and its likelihood is lower by 6e-4 than ours
+        slopes = {"Comfort": 1.042, "Work": 1.226, "Future": 2.293, "Benefit": 1.095}
+        assert result.items["disc"][list(slopes)].tolist() == pytest.approx(
+            list(slopes.values()), rel=5e-3
+        )
+
+
+@pytest.fixture(scope="module")
+def small():
+    frame, *_ = made(2, n=12, m=4)
+    data = prepare(frame, score_range=(0, 3))
+    return data, GradedMarginal(data, levels_of(data, None), shared=False)
+
+
+def test_the_gradient_by_differences(small):
+    _, model = small
+    p = np.random.default_rng(0).normal(0, 0.4, (4, 4))
+    _, _, counts = model.expect(p)
+    gradient = model.gradient(p, counts)
+    for at in np.ndindex(p.shape):
+        move = np.zeros(p.shape)
+        move[at] = 1e-5
+        up, down = (model.expect(p + s * move)[0] for s in (1, -1))
+        assert gradient[at] == pytest.approx((up - down) / 2e-5, abs=1e-6)
+
+
+def test_louis_information_by_differences(small):
+    _, model = small
+    p = np.random.default_rng(1).normal(0, 0.4, (4, 4))
+    information = model.observed_information(p, np.zeros((4, 4)))
+
+    def gradient(p):
+        return model.gradient(p, model.expect(p)[2]).ravel()
+
+    for at in range(16):
+        move = np.zeros(16)
+        move[at] = 1e-5
+        up, down = (gradient(p + s * move.reshape(4, 4)) for s in (1, -1))
+        assert information[at] == pytest.approx(-(up - down) / 2e-5, abs=1e-4)
+
+
+def test_the_likelihood_is_the_integral(small):
+    from scipy.integrate import quad
+
+    data, model = small
+    p = np.random.default_rng(3).normal(0, 0.3, (4, 4))
+    a, b = np.exp(p[:, 0]), model.thresholds(p)
+    category = model.category.reshape(4, 12)
+
+    def density(theta, i):
+        log_p = graded.log_probabilities(np.full(4, theta), a, b)[np.arange(4), category[:, i]]
+        return np.exp(log_p.sum() - theta**2 / 2) / np.sqrt(2 * np.pi)
+
+    want = sum(np.log(quad(density, -9, 9, args=(i,))[0]) for i in range(12))
+    assert model.expect(p)[0] == pytest.approx(want, abs=1e-7)
+
+
+def test_recovery_and_coverage():
+    """Maximum likelihood of 600 subjects; 90 % intervals, ten simulations of twelve items.
+
+    The standard error of a coverage of .9 over 120 intervals is .027; the bound is three of them.
+    """
+    inside = {"diff": [], "log_disc": [], "theta": []}
+    for seed in range(10):
+        frame, theta, a, b = made(seed, n=600, population=True)
+        result = irt.fit(frame, **EM, score_range=(0, 3), scale="population")
+        assert result.converged
+        items = result.items
+        truth = {"diff": b.mean(1), "log_disc": np.log(a)}
+        for name, true in truth.items():
+            inside[name] += list(abs(items[name] - true) <= 1.645 * items[f"se_{name}"])
+        subjects = result.subjects
+        inside["theta"] += list(abs(subjects["theta"] - theta) <= 1.645 * subjects["se_theta"])
+    for name in ("diff", "log_disc"):
+        assert np.mean(inside[name]) == pytest.approx(0.9, abs=0.08)
+    # its intervals are Bayes's under a known N(0, 1), and 6,000 of them
+    assert np.mean(inside["theta"]) == pytest.approx(0.9, abs=0.02)
+    assert np.corrcoef(items["diff"], b.mean(1))[0, 1] > 0.99
+    thresholds = items[graded.threshold_columns(items)].to_numpy()
+    assert np.corrcoef(thresholds.ravel(), b.ravel())[0, 1] > 0.99
+
+
+def test_a_prior_bears_flat_items_and_levels_never_given():
+    frame, theta, *_ = made(5, n=60, m=20)
+    frame["q03"] = 3.0
+    frame["q04"] = 0.0
+    frame["q05"] = frame["q05"].replace({1.0: 0.0})
+    result = irt.fit(frame, **EM, score_range=(0, 3))
+    assert result.converged
+    assert result.info["prior"] != "none"
+    numbers = result.items.drop(columns="flags")
+    assert np.isfinite(numbers).all(axis=None)
+    thresholds = result.items[graded.threshold_columns(result.items)].to_numpy()
+    assert (np.diff(thresholds, axis=1) > 0).all()
+    assert thresholds.mean(1) == pytest.approx(result.items["diff"].to_numpy())
+    assert result.items["diff"].idxmin() == "q03"
+    assert result.items["diff"].idxmax() == "q04"
+    assert result.items.loc["q03", "se_log_disc"] > result.items.loc["q06", "se_log_disc"]
+    assert np.corrcoef(result.subjects["theta"], theta)[0, 1] > 0.9
+    square = (result.subjects["theta"] ** 2 + result.subjects["se_theta"] ** 2).mean()
+    assert square == pytest.approx(1, abs=1e-9)
+    with pytest.raises(DataError, match="'q03' never got the score 0"):
+        irt.fit(frame, **EM, score_range=(0, 3), prior="none")
+
+
+def test_order_does_not_matter_and_cells_may_be_missing():
+    frame, *_ = made(6, n=40, m=10)
+    scores = long(frame).sample(frac=0.8, random_state=1)
+    one = irt.fit(scores, **EM, score_range=(0, 3))
+    two = irt.fit(scores.sample(frac=1, random_state=2), **EM, score_range=(0, 3))
+    assert one.info["n_scores"] == 320
+    assert one.items["diff"].to_numpy() == pytest.approx(two.items["diff"].to_numpy(), abs=1e-5)
+
+
+def test_a_given_prior_is_kept():
+    frame, *_ = made(7, n=30, m=8)
+    prior = irt.Prior(diff_mean=0.2, diff_sd=0.8, disc_mean=0.1, disc_sd=0.3)
+    found = irt.fit(frame, **EM, score_range=(0, 3), prior=prior).info["hyperparameters"]
+    assert [found[name] for name in ("diff_mean", "diff_sd", "disc_mean", "disc_sd")] == [
+        0.2,
+        0.8,
+        0.1,
+        0.3,
+    ]
+
+
+# --- the result ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def result():
+    return irt.fit(made(8, n=80, m=10)[0], **EM, score_range=(0, 3))
+
+
+def test_expected_scores_are_those_of_the_levels(result):
+    row = result.items.iloc[0]
+    thresholds = row[graded.threshold_columns(result.items)].to_numpy(float)
+    curve = result.characteristic_curves(np.array([0.3]))
+    # E x = sum over thresholds of P(x above it), the levels being 0, 1, 2, 3
+    assert curve.iloc[0, 0] == pytest.approx(expit(row["disc"] * (0.3 - thresholds)).sum())
+    assert result.predict().shape == (80, 10)
+    frame = result.data.frame()
+    assert result.predict(frame).to_numpy() == pytest.approx(
+        result.predict().stack().loc[list(zip(frame["subject_id"], frame["item_id"], strict=True))]
+    )
+    residual = (result.predict(frame) - frame["score"]).mean()
+    assert residual == pytest.approx(0, abs=0.05)
+
+
+def test_pointwise_adds_up_and_refuses_other_levels(result):
+    frame = result.data.frame()
+    assert result.pointwise(frame).sum() == pytest.approx(result.log_likelihood())
+    with pytest.raises(DataError, match="the score 1.5 is none of the levels 0, 1, 2, 3"):
+        result.pointwise(frame.assign(score=1.5))
+
+
+def test_new_subjects_score_as_the_fitted_ones(result):
+    scores = result.score(result.data.frame())
+    # the fit's own abilities are on the same scale to the second digit: mean 0, mean square 1
+    assert scores["theta"].to_numpy() == pytest.approx(result.subjects["theta"], abs=0.05)
+    assert scores["se_theta"].to_numpy() == pytest.approx(result.subjects["se_theta"], abs=0.03)
+
+
+def test_save_load_link_and_checks(result, tmp_path):
+    again = irt.load(result.save(tmp_path))
+    assert again.predict().to_numpy() == pytest.approx(result.predict().to_numpy())
+    link = irt.link(result, again)
+    assert (link.slope, link.intercept) == pytest.approx((1, 0), abs=1e-6)
+    moved = irt.link(again, result).apply(result)
+    assert moved.items["threshold_3"].to_numpy() == pytest.approx(again.items["threshold_3"])
+    checks = irt.posterior_predictive(result, draws=40)
+    assert checks.loc["at_high", "low"] <= checks.loc["at_high", "observed"]
+    assert checks.loc["at_high", "observed"] <= checks.loc["at_high", "high"]
+    assert irt.item_fit(result)["z"].abs().max() < 4
+    assert (result.information().sum(axis=1) > 0).all()
+
+
+# --- bad input ----------------------------------------------------------------------------------
+
+
+def test_what_it_refuses():
+    frame, *_ = made(9, n=20, m=5)
+    with pytest.raises(UsageError, match="cannot fit likelihood='graded'"):
+        irt.fit(frame, likelihood="graded", score_range=(0, 3))
+    with pytest.raises(UsageError, match="takes disc='positive' only"):
+        irt.fit(frame, **EM, disc="signed", score_range=(0, 3))
+    with pytest.raises(UsageError, match="levels are for"):
+        irt.fit(frame, score_range=(0, 3), levels=(0, 1, 2, 3))
+    with pytest.raises(DataError, match="the score 3 is none of the levels 0, 1, 2"):
+        irt.fit(frame, **EM, score_range=(0, 3), levels=(0, 1, 2))
+    with pytest.raises(UsageError, match="ascending"):
+        irt.fit(frame, **EM, score_range=(0, 3), levels=(0, 2, 1))
+    with pytest.raises(UsageError, match="leave the range"):
+        irt.fit(frame, **EM, score_range=(0, 3), levels=(0, 1, 2, 4))
+    with pytest.raises(DataError, match="distinct values"):
+        irt.fit(irt.simulate(10, 10, seed=1).scores, **EM)
+
+
+def test_a_declared_level_that_nobody_got_is_borne():
+    frame, *_ = made(10, n=60, m=8, levels=3)
+    result = irt.fit(frame, **EM, score_range=(0, 3), levels=(0, 1, 2, 3))
+    assert result.converged
+    assert result.info["levels"] == [0.0, 1.0, 2.0, 3.0]
+    assert np.isfinite(result.items.drop(columns="flags")).all(axis=None)
+
+
+def test_large_designs_say_that_errors_take_abilities_as_known(monkeypatch):
+    monkeypatch.setattr(graded, "_FULL_WORK", 1.0)
+    frame, *_ = made(11, n=60, m=8)
+    data = prepare(frame, score_range=(0, 3))
+    for shared in (False, True):
+        fit = fit_graded(data, levels_of(data, None), shared=shared, prior=irt.Prior())
+        assert "abilities as known" in fit.notes[0]
+        assert (fit.var_b > 0).all()
