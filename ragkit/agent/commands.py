@@ -921,6 +921,7 @@ def sort(words: tuple[Word, ...]) -> Command:
             desk.budget.check()
 
             def value(line, first=first, last=last, how=how):
+                desk.budget.check()
                 return _value(_fields(line, first, last, separator), how)
 
             held.sort(key=value, reverse="r" in how)

@@ -105,7 +105,7 @@ def read(
             elif equals and not takes_value:
                 raise Refused(f"{command} --{name} takes no value")
             given.append((letter, value))
-        elif digits and text[0] == "-" and text[1:].isascii() and text[1:].isdigit():
+        elif digits and text[:1] == "-" and text[1:].isascii() and text[1:].isdigit():
             given.append((digits, text[1:]))
         elif text.startswith("-"):
             rest = text[1:]

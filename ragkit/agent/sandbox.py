@@ -57,7 +57,7 @@ class Sandbox:
     seconds : float
         What one command line may take.
     output_bytes : int, at least 200
-        What one command line may put out.
+        What one command line may put out, before what is no text is replaced.
     memory_bytes : int
         What one command line may hold, as `sort` and `tail` do.
 
