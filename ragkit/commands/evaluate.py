@@ -87,12 +87,15 @@ def command(**given):
         raise UsageError("--versus-name goes with --versus")
     try:
         if given["dry_run"]:
-            if given["versus"]:
-                raise UsageError("--dry-run takes one system at a time", "leave out --versus")
-            correct = bool(given["correct_gold"])
             _show_estimate(
                 estimate(
-                    given["questions"], given["answers"], judge, correct_gold=correct, **shared
+                    given["questions"],
+                    given["answers"],
+                    judge,
+                    versus=given["versus"],
+                    systems=(given["name"], given["versus_name"]),
+                    correct_gold=bool(given["correct_gold"]),
+                    **shared,
                 )
             )
             return

@@ -22,10 +22,11 @@ from ragkit.judging.harness import (
     finish,
     load,
     missing,
+    preference_task,
     protect,
     run,
 )
-from ragkit.judging.judges import Judge, Task
+from ragkit.judging.judges import Judge
 from ragkit.judging.report import Comparison
 from ragkit.llm.exchange import digest
 
@@ -91,18 +92,7 @@ def compare(
     setup = Setup(inputs, judge, documents, panel, correct_gold, rules, cutoff, repeat, seed)
     check_panel(setup.panel, "preference")
     sides = dict(zip(SIDES, inputs.systems, strict=True))
-    names = [
-        name
-        for name in inputs.order
-        if any(name in inputs.answers[system] for system in sides.values())
-    ]
-    shared = [
-        name
-        for name in names
-        if all(
-            (inputs.answers[s].get(name) or {}).get("answer") is not None for s in sides.values()
-        )
-    ]
+    shared = inputs.shared
     if not shared:
         raise DataError(f"{sides['a']!r} and {sides['b']!r} answer no question in common")
     order = swaps(shared, len(setup.panel), seed=seed)
@@ -123,7 +113,7 @@ def compare(
 
     records = run(
         head,
-        names,
+        inputs.answered,
         block,
         out=out,
         only=only,
@@ -189,25 +179,16 @@ def preferred(votes: Sequence[str | None]) -> str | None:
 def _votes(setup: Setup, found, order, rounds) -> dict[str, list[dict]]:
     votes: dict[str, list[dict]] = {}
     for member, judge in enumerate(setup.panel):
-        seat = sum(other is judge for other in setup.panel[:member])
-        seats = sum(other is judge for other in setup.panel)
+        seat, seats = setup.seat(member)
         for number in sorted(set(rounds.values())):
             names = [name for name in rounds if name in order and rounds[name] == number]
             tasks = []
             for name in names:
-                pair = [found[side][name]["answer"] or "(no text)" for side in SIDES]
-                first, second = reversed(pair) if order[name][member] else pair
+                pair = [found[side][name]["answer"] for side in SIDES]
                 record = found["a"][name]
+                question = {"text": record["question"], "answer": record["gold_answer"]}
                 tasks.append(
-                    Task(
-                        "preference",
-                        {
-                            "question": record["question"],
-                            "gold": record["gold_answer"],
-                            "first": first,
-                            "second": second,
-                        },
-                    )
+                    preference_task(question, *(reversed(pair) if order[name][member] else pair))
                 )
             verdicts = judge.judge(tasks, first=number * seats + seat) if tasks else []
             for name, verdict in zip(names, verdicts, strict=True):

@@ -220,9 +220,7 @@ def review(
 
 
 def _vote(judge, member, panel, pending, pooled, by_id, documents, rounds) -> None:
-    # A judge that sits on the panel several times gives another verdict each time.
-    seat = sum(other is judge for other in panel[:member])
-    seats = sum(other is judge for other in panel)
+    place, seats = seat(panel, member)
     for number in sorted({rounds.get(one.question_id, 0) for one in pending}):
         group = [one for one in pending if rounds.get(one.question_id, 0) == number]
         keys = [(one, doc) for one in group for doc in pooled[one.question_id]]
@@ -233,7 +231,7 @@ def _vote(judge, member, panel, pending, pooled, by_id, documents, rounds) -> No
             )
             for one, doc in keys
         ]
-        verdicts = judge.judge(tasks, repeat=1, first=number * seats + seat)
+        verdicts = judge.judge(tasks, repeat=1, first=number * seats + place)
         for (one, doc), verdict in zip(keys, verdicts, strict=True):
             one.votes.setdefault(doc, []).append(verdict.value)
             one.reasons.setdefault(doc, []).append(verdict.reason)
@@ -286,6 +284,15 @@ def join_documents(texts) -> str:
     return "\n".join(
         f'<document n="{number}">\n{text}\n</document>' for number, text in enumerate(texts, 1)
     )
+
+
+def seat(panel: Sequence[Judge], member: int) -> tuple[int, int]:
+    """Return a member's seat among those that the same judge has, and how many it has.
+
+    A judge that sits on a panel several times gives another verdict on each seat.
+    """
+    judge = panel[member]
+    return sum(other is judge for other in panel[:member]), sum(other is judge for other in panel)
 
 
 def check_rules(rules: str) -> None:

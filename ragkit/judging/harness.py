@@ -133,7 +133,7 @@ def evaluate(
 
     records = run(
         head,
-        [name for name in inputs.order if name in inputs.answers[system]],
+        inputs.answered,
         block,
         out=out,
         only=only,
@@ -161,6 +161,8 @@ def estimate(
     answers: pd.DataFrame | str | Path,
     judge: Judge,
     *,
+    versus: pd.DataFrame | str | Path | None = None,
+    systems: Sequence[str | None] = (None, None),
     documents: Mapping[str, str] | str | Path | None = None,
     panel: Sequence[Judge] | None = None,
     correct_gold: bool = False,
@@ -169,11 +171,16 @@ def estimate(
     only: Sequence[str] = (),
     skip_bad: bool = False,
 ) -> list[dict[str, Any]]:
-    """Return what `evaluate` would ask, and what that would cost; nothing is asked.
+    """Return what `evaluate` or `compare` would ask, and what that would cost; nothing is asked.
 
     Parameters
     ----------
-    As in `evaluate`.
+    questions, answers, judge, documents, panel, correct_gold, cutoff, repeat, only, skip_bad
+        As in `evaluate`.
+    versus : DataFrame or path, optional
+        A second system's answers, as for `compare`.
+    systems : pair of str, optional
+        The systems' names.
 
     Returns
     -------
@@ -182,15 +189,16 @@ def estimate(
         that costs nothing). The panel's part is the most it can be, for it stops early; new gold
         answers are not in it, since nobody knows their number.
     """
-    inputs = load(questions, answers, systems=[None], skip_bad=skip_bad)
+    files = [answers] if versus is None else [answers, versus]
+    inputs = load(questions, *files, systems=systems[: len(files)], skip_bad=skip_bad)
     setup = Setup(inputs, judge, documents, panel, correct_gold, "paper", cutoff, repeat, 0)
+    names = chosen(inputs.answered, only)
     parts = []
     for system in inputs.systems:
-        names = [name for name in inputs.order if name in inputs.answers[system]]
-        names = chosen(names, only)
         tasks = [
             task
             for name in names
+            if name in inputs.answers[system]
             for task in answer_tasks(inputs.questions[name], setup.text(system, name))
         ]
         parts.append(
@@ -201,23 +209,29 @@ def estimate(
                 "estimate": judge.estimate(tasks, repeat=repeat),
             }
         )
+    asked = []
     if setup.documents is not None:
-        asked = sorted(
-            {
-                name
-                for name in inputs.order
-                if any(name in inputs.answers[system] for system in inputs.systems)
-            }
+        asked.append(("documents (at most)", setup.panel_tasks(names)))
+    if versus is not None:
+        pairs = {
+            name: [setup.text(s, name) or "" for s in inputs.systems]
+            for name in inputs.shared
+            if name in names
+        }
+        asked.append(
+            (
+                "preferences",
+                [preference_task(inputs.questions[name], *pair) for name, pair in pairs.items()],
+            )
         )
-        tasks = setup.panel_tasks(chosen(asked, only))
+    for what, tasks in asked:
         for number, member in enumerate(setup.panel):
-            seat = sum(other is member for other in setup.panel[:number])
             parts.append(
                 {
-                    "what": f"panel, member {number + 1} (at most)",
+                    "what": f"{what}, member {number + 1} of the panel",
                     "judge": member.name,
                     "verdicts": len(tasks),
-                    "estimate": member.estimate(tasks, first=seat),
+                    "estimate": member.estimate(tasks, first=setup.seat(number)[0]),
                 }
             )
     return parts
@@ -242,6 +256,20 @@ class Inputs:
     @property
     def systems(self) -> list[str]:
         return list(self.answers)
+
+    @property
+    def answered(self) -> list[str]:
+        """The questions that a system has a row for."""
+        return [name for name in self.order if any(name in own for own in self.answers.values())]
+
+    @property
+    def shared(self) -> list[str]:
+        """The questions that every system has an answer to, if an empty one."""
+        return [
+            name
+            for name in self.order
+            if all((own.get(name) or {}).get("answer") is not None for own in self.answers.values())
+        ]
 
 
 def load(questions, *answers, systems: Sequence[str | None], skip_bad: bool) -> Inputs:
@@ -339,8 +367,10 @@ class Setup:
                 "the gold sets can only be corrected with the texts of the documents",
                 "give documents",
             )
-        if documents is None and panel is not None and not self.panel:
+        if panel is not None:
             goldset.check_panel(self.panel)
+            if documents is None and len(inputs.systems) == 1:
+                raise UsageError("a panel judges documents, and none are given", "give documents")
         self.documents = None
         if documents is not None:
             goldset.check_panel(self.panel, "validity", *(["regenerate"] if correct_gold else []))
@@ -383,7 +413,7 @@ class Setup:
                 "sha256": digest(canonical(self.documents)),
                 "rows": len(self.documents),
             }
-        return head
+        return json.loads(json.dumps(head))  # as it will be read again
 
     def retrieved(self, system: str, name: str) -> list[str] | None:
         row = self.inputs.answers[system].get(name)
@@ -401,6 +431,10 @@ class Setup:
         lists = [self.retrieved(system, name) or [] for system in self.inputs.systems]
         extra = [doc for docs in lists for doc in docs if doc not in gold]
         return list(dict.fromkeys([*gold, *extra])) if gold and extra else []
+
+    def seat(self, member: int) -> tuple[int, int]:
+        """Return a member's seat and the number of seats that the same judge has on the panel."""
+        return goldset.seat(self.panel, member)
 
     def panel_tasks(self, names: Sequence[str]) -> list[Task]:
         return [
@@ -538,6 +572,19 @@ def answer_tasks(question: Mapping[str, Any], answer: str | None) -> list[Task]:
     ]
 
 
+def preference_task(question: Mapping[str, Any], first: str, second: str) -> Task:
+    """Return the task of preferring one of two answers."""
+    return Task(
+        "preference",
+        {
+            "question": question["text"],
+            "gold": question["answer"],
+            "first": first or "(no text)",
+            "second": second or "(no text)",
+        },
+    )
+
+
 def _judged(correct: bool | None, supported: list) -> dict[str, float | None]:
     value, share = None if correct is None else float(correct), completeness(supported)
     return {
@@ -633,6 +680,8 @@ def _existing(head, out, only, again, retry_missing, overwrite, lacks) -> dict[s
     if not out.exists():
         if again or retry_missing:
             raise UsageError(f"{out} does not exist: there is nothing to evaluate anew")
+        if corrected_path(out).exists() and not overwrite:
+            raise UsageError(f"{corrected_path(out)} exists, of another report", "--overwrite")
         return {}
     if overwrite:
         return {}
@@ -693,11 +742,12 @@ def _line(record: dict) -> str:
 def finish(report, out: str | Path, records: Sequence[dict], questions: Mapping) -> None:
     """Write the report and the corrected questions beside it, and remove the journal."""
     out = Path(out)
+    report.write(out, overwrite=True)
     rows = corrected_questions(records, questions)
+    corrected_path(out).unlink(missing_ok=True)
     if rows:
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         write_text(corrected_path(out), text)
-    report.write(out, overwrite=True)
     journal_path(out).unlink(missing_ok=True)
 
 

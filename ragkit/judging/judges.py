@@ -87,6 +87,9 @@ class Verdict:
     spread : float or None
         Standard deviation of the values that came (binary as 0 and 1, classes and preferences as
         0, 1/2 and 1); None with fewer than two.
+    score : float or None
+        How sure a judge is of a binary verdict that it is yes, in [0, 1], where it can tell; the
+        mean over repeats.
     """
 
     value: Any
@@ -95,6 +98,7 @@ class Verdict:
     values: tuple = ()
     failures: tuple[str, ...] = ()
     spread: float | None = None
+    score: float | None = None
 
     @property
     def missing(self) -> bool:
@@ -109,10 +113,18 @@ class Verdict:
             "values": list(self.values),
             "failures": list(self.failures),
             "spread": self.spread,
+            **({} if self.score is None else {"score": self.score}),
         }
 
 
-def combine(kind: str, values: Sequence, reasons: Sequence[str], model: str) -> Verdict:
+def combine(
+    kind: str,
+    values: Sequence,
+    reasons: Sequence[str],
+    model: str,
+    *,
+    scores: Sequence[float] = (),
+) -> Verdict:
     """Return the verdict of several repeats.
 
     Repeats that failed (None) have no say. Binary: yes if more than half say so. Rating: the mean.
@@ -127,7 +139,15 @@ def combine(kind: str, values: Sequence, reasons: Sequence[str], model: str) -> 
     reasons : sequence of str, as long
         The judge's words, or why there is no value.
     model : str
+    scores : sequence of float in [0, 1], optional
+        How sure the judge is each time.
+
+    Raises
+    ------
+    DataError
+        If a value is not on the kind's scale.
     """
+    values = [_checked(kind, value) for value in values]
     came = [value for value in values if value is not None]
     failures = tuple(r for v, r in zip(values, reasons, strict=True) if v is None)
     if not came:
@@ -148,7 +168,25 @@ def combine(kind: str, values: Sequence, reasons: Sequence[str], model: str) -> 
         (r for v, r in zip(values, reasons, strict=True) if v is not None and v == value),
         next(r for v, r in zip(values, reasons, strict=True) if v is not None),
     )
-    return Verdict(value, shown, model, tuple(values), failures, spread(kind, came))
+    sure = math.fsum(scores) / len(scores) if len(scores) else None
+    return Verdict(value, shown, model, tuple(values), failures, spread(kind, came), sure)
+
+
+def _checked(kind: str, value):
+    """Return a value as plain Python has it; `DataError` if it is not on the kind's scale."""
+    scale = KINDS[kind].scale
+    if value is None or scale == "text":
+        return value
+    value = getattr(value, "item", lambda: value)()  # a number of numpy's
+    fits = {
+        "binary": isinstance(value, bool),
+        "rating": isinstance(value, int | float) and 0 <= value <= 1,
+        "class": value in CLASSES,
+        "preference": value in PREFERENCES,
+    }
+    if not fits[scale]:
+        raise DataError(f"a verdict of {kind} cannot be {value!r}", f"its scale is {scale}")
+    return float(value) if scale == "rating" else value
 
 
 def spread(kind: str, values: Sequence) -> float | None:

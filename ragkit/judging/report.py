@@ -255,7 +255,8 @@ class Evaluation:
     @property
     def verdicts(self) -> pd.DataFrame:
         """Every verdict: question_id, kind, item (fact or document), value (a number in [0, 1],
-        NaN where missing), verdict (as given), reason, model, spread, repeats."""
+        NaN where missing), verdict (as given), score (how sure the judge is, where it tells),
+        reason, model, spread, repeats."""
         rows = []
         for record in self.records:
             name, found = record["question_id"], record["verdicts"]
@@ -269,6 +270,7 @@ class Evaluation:
                         "item": item,
                         "value": code(kind, verdict["value"]),
                         "verdict": verdict["value"],
+                        "score": verdict.get("score", math.nan),
                         "reason": verdict["reason"],
                         "model": verdict["model"],
                         "spread": verdict["spread"],
@@ -283,13 +285,14 @@ class Evaluation:
                         "item": doc,
                         "value": code("validity", kind_of),
                         "verdict": kind_of,
+                        "score": math.nan,
                         "reason": " | ".join(record["review"]["reasons"][doc]),
                         "model": "panel",
                         "spread": None,
                         "repeats": len(record["review"]["votes"][doc]),
                     }
                 )
-        columns = ["question_id", "kind", "item", "value", "verdict", "reason", "model"]
+        columns = ["question_id", "kind", "item", "value", "verdict", "score", "reason", "model"]
         return pd.DataFrame(rows, columns=[*columns, "spread", "repeats"])
 
     @property

@@ -138,8 +138,9 @@ def test_two_systems_with_documents_and_a_panel(run):
     assert [record["corrected"] for record in report.records] == [False, True, False]
     assert (run.folder / "R.corrected.jsonl").exists()
     status, said = run(*options, "--dry-run")
-    assert status == 1
-    assert "one system at a time" in said.err
+    assert status == 0
+    assert "preferences, member 3 of the panel: 3 verdicts by openai:toy" in said.out
+    assert "documents (at most), member 1 of the panel: 7 verdicts" in said.out
 
 
 def test_unknown_judges_and_options(run):

@@ -286,9 +286,16 @@ def test_a_corrected_gold_set_is_scored_flagged_and_written_beside(tmp_path):
     assert rows[0]["expected_doc_ids"] == ["d2", "d8"]
     assert rows[0]["answer_facts"] == ["three", "more"]
     assert rows[0]["before"]["gold_answer"] == "two"
+    other = tmp_path / "S.corrected.jsonl"
+    other.write_text("not ours")
+    with pytest.raises(UsageError, match="S.corrected.jsonl exists"):
+        evaluate(path, answers(), reviewing(CLASSES), out=tmp_path / "S.json")
+    assert other.read_text() == "not ours"
     # What was written is a file of questions again.
     again, _ = harness.read_questions(tmp_path / "R.corrected.jsonl")
     assert again["gold_doc_ids"].tolist() == [("d2", "d8")]
+    evaluate(path, answers(), reviewing(CLASSES), documents=DOCUMENTS, out=out, overwrite=True)
+    assert not (tmp_path / "R.corrected.jsonl").exists()
 
 
 def test_a_gold_document_that_lost_its_place_is_an_invalid_extra_one():
@@ -307,6 +314,8 @@ def test_options_that_do_not_go_together(tmp_path):
         evaluate(questions(), answers(), judge, panel=[])
     with pytest.raises(UsageError, match="the panel is empty"):
         evaluate(questions(), answers(), judge, panel=[], documents=DOCUMENTS)
+    with pytest.raises(UsageError, match="a panel judges documents"):
+        evaluate(questions(), answers(), judge, panel=[judge])
     with pytest.raises(UsageError, match="texts of the documents"):
         evaluate(questions(), answers(), judge, correct_gold=True)
     with pytest.raises(UsageError, match="no rules are called 'mine'"):

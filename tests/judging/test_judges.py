@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +61,31 @@ def test_without_any_value_the_verdict_is_missing():
     assert verdict.reason == "timeout: late"
     assert verdict.failures == ("timeout: late", "refused: no")
     assert verdict.spread is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("fact", 1),
+        ("fact", 0.7),
+        ("correctness", "yes"),
+        ("factuality", 4),
+        ("factuality", math.nan),
+        ("validity", "maybe"),
+        ("preference", "a"),
+    ],
+)
+def test_values_off_the_scale_are_refused(kind, value):
+    with pytest.raises(DataError, match=f"a verdict of {kind} cannot be"):
+        combine(kind, [value], ["r"], "m")
+
+
+def test_numbers_of_numpy_and_scores():
+    verdict = combine("fact", [np.bool_(True)], ["r"], "m", scores=[0.8])
+    assert verdict.value is True
+    assert verdict.to_dict()["score"] == 0.8
+    assert "score" not in combine("fact", [True], ["r"], "m").to_dict()
+    assert type(combine("factuality", [np.float32(0.5)], ["r"], "m").value) is float
 
 
 @given(st.lists(st.sampled_from(CLASSES), min_size=1, max_size=7))
