@@ -23,6 +23,7 @@ from ragkit.corpus.geometry import (
 )
 from ragkit.corpus.maps import Map, cluster_terms, map_tsne, map_umap, trustworthiness
 from ragkit.corpus.parts import pool, split
+from ragkit.corpus.signs import profile, text_signs
 from ragkit.corpus.vectors import Neighbours, neighbours
 
 __all__ = [
@@ -43,8 +44,10 @@ __all__ = [
     "ordering",
     "partition",
     "pool",
+    "profile",
     "silhouette",
     "split",
     "sweep",
+    "text_signs",
     "trustworthiness",
 ]

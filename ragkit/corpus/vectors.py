@@ -11,7 +11,7 @@ from ragkit.errors import DataError, UsageError
 
 # Rows searched or summed at a time: bounds the memory, never changes a result.
 BLOCK = 65_536
-SMALL = 4_096
+SMALL = 512
 
 
 class Neighbours(NamedTuple):
