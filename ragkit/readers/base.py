@@ -1,0 +1,158 @@
+"""What all readers share: questions and ranked documents in, an `answers` frame out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragkit import schema
+from ragkit.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What every reader answers where the documents do not answer the question.
+ABSTENTION = "The documents do not answer this question."
+
+
+class Document(NamedTuple):
+    """A document as a reader sees it."""
+
+    doc_id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What came of one question: an answer, or the reason why there is none.
+
+    `answer` is None where reading failed, and `failure` says why. `abstained` says that the answer
+    is the statement that the documents hold none.
+    """
+
+    answer: str | None
+    abstained: bool = False
+    failure: str | None = None
+
+
+class Reader(ABC):
+    """Answers questions from documents.
+
+    Attributes
+    ----------
+    name : str
+        "extractive" or "openai:MODEL".
+    settings : dict
+        All that decides an answer beside question and documents, as plain data.
+    """
+
+    name: str
+    settings: dict
+
+    @abstractmethod
+    def read(self, tasks: Sequence[tuple[str, Sequence[Document]]]) -> list[Reading]:
+        """Return the reading of every (question, documents from the best), in order."""
+
+    def answer(
+        self,
+        questions: pd.DataFrame,
+        documents: pd.DataFrame,
+        runs: pd.DataFrame,
+        top: int = 5,
+        *,
+        system: str | None = None,
+    ) -> pd.DataFrame:
+        """Answer every question by every system of the runs.
+
+        Parameters
+        ----------
+        questions, documents, runs : DataFrame
+            See `ragkit.schema`. A question for which a system found nothing is read with no
+            document.
+        top : int, at least 1
+            How many documents to read, from the first rank. WixQA (section 4) reads 5.
+        system : str, optional
+            A name for the column `system`, for runs of one system or of none; otherwise the runs'
+            own names are kept.
+
+        Returns
+        -------
+        DataFrame
+            An `answers` frame: system, question_id, answer, doc_ids (what was read, from the
+            best), abstained (bool), failure. An abstention is an answer. Where reading failed,
+            the answer is None and `failure` says why.
+
+        Raises
+        ------
+        DataError
+            If a frame is not valid, or a run names a document that is not there.
+        UsageError
+            If `top` is no whole number from 1, or `system` cannot name the runs.
+        """
+        import pandas as pd
+
+        check_top(top)
+        for frame, kind in ((questions, "questions"), (documents, "documents"), (runs, "runs")):
+            schema.check(frame, kind, kind)
+        systems = list(dict.fromkeys(runs["system"]))
+        if system is None and not systems:
+            raise UsageError("the runs are empty and have no system's name", "give system=NAME")
+        if system is not None and len(systems) > 1:
+            raise UsageError(f"{system!r} cannot name the runs of {len(systems)} systems")
+        library = Library(documents)
+        ranked = runs[runs["rank"] <= top].sort_values("rank", kind="stable")
+        lists = ranked.groupby(["system", "question_id"], sort=False)["doc_id"].agg(tuple).to_dict()
+        cells = [
+            (name, question, text, lists.get((name, question), ()))
+            for name in systems or [system]
+            for question, text in zip(questions["question_id"], questions["text"], strict=True)
+        ]
+        readings = self.read([(text, library.take(found)) for _, _, text, found in cells])
+        return pd.DataFrame(
+            {
+                "system": pd.Series([system or cell[0] for cell in cells], dtype=object),
+                "question_id": pd.Series([cell[1] for cell in cells], dtype=object),
+                "answer": pd.Series([r.answer for r in readings], dtype=object),
+                "doc_ids": pd.Series([cell[3] for cell in cells], dtype=object),
+                "abstained": pd.Series([r.abstained for r in readings], dtype=bool),
+                "failure": pd.Series([r.failure for r in readings], dtype=object),
+            }
+        )
+
+
+class Library:
+    """The documents of a frame by id."""
+
+    def __init__(self, documents: pd.DataFrame):
+        titles = documents["title"].fillna("")
+        self._found = {
+            doc_id: (title, text)
+            for doc_id, title, text in zip(
+                documents["doc_id"], titles, documents["text"], strict=True
+            )
+        }
+
+    def take(self, doc_ids: Sequence[str]) -> list[Document]:
+        """Return documents in the order of their ids.
+
+        Raises
+        ------
+        DataError
+            If one is not there.
+        """
+        for doc_id in doc_ids:
+            if doc_id not in self._found:
+                raise DataError(
+                    f"the runs name the document {doc_id!r}, which is not among the "
+                    f"{len(self._found):,} documents"
+                )
+        return [Document(doc_id, *self._found[doc_id]) for doc_id in doc_ids]
+
+
+def check_top(top) -> None:
+    """Raise `UsageError` unless `top` is a whole number from 1."""
+    if isinstance(top, bool) or not isinstance(top, int) or top < 1:
+        raise UsageError(f"top should be a whole number from 1, found {top!r}")

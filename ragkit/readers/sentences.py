@@ -1,0 +1,189 @@
+"""Texts in pieces that can be quoted: sentences, list items, headings, blocks of code."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# Words, without their last full stop, behind which no sentence ends.
+NEVER_LAST = frozenset(
+    "approx ca capt cf cmdr dr e.g eds gen gov i.e lt messrs mr mrs ms mt prof sgt st viz vs".split()
+)
+# Words behind which one ends, unless a number follows.
+BEFORE_NUMBERS = frozenset(
+    "apr art aug ch dec eq feb fig figs fri jan jul jun mar mon no nos nov oct p para pp sat sec "
+    "sep sept sun thu tue vol vols wed".split()
+)
+
+_FENCE = re.compile(r"\s*(```|~~~)")
+_ITEM = re.compile(r"\s*(?:[-*+•‣◦·–]|\(?\d{1,3}[.)]|\(?[A-Za-z][.)])\s+(?=\S)")
+_HASHES = re.compile(r"\s{0,3}#{1,6}\s+\S")
+_INDENTED = re.compile(r"(?: {4}|\t)\s*\S")
+_WORDY = re.compile(r"\b[a-z]{2,}\b.*\b[a-z]{2,}\b.*\b[a-z]{2,}\b")
+# Marks that may end a sentence with what closes behind them, then white space.
+_STOP = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”’）]*")
+# The same without a space between, as web pages lose it: "your site.You can".
+_GLUED = re.compile(r"(?<=[a-z]{2})[.!?](?=[A-Z][a-z]*[\s,])")
+_LAST_WORD = re.compile(r"[^\s(\[\"'“‘]+$")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a text: `text[start:end]`, and what it is.
+
+    `kind` is "sentence", "item" (a whole list item or a sentence of one), "heading" or "code".
+    `line` counts the paragraphs, so that pieces of one paragraph can be joined by a space.
+    """
+
+    start: int
+    end: int
+    kind: str
+    line: int
+
+
+def split(text: str) -> list[Piece]:
+    """Cut a text into sentences, list items, headings and blocks of code.
+
+    A line that begins in lower case goes on with the line before it, unless that ended a sentence.
+    A full stop ends no sentence behind an abbreviation or an initial, before a lower-case word,
+    inside a number, a name or an address; so "3.5 km", "e.g. this", "J. Smith" and
+    "https://a.b/c?d=1" stay whole. A short line without a stop that stands before other text is a
+    heading, as is one with `#`. Fenced and indented code is one piece.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    list of Piece
+        In order and without overlap; what is left out is white space, and nothing else.
+    """
+    pieces: list[Piece] = []
+    for number, (kind, start, end) in enumerate(_blocks(text)):
+        if kind in ("heading", "code"):
+            pieces.append(Piece(start, end, kind, number))
+            continue
+        begin = start
+        mark = _ITEM.match(text, start, end)
+        for stop in _stops(text, mark.end() if mark else start, end):
+            pieces.append(Piece(begin, stop, kind, number))
+            begin = _skip(text, stop, end)
+        if begin < end:
+            pieces.append(Piece(begin, end, kind, number))
+    return pieces
+
+
+def join(pieces: list[tuple[str, int]]) -> str:
+    """Return texts as one: those of one paragraph joined by a space, others by a line end.
+
+    Parameters
+    ----------
+    pieces : list of (text, paragraph)
+    """
+    out = ""
+    for number, (text, paragraph) in enumerate(pieces):
+        if number:
+            out += " " if paragraph == pieces[number - 1][1] else "\n"
+        out += text
+    return out
+
+
+def _blocks(text: str) -> list[tuple[str, int, int]]:
+    """Return (kind, start, end) of paragraphs, items, headings and code, trimmed."""
+    blocks: list[tuple[str, int, int]] = []
+    fence, blank, at = None, True, 0
+    for line in text.splitlines(keepends=True):
+        start, at = at, at + len(line)
+        trimmed = start + len(line) - len(line.lstrip()), start + len(line.rstrip())
+        mark = _FENCE.match(line)
+        if fence is not None:
+            if trimmed[0] < trimmed[1]:
+                blocks[-1] = ("code", blocks[-1][1], trimmed[1])
+            if mark and mark[1] == fence:
+                fence, blank = None, True
+            continue
+        if trimmed[0] >= trimmed[1]:
+            blank = True
+            continue
+        last = blocks[-1] if blocks else None
+        if mark:
+            fence = mark[1]
+            blocks.append(("code", *trimmed))
+        elif _HASHES.match(line):
+            blocks.append(("heading", *trimmed))
+        elif _ITEM.match(line):
+            blocks.append(("item", *trimmed))
+        elif _INDENTED.match(line) and not _WORDY.search(line) and (blank or last[0] == "code"):
+            if last and last[0] == "code" and not _FENCE.match(text, last[1]):
+                blocks[-1] = ("code", last[1], trimmed[1])
+            else:
+                blocks.append(("code", *trimmed))
+        elif last and not blank and _goes_on(text, last, trimmed):
+            blocks[-1] = (last[0], last[1], trimmed[1])
+        else:
+            blocks.append(("sentence", *trimmed))
+        blank = False
+    return [
+        ("heading", start, end)
+        if kind == "sentence" and number + 1 < len(blocks) and _is_heading(text[start:end])
+        else (kind, start, end)
+        for number, (kind, start, end) in enumerate(blocks)
+    ]
+
+
+def _goes_on(text: str, last: tuple[str, int, int], line: tuple[int, int]) -> bool:
+    """Whether a line belongs to the block before it: the author's line break means nothing."""
+    kind, start, end = last
+    if kind not in ("sentence", "item") or text[end - 1] in ".!?…:":
+        return False
+    # A long line was broken at a margin, whatever begins the next one.
+    first = text.rfind("\n", start, end) + 1 or start
+    return text[line[0]].islower() or 60 <= end - first <= 100
+
+
+def _is_heading(line: str) -> bool:
+    short = len(line.split()) <= 10 and len(line) <= 80
+    return short and line[-1] not in ".!?…:;,。！？" and not _STOP.search(line)
+
+
+def _stops(text: str, start: int, end: int) -> list[int]:
+    """Return the ends of all sentences in `text[start:end]` but the last."""
+    ends = [
+        stop.end()
+        for stop in _STOP.finditer(text, start, end)
+        if stop.end() < end and _ends(text, start, stop, end)
+    ]
+    ends += [
+        stop.end()
+        for stop in _GLUED.finditer(text, start, end)
+        if re.fullmatch("[a-z]+", _word_before(text, start, stop.start()))
+    ]
+    return sorted(ends)
+
+
+def _ends(text: str, start: int, stop: re.Match, end: int) -> bool:
+    if stop[0][0] in "。！？":
+        return True
+    after = text[_skip(text, stop.end(), end)]
+    if after.islower():
+        return False
+    if stop[0] != ".":
+        return True
+    word = _word_before(text, start, stop.start())
+    if len(word) == 1 and word.isupper() and word != "I":
+        return False  # an initial
+    return word.lower() not in NEVER_LAST and not (
+        word.lower() in BEFORE_NUMBERS and after.isdigit()
+    )
+
+
+def _word_before(text: str, start: int, end: int) -> str:
+    found = _LAST_WORD.search(text, max(start, end - 80), end)
+    return found[0] if found else ""
+
+
+def _skip(text: str, start: int, end: int) -> int:
+    while start < end and text[start].isspace():
+        start += 1
+    return start
