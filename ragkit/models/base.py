@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 # A token has some four characters; of a longer text only a beginning is looked at.
-LEAD = 64
+LEAD, MOST = 64, 1 << 20
 # Characters that are looked at together when a text's tokens are listed.
 SEGMENT = 1 << 17
 
@@ -128,15 +128,18 @@ class Model:
         return self._session.run(None, feed)[0][0]
 
     def _lead(self, text: str, tokens: int) -> str:
-        """Return a text, or so much of its beginning as has more than so many tokens."""
+        """Return a text, or so much of its beginning as has more than so many tokens.
+
+        Of a beginning that has fewer, blanks or one endless word, a million characters are taken.
+        """
         size = LEAD * tokens
-        while len(text) > size:
+        while size < min(len(text), MOST):
             lead = text[:size]
             # The last word may be half a word, and be other tokens than the whole.
             if len(self._tokenizer.encode(lead, add_special_tokens=False)) > tokens + 256:
                 return lead
             size *= 2
-        return text
+        return text[:MOST]
 
     def _store(self, cache):
         folder = caching.place(cache)

@@ -122,7 +122,7 @@ class Reranker(Model):
         from sentence_transformers import CrossEncoder
 
         model = self._loaded(CrossEncoder)
-        model.max_length = self.max_tokens
+        model.max_seq_length = self.max_tokens
         return model
 
 

@@ -1,0 +1,233 @@
+"""Encoders: prefixes, unit vectors, truncation, the cache, weights of the hub, bad input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ragkit import models
+from ragkit.errors import DataError, HashMismatch, ModelError, UsageError
+from ragkit.models import encoders, registry
+from ragkit.models.cache import VectorCache
+from ragkit.models.registry import card
+from tests.models import support
+
+INT8 = ("e5-small-v2-int8", "bge-small-en-v1.5-int8")
+TEXTS = [
+    "Where does the ferry leave?",
+    "",
+    "naïve café 日本 \U0001f600",
+    "The ferry leaves from pier two at noon, weather permitting. " * 5,
+]
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """Return a made model that lies in the hub's cache, as `card` would find it."""
+    home = tmp_path / "hub"
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(home))
+    made = replace(card("e5-small-v2"), name="tiny", dimension=16, max_tokens=32)
+    folder = support.in_hub_cache(home, made, support.tiny_encoder)
+    monkeypatch.setattr(registry, "cards", lambda: {"tiny": made})
+    return made, folder
+
+
+@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", *INT8])
+def test_vectors_are_unit_float32_of_the_registered_length(name):
+    support.fetched(name)
+    encoder = models.encoder(name)
+    vectors = encoder.encode(TEXTS)
+    assert vectors.shape == (4, encoder.dimension) == (4, 384)
+    assert vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-6)
+    assert encoder.encode([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize("name", INT8)
+def test_a_quantised_vector_depends_on_its_text_alone(name):
+    support.fetched(name)
+    encoder = models.encoder(name)
+    together = encoder.encode(TEXTS, "query")
+    for number, text in enumerate(TEXTS):
+        assert (encoder.encode([text], "query")[0] == together[number]).all()
+
+
+@pytest.mark.parametrize(("name", "pooling"), [(INT8[0], "mean"), (INT8[1], "cls")])
+def test_a_vector_is_what_the_plain_session_gives(name, pooling):
+    support.fetched(name)
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    entry = card(name)
+    folder = registry.need(entry)
+    tokens = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokens.no_padding()
+    ids = tokens.encode(entry.query + TEXTS[0]).ids
+    assert ids[0] == 101  # [CLS]
+    assert ids[-1] == 102  # [SEP]
+    feed = {
+        "input_ids": [ids],
+        "attention_mask": [[1] * len(ids)],
+        "token_type_ids": [[0] * len(ids)],
+    }
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(folder / "model.onnx", options)
+    states = session.run(None, {name: np.array(value) for name, value in feed.items()})[0][0]
+    expected = states[0] if pooling == "cls" else states.mean(axis=0)
+    found = models.encoder(name).encode([TEXTS[0]], "query")[0]
+    assert found == pytest.approx(expected / np.linalg.norm(expected), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", *INT8])
+def test_related_texts_are_nearer(name):
+    support.fetched(name)
+    encoder = models.encoder(name)
+    asked = encoder.encode(["How do I cancel my subscription?"], "query")
+    passages = ["To end your plan, open Billing and press Cancel.", "The whale is a mammal."]
+    near, far = (asked @ encoder.encode(passages).T)[0]
+    assert near > far + 0.05
+
+
+def test_kinds_put_the_prefix_before_the_text():
+    support.fetched("e5-small-v2-int8")
+    encoder = models.encoder("e5-small-v2-int8")
+    for kind, prefix in [("query", "query: "), ("passage", "passage: "), (None, "")]:
+        assert (encoder.encode(["a"], kind) == encoder.encode([prefix + "a"], None)).all()
+    assert (encoder.encode(["a"]) == encoder.encode(["a"], "passage")).all()
+    with pytest.raises(UsageError, match="no kind of text 'quary'\n.*'query'"):
+        encoder.encode(["a"], "quary")
+
+
+def test_longer_texts_are_cut_off_at_max_tokens():
+    support.fetched("bge-small-en-v1.5-int8")
+    encoder = models.encoder("bge-small-en-v1.5-int8")
+    words = ["ferry"] * 510
+    just, more = " ".join(words), " ".join([*words, "harbour"] * 3)
+    assert encoder.count_tokens([just, more]).tolist() == [512, 2 + 3 * 511]
+    vectors = encoder.encode([just, more])
+    assert (vectors[0] == vectors[1]).all()
+
+
+def test_ten_megabytes_are_one_text():
+    support.fetched("bge-small-en-v1.5-int8")
+    encoder = models.encoder("bge-small-en-v1.5-int8")
+    text = "the ferry leaves at noon " * 400_000
+    assert (encoder.encode([text]) == encoder.encode([text[:20_000]])).all()
+    letters = encoder.encode(["x" * 2_000_000])  # one word: unknown
+    assert (letters == encoder.encode(["x" * 1_000])).all()
+
+
+def test_windows_of_a_long_text_are_its_parts(monkeypatch):
+    support.fetched("bge-small-en-v1.5-int8")
+    encoder = models.encoder("bge-small-en-v1.5-int8")
+    text = " ".join(f"Sentence {number} says nothing new." for number in range(200))
+    spans = encoder.spans(text)
+    assert len(spans) == encoder.count_tokens([text])[0] - 2
+    monkeypatch.setattr("ragkit.models.base.SEGMENT", 100)
+    assert encoder.spans(text) == spans
+    pieces = encoder.windows(text, 100, 20)
+    assert all(piece in text for piece in pieces)
+    assert text.startswith(pieces[0])
+    assert text.endswith(pieces[-1])
+    assert encoder.windows("short", 100, 20) == ["short"]
+
+
+def test_a_second_run_encodes_nothing(monkeypatch):
+    support.fetched("e5-small-v2-int8")
+    first = models.embed(TEXTS, model="e5-small-v2-int8")
+
+    def fail(self, tokens):
+        raise AssertionError("encoded again")
+
+    encoders._encoder.cache_clear()
+    monkeypatch.setattr(encoders.Encoder, "_run", fail)
+    assert (models.embed(TEXTS, model="e5-small-v2-int8") == first).all()
+    with pytest.raises(AssertionError, match="encoded again"):
+        models.embed(TEXTS, model="e5-small-v2-int8", kind="query")
+    with pytest.raises(AssertionError, match="encoded again"):
+        models.embed(TEXTS, model="e5-small-v2-int8", cache=False)
+
+
+def test_the_cache_of_one_model_is_not_anothers(tmp_path):
+    support.fetched(*INT8)
+    one, other = (models.embed(["a"], model=name, cache=tmp_path) for name in INT8)
+    assert not np.allclose(one, other)
+    assert len(list(tmp_path.glob("*-int8-*"))) == 2
+    encoder = models.encoder(INT8[0])
+    assert len(VectorCache(next(tmp_path.glob("e5*")), encoder.identity, 384)) == 1
+
+
+def test_embed_takes_texts_as_they_are():
+    support.fetched("e5-small-v2-int8")
+    encoder = models.encoder("e5-small-v2-int8")
+    assert (models.embed(["a"], model=encoder.name) == encoder.encode(["a"], None)).all()
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("a", "expected several texts, found one string"),
+        (["a", None], "text 2 should be a string, found None"),
+        (["a\ud800"], "text 1 is no valid Unicode: half a surrogate pair at character 2"),
+    ],
+)
+def test_bad_texts(texts, message):
+    with pytest.raises(DataError, match=message):
+        models.embed(texts)
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
+def test_a_vector_without_direction_is_an_error_and_not_kept(tmp_path, monkeypatch, value):
+    support.fetched("e5-small-v2-int8")
+    monkeypatch.setattr(encoders.Encoder, "_run", lambda self, t: np.full((2, 384), value))
+    with pytest.raises(DataError, match="e5-small-v2-int8 gives no direction for the text 'a'"):
+        models.embed(["a"], model="e5-small-v2-int8", cache=tmp_path)
+    assert not list(tmp_path.rglob("*.vectors"))
+
+
+def test_a_model_of_the_hub_is_checked_and_loaded(hub):
+    made, folder = hub
+    encoder = models.encoder("tiny")
+    vectors = encoder.encode(["the ferry leaves", "harbour"], "query")
+    assert vectors.shape == (2, 16)
+    from sentence_transformers import SentenceTransformer
+
+    plain = SentenceTransformer(str(folder)).encode(
+        ["query: the ferry leaves", "query: harbour"], normalize_embeddings=True
+    )
+    assert vectors == pytest.approx(plain, abs=1e-6)
+    assert encoder.count_tokens(["noon " * 50]).tolist() == [54]
+    long = encoder.encode(["noon " * 50, "noon " * 28])
+    assert long[0] == pytest.approx(long[1], abs=1e-6)
+
+
+def test_weights_that_are_not_what_the_hub_filed_are_refused(hub):
+    _, folder = hub
+    with open(folder / "model.safetensors", "r+b") as stream:
+        stream.seek(-1, 2)
+        stream.write(b"\x55")
+    with pytest.raises(HashMismatch, match=r"model.safetensors: sha256 .*, expected"):
+        models.encoder("tiny").encode(["a"])
+
+
+def test_files_that_cannot_be_loaded_are_named(hub):
+    _, folder = hub
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ModelError, match=r"tiny: the files in .* could not be loaded") as caught:
+        models.encoder("tiny").encode(["a"])
+    assert "ragkit models fetch tiny" in caught.value.hint
+
+
+def test_threads_of_torch_are_given_back(hub):
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        models.encoder("tiny").encode(["a"])
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
