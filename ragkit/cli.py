@@ -18,12 +18,14 @@ from ragkit.errors import RagkitError, did_you_mean
 COMMANDS = {
     "data": "What data is here, and how to get the rest.",
     "evaluate": "Judge a system's answers, or two systems.",
+    "generate": "Make documents and questions: a company from a seed.",
     "irt": "Item response models of scores.",
     "llm": "The language-model endpoint and its ledger.",
     "models": "Encoders and rerankers: what is here, and how to get the rest.",
     "notebook": "Run or read one notebook.",
     "readme": "Write the generated parts of the README.",
     "reproduce": "Run all notebooks that the data at hand allows.",
+    "sweep": "Run systems of a file on documents and questions.",
 }
 
 

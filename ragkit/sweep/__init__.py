@@ -1,0 +1,16 @@
+"""Systems x questions: declared in one file, computed once, scored.
+
+>>> from ragkit import sweep
+>>> systems = sweep.load("notebooks/systems.toml")
+>>> result = sweep.run(systems, documents, questions, out="build/sweep", jobs=2)
+>>> result.summary(), result.scores("token_f1")
+"""
+
+from __future__ import annotations
+
+from ragkit.sweep.result import Sweep
+from ragkit.sweep.running import plan, run
+from ragkit.sweep.sample import sample_scores
+from ragkit.sweep.systems import System, load, select
+
+__all__ = ["Sweep", "System", "load", "plan", "run", "sample_scores", "select"]
