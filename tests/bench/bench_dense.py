@@ -1,0 +1,85 @@
+"""Exact dense search beside numpy in blocks, and the cache of vectors beside encoding.
+
+1,000 queries over 512,000 made unit vectors of length 384, the first 10 of each. The peer multiplies
+blocks of 65,536 rows and keeps the largest products by argpartition. Both sides use the threads
+that the environment gives them.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from tests.bench import Row
+
+DOCUMENTS, QUERIES, WIDTH, K = 512_000, 1_000, 384, 10
+BLOCK = 65_536
+KEPT = 100_000
+
+
+def run():
+    from ragkit.retrieval import Dense
+
+    matrix, queries = made(DOCUMENTS, 0), made(QUERIES, 1)
+    ids = [str(row) for row in range(DOCUMENTS)]
+    dense = Dense(None).fit_vectors(ids, matrix)
+    dense.search_vectors(queries[:32], K)
+    begin = perf_counter()
+    runs = dense.search_vectors(queries, K)
+    ours = perf_counter() - begin
+    begin = perf_counter()
+    theirs = in_blocks(matrix, queries, K)
+    peer = perf_counter() - begin
+    found = runs["doc_id"].to_numpy().astype(np.int64).reshape(QUERIES, K)
+    same = np.mean([set(a) == set(b) for a, b in zip(found.tolist(), theirs.tolist(), strict=True)])
+    what = f"dense search, {QUERIES:,} x {DOCUMENTS:,} x {WIDTH}"
+    yield Row(what, ours, peer, "numpy in blocks", peer / ours, 2.5)
+    yield Row(f"{what}: equal sets", same, math.nan, "(bound)", same, 1.0, unit="share")
+    yield from _cache()
+
+
+def made(rows: int, seed: int) -> np.ndarray:
+    """Return unit vectors in all directions."""
+    matrix = np.random.default_rng(seed).standard_normal((rows, WIDTH), dtype=np.float32)
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    return matrix
+
+
+def in_blocks(matrix: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
+    """Return each query's k nearest rows, best first."""
+    scores = np.empty((len(queries), 0), dtype=np.float32)
+    rows = np.empty((len(queries), 0), dtype=np.int64)
+    for start in range(0, len(matrix), BLOCK):
+        products = queries @ matrix[start : start + BLOCK].T
+        best = np.argpartition(products, -k, axis=1)[:, -k:]
+        scores = np.hstack([scores, np.take_along_axis(products, best, axis=1)])
+        rows = np.hstack([rows, best + start])
+    order = np.argsort(-scores, axis=1)[:, :k]
+    return np.take_along_axis(rows, order, axis=1)
+
+
+def _cache():
+    """Yield how long a cache takes to open and give all its vectors; numpy's own file is the peer."""
+    from ragkit.models.cache import VectorCache, key
+
+    matrix = made(KEPT, 2)
+    names = [key(str(row)) for row in range(KEPT)]
+    with tempfile.TemporaryDirectory() as folder:
+        store = VectorCache(folder, "0" * 64, WIDTH)
+        for start in range(0, KEPT, 64):
+            store.put(names[start : start + 64], matrix[start : start + 64])
+        begin = perf_counter()
+        _, known = VectorCache(folder, "0" * 64, WIDTH).get(names)
+        ours = perf_counter() - begin
+        np.save(Path(folder) / "peer.npy", matrix)
+        begin = perf_counter()
+        np.load(Path(folder) / "peer.npy")
+        peer = perf_counter() - begin
+    if not known.all():
+        raise AssertionError(f"{(~known).sum():,} vectors were not there")
+    what = f"cache of {KEPT:,} vectors, opened and read"
+    yield Row(what, ours, peer, "np.load", ours / peer, 5.0, at_least=False)
