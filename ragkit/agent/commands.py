@@ -661,6 +661,8 @@ def grep(words: tuple[Word, ...], syntax: str = "basic") -> Command:
         for name in ("include", "exclude", "exclude-dir")
     }
     recursive = bool(options.last("rR"))
+    named = options.last("Hh")
+    only = "q" if "q" in options else options.last("lL")
 
     def run(desk: Desk, stdin: Bytes | None) -> Bytes:
         pattern.watch(desk.budget.check)
@@ -668,8 +670,8 @@ def grep(words: tuple[Word, ...], syntax: str = "basic") -> Command:
             desk.messages = None
         found = printed = False
         for shown, content, several in _grepped(desk, operands, stdin, recursive, filters):
-            titled = options.last("Hh") == "H" or (several and options.last("Hh") != "h")
-            job = _Search(desk, pattern, options, before, after, most, printed)
+            titled = named == "H" or (several and named != "h")
+            job = _Search(desk, pattern, options, only, before, after, most, printed)
             try:
                 yield from job.run(shown, titled, content)
             except OSError as error:
@@ -752,13 +754,12 @@ def _grepped(desk: Desk, operands, stdin, recursive: bool, filters):
 class _Search:
     """One file searched: what it yields, whether a line was `selected` and any was `printed`."""
 
-    def __init__(self, desk, pattern, options, before, after, most, printed):
+    def __init__(self, desk, pattern, options, only, before, after, most, printed):
         self.desk, self.pattern, self.options = desk, pattern, options
         self.before, self.after, self.most = before, after, most
         self.selected, self.printed = False, printed
         self.invert = "v" in options
-        self.only = options.last("qlL")
-        self.only = "q" if "q" in options else self.only
+        self.only = only
 
     def run(self, shown: str, titled: bool, content: Bytes) -> Bytes:
         self.title = printable(shown) if titled else None

@@ -96,6 +96,8 @@ def place(text: str) -> Place:
 
 def printable(name: str) -> bytes:
     """Return a name as bytes, with ? for control characters, as `ls` shows it on a terminal."""
+    if name.isprintable():
+        return name.encode()
     plain = "".join("?" if ord(char) < 32 or 127 <= ord(char) < 160 else char for char in name)
     return plain.encode("utf-8", "surrogateescape")
 

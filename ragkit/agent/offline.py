@@ -107,9 +107,9 @@ class Offline:
         return [(path, score) for path, score in ranked if score >= KEPT * best]
 
     def _keywords(self, words: list[str]) -> None:
-        longest_first = sorted(words, key=lambda word: (not word[0].isdigit(), len(word)))
-        chosen = set(longest_first[-KEYWORDS:])
-        for word in (word for word in words if word in chosen):
+        # What is likely rare comes first, in case the time does not suffice for all.
+        words = sorted(words, key=lambda word: (word.isalpha(), -len(word)))
+        for word in words[:KEYWORDS]:
             counts, documents = self._count(_expression(word))
             beginning = stem(word)
             while not documents and beginning.isalpha() and len(beginning) > 5:

@@ -260,11 +260,12 @@ class _Parser:
 class _State(dict):
     """A deterministic state: character -> the next one, filled when needed."""
 
-    __slots__ = ("at_end", "nodes", "prev")
+    __slots__ = ("accepting", "nodes", "prev")
 
     def __init__(self, nodes: frozenset[int], prev: int):
         super().__init__()
-        self.nodes, self.prev, self.at_end = nodes, prev, None
+        self.nodes, self.prev = nodes, prev
+        self.accepting: dict[int, bool] = {}
 
 
 class _Machine:
@@ -303,7 +304,11 @@ class _Machine:
         return seen
 
     def accepts(self, state: _State, following: int) -> bool:
-        return 0 in self.closure(state.nodes, state.prev, following)
+        found = state.accepting.get(following)
+        if found is None:
+            found = 0 in self.closure(state.nodes, state.prev, following)
+            state.accepting[following] = found
+        return found
 
     def step(self, state: _State, char: str):
         self.check()
@@ -395,9 +400,7 @@ class Pattern:
             if reached is _FOUND:
                 return True
             state = reached
-        if state.at_end is None:
-            state.at_end = machine.accepts(state, EDGE)
-        return state.at_end
+        return machine.accepts(state, EDGE)
 
     def spans(self, line: str) -> Iterator[tuple[int, int]]:
         """Yield start and end of the matches, leftmost and longest, those of no length left out."""
@@ -420,7 +423,8 @@ class Pattern:
                 self.check()
             if machine.accepts(state, _kind(char)):
                 longest = place
-            state = state.get(char) or machine.step(state, char)
+            reached = state.get(char)  # an empty state is false: ask whether it is None
+            state = machine.step(state, char) if reached is None else reached
             if not state.nodes:
                 return longest
         return len(line) if machine.accepts(state, EDGE) else longest
