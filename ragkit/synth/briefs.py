@@ -1,0 +1,476 @@
+"""Briefs: what each document has to say, before anybody writes it.
+
+The high-volume part of a company is planned here: topics of each source are split until a leaf
+holds at most 500 documents (EnterpriseRAG-Bench, appendix B.3), and the brief of document j of a
+source is a pure function of the seed and j.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+
+from ragkit.errors import UsageError, did_you_mean
+from ragkit.synth import banks
+from ragkit.synth.banks import Topic
+from ragkit.synth.streams import Stream, digest64
+from ragkit.synth.world import FIRST_DAY, LAST_DAY, Fact, Subject, World
+
+LEAF = 500  # most documents under one topic
+SOURCES = "slack gmail linear google_drive hubspot fireflies github jira confluence".split()
+AREAS = {
+    "linear": "hardware firmware platform app data product support field security",
+    "hubspot": "sales success support field quality hardware product data",
+    "fireflies": "sales success support people finance product quality legal marketing field",
+    "github": "firmware platform app data security product",
+    "jira": "support security field quality office manufacturing platform hardware",
+}
+KINDS = {
+    "slack": (("case", 50), ("question", 25), ("standup", 13), ("announcement", 12)),
+    "gmail": (("case", 45), ("figures", 30), ("replies", 25)),
+    "linear": (("case", 75), ("task", 25)),
+    "google_drive": (("memo", 45), ("sheet", 30), ("checklist", 25)),
+    "hubspot": (("company", 45), ("deal", 30), ("contact", 25)),
+    "fireflies": (("meeting", 100),),
+    "github": (("pull", 100),),
+    "jira": (("case", 70), ("task", 30)),
+    "confluence": (("guide", 45), ("reference", 30), ("questions", 25)),
+}
+QUARTERS = ("2025-q1", "2025-q2", "2025-q3", "2025-q4", "2026-q1", "2026-q2", "2026-q3")
+INTRA_SHARE = 0.14  # of volume documents carry a fact that is split over distant passages
+
+
+@dataclass(frozen=True)
+class Point:
+    """One thing to say: a clause (problem, cause, fix, fact) or finished text, table or heading."""
+
+    role: str
+    text: str
+
+
+@dataclass
+class Brief:
+    """What a document has to say, to whom and where: the author does the rest.
+
+    Parameters
+    ----------
+    doc_id, source, kind, path, title : str
+        `path` is where it belongs; noise may move it later.
+    day : datetime.date
+    people : list of str
+        Those who write or are spoken to; the first is the owner.
+    points : list of Point
+        In order. Whatever an author writes has to state all of role "fact".
+    facts : tuple of Fact
+    topic : Topic or None
+    subject : Subject or None
+    scope : str
+    group : str
+        Project code, cluster or pair that the document is part of, if any.
+    metadata : dict
+        Fields of the source's records that the brief fixes.
+    split : dict
+        For intra-document questions: question, answer, facts, spread over distant points.
+    """
+
+    doc_id: str
+    source: str
+    kind: str
+    path: str
+    title: str
+    day: date
+    people: list[str]
+    points: list[Point]
+    facts: tuple[Fact, ...] = ()
+    topic: Topic | None = None
+    subject: Subject | None = None
+    scope: str = ""
+    group: str = ""
+    metadata: dict[str, str | int] = field(default_factory=dict)
+    split: dict = field(default_factory=dict)
+    voice: str = ""  # documents with the same voice are written in the same words
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A topic's directory with at most 500 documents: those from `start` on."""
+
+    source: str
+    topic: str
+    quarter: str
+    region: str
+    start: int
+    count: int
+    folder: str
+
+
+def shares(total: int, weights: list[float]) -> list[int]:
+    """Return whole numbers in proportion to weights that add up to `total` (largest remainder)."""
+    whole = sum(weights)
+    exact = [total * w / whole for w in weights]
+    counts = [int(x) for x in exact]
+    order = sorted(range(len(weights)), key=lambda i: (counts[i] - exact[i], i))
+    for i in order[: total - sum(counts)]:
+        counts[i] += 1
+    return counts
+
+
+def slug(text: str, limit: int = 48) -> str:
+    """Return `text` as lower-case words joined by hyphens, fit for a path."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:limit].strip("-")
+
+
+def cap(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+class Volume:
+    """The plan of the high-volume documents.
+
+    Parameters
+    ----------
+    world : World
+    counts : dict of str to int
+        Documents by source.
+
+    Attributes
+    ----------
+    leaves : dict of str to list of Leaf, by source
+    """
+
+    def __init__(self, world: World, counts: dict[str, int]):
+        for source in counts:
+            if source not in SOURCES:
+                raise UsageError(f"no source {source!r}", did_you_mean(source, SOURCES))
+        self.world = world
+        self.counts = counts
+        self.leaves = {source: self._leaves(source, n) for source, n in counts.items()}
+        self._starts = {s: [leaf.start for leaf in leaves] for s, leaves in self.leaves.items()}
+
+    def _leaves(self, source: str, count: int) -> list[Leaf]:
+        areas = AREAS.get(source)
+        topics = [t for t in banks.topics().values() if areas is None or t.area in areas.split()]
+        if source == "hubspot":
+            topics = [t for t in topics if t.kind == "customer"]
+        weights = [
+            0.4 + 1.6 * Stream(self.world.seed, "weight", source, t.key).draw() for t in topics
+        ]
+        regions = [row[0] for row in banks.rows("regions")]
+        leaves: list[Leaf] = []
+        start = 0
+
+        def add(topic: Topic, n: int, quarter: str, region: str):
+            nonlocal start
+            if n > LEAF and not quarter:
+                for part, size in zip(QUARTERS, shares(n, [1.0] * len(QUARTERS)), strict=True):
+                    add(topic, size, part, "")
+            elif n > LEAF and not region:
+                for part, size in zip(regions, shares(n, [1.0] * len(regions)), strict=True):
+                    add(topic, size, quarter, part)
+            elif n:
+                part = folder(source, topic.area, topic.key, quarter, region)
+                leaves.append(Leaf(source, topic.key, quarter, region, start, n, part))
+                start += n
+
+        for topic, n in zip(topics, shares(count, weights), strict=True):
+            add(topic, n, "", "")
+        too_large = [leaf for leaf in leaves if leaf.count > LEAF]
+        if too_large:
+            raise UsageError(
+                f"{source} cannot hold {count:,} documents: the topic {too_large[0].topic!r} would "
+                f"have {too_large[0].count:,} in one place, and {LEAF} are the most"
+            )
+        return leaves
+
+    def brief(self, source: str, number: int) -> Brief:
+        """Return the brief of document `number` (from 0) of a source."""
+        leaves = self.leaves[source]
+        leaf = leaves[bisect_right(self._starts[source], number) - 1]
+        world = self.world
+        stream = Stream(world.seed, "volume", source, number)
+        topic = banks.topics()[leaf.topic]
+        subject = stream.pick(world.pool(topic.kind, topic.area, topic.key, leaf.region))
+        scope = stream.pick(subject.scopes) if stream.chance(0.85) else ""
+        kind = stream.weighted(*zip(*KINDS[source], strict=True))
+        return volume_brief(
+            world, stream, source, kind, topic, subject, scope, number, leaf.folder, leaf.quarter
+        )
+
+
+def folder(source: str, area: str, topic: str, quarter: str = "", region: str = "") -> str:
+    """Return the directory of a topic within a source."""
+    if source == "slack":
+        parts = [f"{area}-{topic}" if len(area) + len(topic) < 22 else topic]
+    elif source == "linear":
+        parts = [area, topic]
+    elif source == "github":
+        parts = [f"{area}-{'core' if len(topic) % 2 else 'services'}", topic]
+    elif source == "jira":
+        parts = [ticket_prefix(area, "jira"), topic]
+    elif source == "hubspot":
+        parts = [{"sales": "deals", "success": "accounts"}.get(area, "companies"), topic]
+    else:
+        parts = [area, topic]
+    parts += [quarter] if quarter else []
+    parts += [slug(region)] if region else []
+    return "/".join([source, *parts])
+
+
+def ticket_prefix(area: str, source: str) -> str:
+    letters = re.sub(r"[aeiou]", "", area.upper().lower()).upper()
+    return (letters + area.upper())[:3] + ("D" if source == "jira" else "")
+
+
+def day_in(stream: Stream, quarter: str = "") -> date:
+    """Return a day of a quarter such as 2025-q3, or of the whole time."""
+    if quarter:
+        year, q = int(quarter[:4]), int(quarter[-1])
+        first = date(year, 3 * q - 2, 3)
+        return first + timedelta(days=stream.below(82))
+    return FIRST_DAY + timedelta(days=stream.below((LAST_DAY - FIRST_DAY).days))
+
+
+def document_id(world: World, *names: object) -> str:
+    return "dsid_" + "".join(f"{digest64(world.seed, 'id', part, *names):016x}" for part in "ab")
+
+
+def volume_brief(
+    world: World,
+    stream: Stream,
+    source: str,
+    kind: str,
+    topic: Topic,
+    subject: Subject,
+    scope: str,
+    number: int,
+    place: str,
+    quarter: str = "",
+    *,
+    name: str = "volume",
+    facts: tuple[Fact, ...] | None = None,
+    tag: str = "",
+) -> Brief:
+    """Return the brief of a document on a topic: a case, figures, a table, as its kind wants.
+
+    Parameters
+    ----------
+    name : str
+        Tells apart documents of different stages with the same number.
+    facts : tuple of Fact, optional
+        What it has to state; drawn from the topic otherwise.
+    tag : str
+        The code name of a project that it belongs to.
+    """
+    doc_id = document_id(world, name, source, number)
+    day = day_in(stream, quarter)
+    people = stream.sample(world.staff, 5)
+    thing = stream.pick(topic.things)
+    if facts is None:
+        wanted = {"figures": 3, "question": 1, "announcement": 1, "sheet": 3, "reference": 3}
+        n = wanted.get(kind) or (1 if stream.chance(0.55) else 2)
+        facts = tuple(
+            world.fact(attribute, subject, scope)
+            for attribute in stream.sample(topic.attributes, n)
+        )
+        if kind == "sheet":
+            others = [part for part in subject.scopes if part != scope][:3]
+            facts = tuple(
+                world.fact(attribute, subject, part)
+                for part in (scope, *others)
+                for attribute in topic.attributes
+            )
+    problem, cause, fix = stream.pick(topic.cases)
+    case = [Point("problem", problem), Point("cause", cause), Point("fix", fix)]
+    stated = [Point("fact", fact.statement) for fact in facts if fact.scope == scope]
+    if kind in ("question", "announcement", "figures", "reference", "sheet", "task"):
+        points = stated if kind == "question" else [*stated, case[2]]
+        if kind in ("figures", "reference"):
+            points = [case[0], *stated, case[2]]
+    else:
+        points = list(case)
+        for point in stated:
+            points.insert(stream.between(1, len(points)), point)
+    split: dict = {}
+    if kind in _SPLITTABLE and stream.chance(INTRA_SHARE):
+        split = split_fact(stream, subject, scope)
+        points = [
+            points[0],
+            Point("text", split["first"]),
+            *points[1:],
+            Point("text", split["last"]),
+        ]
+    about = subject.phrase(scope)
+    title = _title(stream, source, kind, thing, about, subject, facts, problem)
+    metadata: dict[str, str | int] = {}
+    stem = f"{day.isoformat()}-{slug(thing, 24)}-{slug(subject.name, 20)}-{number:x}"
+    if source in ("linear", "jira"):
+        key = f"{ticket_prefix(topic.area, source)}-{1000 + number}"
+        metadata["identifier" if source == "linear" else "key"] = key
+        stem = key
+    elif source == "github":
+        metadata["number"] = 1000 + number
+        stem = f"{1000 + number}-{slug(thing)}"
+    elif source == "hubspot":
+        stem = f"{slug(subject.name)}-{slug(thing, 20)}-{number:x}"
+    elif source in ("google_drive", "confluence"):
+        stem = f"{slug(title, 56)}-{number:x}"
+    return Brief(
+        doc_id,
+        source,
+        kind,
+        f"{place}/{stem}.json",
+        title,
+        day,
+        people,
+        points,
+        facts,
+        topic,
+        subject,
+        scope,
+        tag,
+        metadata,
+        split,
+    )
+
+
+_SPLITTABLE = {
+    "case",
+    "memo",
+    "meeting",
+    "guide",
+    "replies",
+    "task",
+    "pull",
+    "company",
+    "questions",
+}
+
+
+def split_fact(stream: Stream, subject: Subject, scope: str) -> dict:
+    """Return a fact whose halves belong into distant passages, with its question and answer.
+
+    Either a rule by class with the class told elsewhere, or a price of an option that is
+    chosen, or struck out, later on.
+    """
+    place = subject.phrase(scope) if scope else subject.name
+    rules = banks.sections("glue")
+    if stream.chance(0.55):
+        names = stream.pick(
+            (("A", "B", "C"), ("1", "2", "3"), ("blue", "amber", "red"), ("K", "L", "M"))
+        )
+        base = stream.between(3, 9)
+        numbers = [base, base + stream.between(3, 9), base + stream.between(13, 30)]
+        unit = stream.pick(("days", "shifts", "weeks", "loads"))
+        values = [f"{n} {unit}" for n in numbers]
+        chosen = stream.below(3)
+        slots = {f"c{i + 1}": names[i] for i in range(3)} | {
+            f"v{i + 1}": values[i] for i in range(3)
+        }
+        first = stream.pick(rules["class.rule"])
+        last = stream.pick(rules["class.place"])
+        ask = stream.pick(rules["class.ask"])
+        slots_last = {"c2": names[chosen], "scope": place}
+        answer = f"{cap(place)} belongs to class {names[chosen]}, which is inspected every {values[chosen]}."
+        facts = (
+            f"{cap(place)} counts as class {names[chosen]}.",
+            f"Class {names[chosen]} is inspected every {values[chosen]}.",
+        )
+        needed = (names[chosen], values[chosen])
+    else:
+        options = stream.sample(banks.words("codewords"), 3)
+        base = stream.between(12, 60) * 10 + stream.below(10)
+        prices = sorted(base + stream.between(13, 190) * i for i in range(1, 4))
+        values = [f"{price:,} euros" for price in prices]
+        slots = {f"o{i + 1}": options[i] for i in range(3)} | {
+            f"v{i + 1}": values[i] for i in range(3)
+        }
+        first = stream.pick(rules["drop.rule"])
+        last = stream.pick(rules["drop.place"])
+        ask = stream.pick(rules["drop.ask"])
+        reason = stream.pick(rules["drop.reason"])
+        slots_last = {"o1": options[0], "o2": options[1], "reason": reason}
+        answer = f"{options[1]} was chosen for {place}, at {values[1]}; {options[0]} was dropped because {reason}."
+        facts = (
+            f"{options[1]} was chosen in the end.",
+            f"{options[1]} costs {values[1]}.",
+            f"The answer must not give {values[0]}, the price of {options[0]}, which was dropped.",
+        )
+        needed = (options[1], values[1])
+    from ragkit.synth.offline import Pen  # the pen needs this module's types
+
+    pen = Pen(stream, {"month": "spring"})
+    return {
+        "first": cap(pen.fill(first, slots)),
+        "last": cap(pen.fill(last, slots_last)),
+        "question": pen.fill(ask, {"scope": place}),
+        "answer": answer,
+        "facts": facts,
+        "needed": needed,
+    }
+
+
+def _title(stream, source, kind, thing, about, subject, facts, problem) -> str:
+    thing = cap(thing)
+    if source == "slack":
+        return stream.pick(
+            (
+                f"{thing}, {subject.name}",
+                f"{cap(problem)}",
+                f"{thing}: {about}",
+                f"{about}: {thing.lower()}",
+            )
+        )
+    if kind == "figures":
+        return stream.pick(
+            (f"{thing} at {about}: the figures", f"Figures for {about}", f"{thing}, {subject.name}")
+        )
+    if kind == "contact":
+        return f"{subject.contact}, {subject.name}"
+    if kind in ("company", "deal"):
+        return f"{subject.name}: {thing.lower()}" if kind == "deal" else subject.name
+    if kind == "sheet":
+        return stream.pick(
+            (f"{thing} by site ({subject.name})", f"Overview {subject.name}: {thing.lower()}")
+        )
+    if kind == "checklist":
+        return stream.pick(
+            (
+                f"Checklist: {thing.lower()}, {about}",
+                f"Before you start: {thing.lower()} at {about}",
+            )
+        )
+    if kind == "reference":
+        return stream.pick((f"{thing}: values for {about}", f"Reference card, {about}"))
+    if kind == "questions":
+        return stream.pick(
+            (
+                f"Questions on {thing.lower()} ({about})",
+                f"{thing} at {about}: questions and answers",
+            )
+        )
+    if kind == "pull":
+        return stream.pick(
+            (
+                f"Fix: {problem}",
+                f"{thing}: handle the case of {subject.name}",
+                f"{cap(problem)}: fix",
+            )
+        )
+    if kind == "meeting":
+        return stream.pick(
+            (
+                f"{thing}, call with {subject.name}",
+                f"{subject.name}: {thing.lower()}",
+                f"Meeting on {thing.lower()}",
+            )
+        )
+    return stream.pick(
+        (
+            f"{cap(problem)} ({subject.name})",
+            f"{thing} at {about}",
+            f"{about}: {thing.lower()}",
+            cap(problem),
+        )
+    )

@@ -1,0 +1,698 @@
+"""The ten question types of EnterpriseRAG-Bench, each by its own flow (appendix C), validated.
+
+A flow proposes drafts; a draft becomes a question when its type's condition holds in the
+documents as they were written. What fails is counted and replaced by the next draft.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from ragkit.errors import UsageError
+from ragkit.synth import banks
+from ragkit.synth.briefs import SOURCES, Brief, Volume, cap, shares
+from ragkit.synth.core import Draft, Group
+from ragkit.synth.offline import Pen, stop
+from ragkit.synth.streams import Stream
+from ragkit.synth.world import WEEKDAYS, Subject, World
+
+TYPES = (
+    "basic semantic intra_document_reasoning project_related constrained conflicting_info "
+    "completeness miscellaneous high_level info_not_found"
+).split()
+SEMANTIC_OVERLAP = 0.36  # most content words that a semantic question may share with its document
+DISTANCE = 250  # characters between the halves of an intra-document answer, at least
+STOP = frozenset(
+    """a about after all an and any are as at be been before by can did do does done each for from
+    get gets had has have how if in into is it its may me more much must my name need no not of off
+    on one only or our out please she so some than that the their them then there these they this
+    to until up us was we were what when where which who whom whose why will with would you""".split()
+)
+
+
+class Corpus:
+    """What the flows may look into: written documents, briefs, and how often a fact is stated.
+
+    Parameters
+    ----------
+    world : World
+    volume : Volume
+    read : callable
+        `(source, number)` to the written volume document, or None if the author left it out.
+    groups : list of Group
+        Projects and clusters.
+    extra : dict of str to dict
+        Written documents outside the volume, by id.
+    count : callable
+        `(kind, *names)` to the number of documents with that key; kinds are "full" (attribute,
+        entity, scope), "pair" (attribute, entity), "topic" (topic, entity), "split" (place).
+    scopes : callable
+        `(attribute key, entity)` to the volume documents that state it, as (source, number).
+    pairs : list of dict
+        Records of near-duplicates.
+    misc : list of Brief
+    """
+
+    def __init__(self, world, volume, read, groups, extra, count, scopes, pairs, misc):
+        self.world: World = world
+        self.volume: Volume = volume
+        self.read: Callable = read
+        self.groups: list[Group] = groups
+        self.extra: dict[str, dict] = extra
+        self.count: Callable = count
+        self.scopes: Callable = scopes
+        self.pairs: list[dict] = pairs
+        self.misc: list[Brief] = misc
+        self.changed = {(p["key"], p["entity"]) for p in pairs}
+        self.written: dict[str, dict] = dict(extra)
+
+    def document(self, source: str, number: int) -> dict | None:
+        document = self.read(source, number)
+        if document is not None:
+            self.written[document["doc_id"]] = document
+        return document
+
+
+def visible(document: dict) -> str:
+    return f"{document['title']}\n\n{document['content']}"
+
+
+def content_words(text: str) -> set[str]:
+    return {w for w in re.findall(r"[^\W_]+", text.lower()) if w not in STOP and len(w) > 2}
+
+
+def overlap(question: str, document: dict) -> float:
+    """Return the share of a question's content words that stand in its document."""
+    asked = content_words(question)
+    return len(asked & content_words(visible(document))) / max(1, len(asked))
+
+
+def make_questions(
+    corpus: Corpus, counts: dict[str, int], gold_sources: dict[str, dict[str, float]]
+) -> tuple[list[dict], dict]:
+    """Return validated questions in ERB's fields, and the statistics of rejected drafts.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    counts : dict of str to int
+        Questions by type.
+    gold_sources : dict of str to dict
+        For single-document types, the weight of each source as gold source (Table 10).
+
+    Raises
+    ------
+    UsageError
+        If the documents do not carry as many questions of a type.
+    """
+    flows: dict[str, Callable[[], Iterator[Draft]]] = {
+        "basic": lambda: _single(corpus, "basic", gold_sources["basic"]),
+        "semantic": lambda: _single(corpus, "semantic", gold_sources["semantic"]),
+        "intra_document_reasoning": lambda: _intra(
+            corpus, gold_sources["intra_document_reasoning"]
+        ),
+        "project_related": lambda: _from_groups(corpus, "project"),
+        "constrained": lambda: _constrained(corpus),
+        "conflicting_info": lambda: _conflicting(corpus),
+        "completeness": lambda: _from_groups(corpus, "cluster"),
+        "miscellaneous": lambda: _miscellaneous(corpus),
+        "high_level": lambda: _high_level(corpus),
+        "info_not_found": lambda: _not_found(corpus),
+    }
+    rows: list[dict] = []
+    rejected: Counter[str] = Counter()
+    seen: set[str] = set()
+    for kind in TYPES:
+        made = 0
+        for draft in flows[kind]() if counts.get(kind) else ():
+            if draft.text in seen:
+                continue
+            reason = validate(corpus, draft)
+            if reason:
+                rejected[f"{kind}: {reason}"] += 1
+                continue
+            seen.add(draft.text)
+            rows.append(_row(corpus, draft))
+            made += 1
+            if made == counts[kind]:
+                break
+        if made < counts.get(kind, 0):
+            raise UsageError(
+                f"the documents carry {made:,} questions of type {kind!r}, not {counts[kind]:,}",
+                "ask for fewer questions or make more documents",
+            )
+    for number, row in enumerate(rows, 1):
+        row["question_id"] = f"qst_{number:04d}"
+    ordered = [{"question_id": row.pop("question_id"), **row} for row in rows]
+    return ordered, {"rejected": dict(sorted(rejected.items()))}
+
+
+def _row(corpus: Corpus, draft: Draft) -> dict:
+    sources = [corpus.written[doc_id]["source_type"] for doc_id in draft.gold]
+    return {
+        "question_type": draft.kind,
+        "source_types": [s for s in SOURCES if s in sources],
+        "question": draft.text,
+        "expected_doc_ids": list(draft.gold),
+        "gold_answer": draft.answer,
+        "answer_facts": list(draft.facts),
+        "pattern": draft.pattern,
+        "distractor_doc_ids": list(draft.distractors),
+    }
+
+
+def validate(corpus: Corpus, draft: Draft) -> str:
+    """Return why a draft does not meet its type's condition, or an empty string."""
+    for doc_id in draft.gold:
+        if doc_id not in corpus.written:
+            return "a gold document was left out by its author"
+    for doc_id, strings in draft.needed.items():
+        text = visible(corpus.written[doc_id]).lower()
+        if any(s.lower() not in text for s in strings):
+            return "a gold document does not say it"
+    document = corpus.written[draft.gold[0]] if draft.gold else None
+    if draft.kind == "semantic" and overlap(draft.text, document) > SEMANTIC_OVERLAP:
+        return "too many words in common"
+    if draft.kind == "basic" and overlap(draft.text, document) < SEMANTIC_OVERLAP:
+        return "too few words in common"
+    if draft.kind == "intra_document_reasoning":
+        first, last = (
+            corpus.written[draft.gold[0]]["content"].lower().find(s.lower()) for s in draft.absent
+        )
+        if first < 0 or last < 0 or abs(last - first) < DISTANCE:
+            return "answerable from one passage"
+    elif draft.absent and draft.gold:
+        wanted = [part.lower() for item in draft.absent for part in item.split("\n")]
+        for doc_id in draft.gold:
+            text = visible(corpus.written[doc_id]).lower()
+            if all(w in text for w in wanted):
+                return "one document answers it"
+    if draft.kind == "constrained" and not draft.distractors:
+        return "no distractor"
+    if draft.kind == "high_level":
+        wanted = [part.lower() for part in draft.absent]
+        for other in corpus.extra.values():
+            text = visible(other).lower()
+            if all(w in text for w in wanted):
+                return "one document answers it"
+    return ""
+
+
+# Single documents
+
+
+def _documents(
+    corpus: Corpus, name: str, weights: dict[str, float]
+) -> Iterator[tuple[Stream, Brief, dict]]:
+    """Yield volume documents at random, sources by weight, each at most once."""
+    stream = Stream(corpus.world.seed, "questions", name)
+    volume = corpus.volume
+    weights = {s: w for s, w in weights.items() if volume.counts.get(s)}
+    # Small sources must not be asked about more often than they have documents.
+    taken: set[tuple[str, int]] = set()
+    for _ in range(60 * sum(min(n, 4000) for n in volume.counts.values())):
+        source = stream.weighted(list(weights), list(weights.values()))
+        number = stream.below(volume.counts[source])
+        if (source, number) in taken:
+            continue
+        taken.add((source, number))
+        document = corpus.document(source, number)
+        if document is not None:
+            yield stream, volume.brief(source, number), document
+
+
+def lead(stream: Stream, world: World, question: str, share: float = 0.3) -> str:
+    """Return a question as people ask it: now and then with a word before or after."""
+    if not stream.chance(share):
+        return question
+    text = stream.pick(banks.sections("questions")["lead"])
+    slots = {
+        "p": stream.pick(world.staff).split()[0],
+        "q": question,
+        "Q": question,
+        "q2": question[:1].lower() + question[1:],
+        "weekday": stream.pick(WEEKDAYS[:5]),
+        "clock": f"{stream.between(7, 18):02d}:{stream.pick(('00', '15', '30', '45'))}",
+    }
+    return Pen(stream, slots).fill(text)
+
+
+def _sentence(fact) -> str:
+    return f"For {fact.subject}, {fact.statement}."
+
+
+def _attribute(brief: Brief, fact):
+    return next(a for a in brief.topic.attributes if a.key == fact.key)
+
+
+def _single(corpus: Corpus, kind: str, weights: dict[str, float]) -> Iterator[Draft]:
+    world = corpus.world
+    used: Counter[str] = Counter()
+    for stream, brief, document in _documents(corpus, kind, weights):
+        facts = [f for f in brief.facts if (f.key, f.entity) not in corpus.changed]
+        if brief.kind == "sheet":
+            facts = facts[: len(brief.topic.attributes)]
+        if kind == "basic":
+            facts = [f for f in facts if corpus.count("full", f.key, f.entity, f.scope) == 1]
+        else:
+            facts = [f for f in facts if corpus.count("pair", f.key, f.entity) == 1]
+        if not facts:
+            continue
+        fact = facts[0]
+        attribute = _attribute(brief, fact)
+        # The same phrase does not come up again before others have had their turn.
+        if used[attribute.key] > min(used.values(), default=0) + 3:
+            continue
+        needed = {document["doc_id"]: (fact.value,)}
+        if kind == "semantic":
+            used[attribute.key] += 1
+            text = _hinted(stream, brief, stream.pick(attribute.far))
+            yield Draft(
+                kind, text, _sentence(fact), (_sentence(fact),), (document["doc_id"],), needed
+            )
+            continue
+        text = stream.pick(attribute.ask).replace("{s}", fact.subject)
+        answer, stated = _sentence(fact), (_sentence(fact),)
+        if len(facts) > 1 and facts[1].scope == fact.scope and stream.chance(0.4):
+            second = _attribute(brief, facts[1])
+            other = stream.pick(second.ask).replace(
+                "{s}",
+                stream.pick(("them", "the same place"))
+                if brief.subject.kind in ("customer", "office")
+                else "them",
+            )
+            text = f"{text[:-1]}, and {other[:1].lower()}{other[1:]}"
+            answer += " " + stop(facts[1].statement)
+            stated = (*stated, _sentence(facts[1]))
+            needed = {document["doc_id"]: (fact.value, facts[1].value)}
+        used[attribute.key] += 1
+        yield Draft(kind, lead(stream, world, text), answer, stated, (document["doc_id"],), needed)
+
+
+def _hinted(stream: Stream, brief: Brief, question: str) -> str:
+    """Return a roundabout question about a subject that is described and not named.
+
+    Most come with the kind of hint that people remember: a person, a part of a site, a thing.
+    """
+    text = question.replace("{f}", brief.subject.far)
+    hint = stream.below(8)
+    who = stream.pick(brief.people[:3]).split()[0]
+    if hint < 3:
+        return f"{text} {stream.pick((f'{who} wrote about it.', f'I think {who} knew.', f'It was {who} who mentioned it.', f'{who} was involved.', f'Ask {who}, they would say.'))}"
+    if hint == 3 and brief.scope:
+        return f"{text[:-1]}, I mean their {brief.scope}?"
+    if hint == 4:
+        thing = stream.pick(brief.topic.things)
+        return f"{stream.pick(('It was about', 'The subject was', 'I remember a discussion of'))} {thing}. {text}"
+    return text
+
+
+def _intra(corpus: Corpus, weights: dict[str, float]) -> Iterator[Draft]:
+    for stream, brief, document in _documents(corpus, "intra", weights):
+        split = brief.split
+        if not split:
+            continue
+        place = brief.subject.phrase(brief.scope) if brief.scope else brief.subject.name
+        if corpus.count("split", place) != 1:
+            continue
+        yield Draft(
+            "intra_document_reasoning",
+            lead(stream, corpus.world, split["question"], 0.2),
+            split["answer"],
+            split["facts"],
+            (document["doc_id"],),
+            {document["doc_id"]: split["needed"]},
+            (split["first"], split["last"]),
+            pattern="class told elsewhere"
+            if "class" in split["answer"]
+            else "option dropped later",
+        )
+
+
+def _miscellaneous(corpus: Corpus) -> Iterator[Draft]:
+    stream = Stream(corpus.world.seed, "questions", "misc")
+    for brief in stream.sample(corpus.misc, len(corpus.misc)):
+        if brief.doc_id not in corpus.written:
+            continue
+        fact = brief.facts[0]
+        attribute = _attribute(brief, fact)
+        phrase = stream.pick(attribute.ask if stream.chance(0.6) else attribute.far)
+        text = phrase.replace("{thing}", fact.entity)
+        answer = f"About {fact.entity}: {fact.statement}."
+        yield Draft(
+            "miscellaneous",
+            lead(stream, corpus.world, text, 0.2),
+            answer,
+            (answer,),
+            (brief.doc_id,),
+            {brief.doc_id: (fact.value,)},
+        )
+
+
+# Several documents
+
+
+def _from_groups(corpus: Corpus, kind: str) -> Iterator[Draft]:
+    """Yield the drafts of projects or clusters in turn, one of each before the next."""
+    groups = [group for group in corpus.groups if group.kind == kind]
+    longest = max((len(group.drafts) for group in groups), default=0)
+    for turn in range(longest):
+        for i, group in enumerate(groups):
+            # Not every project is asked the same things in the same order.
+            drafts = group.drafts
+            yield drafts[(turn + 2 * i) % len(drafts)]
+
+
+def _constrained(corpus: Corpus) -> Iterator[Draft]:
+    weights = {
+        "confluence": 16.0,
+        "jira": 13.0,
+        "slack": 3.0,
+        "linear": 2.0,
+        "google_drive": 3.0,
+        "gmail": 3.0,
+    }
+    for stream, brief, document in _documents(corpus, "constrained", weights):
+        if brief.kind == "sheet":
+            continue
+        for fact in brief.facts:
+            key = (fact.key, fact.entity)
+            if (
+                not fact.scope
+                or key in corpus.changed
+                or corpus.count("full", *key, fact.scope) != 1
+            ):
+                continue
+            others = {}
+            for source, number in corpus.scopes(*key):
+                other = corpus.volume.brief(source, number)
+                written = corpus.document(source, number)
+                if written is None or other.doc_id == brief.doc_id or other.kind == "sheet":
+                    continue
+                for rival in other.facts:
+                    if (
+                        rival.key == fact.key
+                        and rival.scope != fact.scope
+                        and rival.value != fact.value
+                    ):
+                        others[written["doc_id"]] = rival
+            if not others:
+                continue
+            attribute = _attribute(brief, fact)
+            ask = stream.pick(attribute.ask).replace("{s}", fact.entity)
+            part = f"the {fact.scope}" if not fact.scope.startswith("Depot") else fact.scope
+            text = stream.pick(
+                (
+                    f"{ask[:-1]}, in the case of {part} only?",
+                    f"Only for {part}: {ask[:1].lower()}{ask[1:]}",
+                    f"{ask} I mean {part}, not the others.",
+                    f"{fact.entity} has several answers to this. {ask} The one for {part}, please.",
+                )
+            )
+            bans = tuple(
+                f"The answer must not give {rival.value}, which holds for {rival.subject}."
+                for rival in list(others.values())[:3]
+            )
+            yield Draft(
+                "constrained",
+                text,
+                _sentence(fact),
+                (_sentence(fact), *bans),
+                (document["doc_id"],),
+                {document["doc_id"]: (fact.value,)},
+                (),
+                tuple(others),
+                f"{len(others)} distractors",
+            )
+            break
+
+
+def _conflicting(corpus: Corpus) -> Iterator[Draft]:
+    stream = Stream(corpus.world.seed, "questions", "conflict")
+    topics = {a.key: a for t in banks.topics().values() for a in t.attributes}
+    for pair in corpus.pairs:
+        corpus.document(pair["source"], pair["number"])
+        ask = stream.pick(topics[pair["key"]].ask).replace("{s}", pair["subject"])
+        text = Pen(stream, {"ask": ask, "ask2": ask[:1].lower() + ask[1:]}).say_from(
+            banks.sections("questions")["conflict"]
+        )
+        answer = f"{pair['new']}. A note of {pair['new_day']} replaces the one of {pair['old_day']}, which said {pair['old']}."
+        yield Draft(
+            "conflicting_info",
+            text,
+            answer,
+            (
+                f"The {pair['attribute']} for {pair['subject']} is {pair['new']}.",
+                f"It was {pair['old']} before {pair['new_day']}.",
+                f"The answer must not give {pair['old']} as the current {pair['attribute']}.",
+            ),
+            (pair["original"], pair["duplicate"]),
+            {pair["original"]: (pair["old"],), pair["duplicate"]: (pair["new"],)},
+            (),
+            (),
+            "superseded",
+        )
+
+
+# The whole company
+
+
+def _high_level(corpus: Corpus) -> Iterator[Draft]:
+    world = corpus.world
+    stream = Stream(world.seed, "questions", "high")
+    lines = banks.sections("questions")
+    slots = {"company": world.company, "product": world.product}
+
+    def draft(section, answer, facts, absent, **more):
+        text = Pen(stream, {**slots, **more}).say_from(lines[section])
+        return Draft(
+            "high_level", text, answer, tuple(facts), absent=tuple(absent), pattern=section
+        )
+
+    first = world.initiatives
+    titles = [i.title for i in first]
+    drafts = [
+        draft(
+            "list of initiatives",
+            "There are eight: " + ", ".join(titles) + ".",
+            [f"{t} is one of the initiatives." for t in titles],
+            titles,
+        ),
+        draft("mission", world.mission, [world.mission], [world.mission]),
+        draft("thesis", world.thesis, [world.thesis], [world.thesis]),
+        draft("model", world.model, [world.model], [world.model]),
+        draft(
+            "values",
+            "People are asked to live by these: " + "; ".join(world.values) + ".",
+            [f"One principle is: {v}." for v in world.values],
+            world.values,
+        ),
+        draft(
+            "owners",
+            "; ".join(f"{i.owner} owns {i.title}" for i in first) + ".",
+            [f"{i.owner} owns {i.title}." for i in first],
+            [i.owner for i in first],
+        ),
+        draft(
+            "size",
+            f"About {len(world.subjects['customer']):,} customers, {len(world.subjects['vendor']):,} suppliers and {len(world.subjects['office'])} offices; {len(world.employees):,} people.",
+            [
+                f"There are about {len(world.subjects['customer']):,} customers.",
+                f"There are {len(world.subjects['office'])} offices.",
+            ],
+            [
+                str(len(world.subjects["customer"])),
+                str(len(world.subjects["vendor"])),
+                str(len(world.employees)),
+                "offices",
+            ],
+        ),
+        draft(
+            "segments",
+            "Among others: " + ", ".join(row[3] for row in banks.rows("segments")) + ".",
+            [
+                f"{cap(row[3])} are kept cold with the product."
+                for row in banks.rows("segments")[:6]
+            ],
+            [row[0] for row in banks.rows("segments")[:8]],
+        ),
+        draft(
+            "regions",
+            ", ".join(row[0] for row in banks.rows("regions")) + ".",
+            [f"{row[0]} is one of the regions." for row in banks.rows("regions")],
+            [row[0] for row in banks.rows("regions")],
+        ),
+    ]
+    for i, item in enumerate(first):
+        drafts.append(
+            draft(
+                "initiative measure",
+                f"By the {item.measure}, which should go from {item.start} to {item.target}.",
+                [f"The measure is the {item.measure}.", f"The target is {item.target}."],
+                [item.measure, item.target],
+                title=item.title,
+            )
+        )
+        drafts.append(
+            draft(
+                "initiative why",
+                f"{cap(item.why)}; the aim is to {item.goal}, and the {item.measure} should reach {item.target}.",
+                [f"{cap(item.why)}.", f"The aim is to {item.goal}."],
+                [item.why, item.goal],
+                title=item.title,
+            )
+        )
+        other = first[(i + 3) % len(first)]
+        drafts.append(
+            draft(
+                "pair",
+                f"{item.title} wants to {item.goal}, because {item.why}. {other.title} wants to {other.goal}, because {other.why}.",
+                [f"{item.title}: {item.goal}.", f"{other.title}: {other.goal}."],
+                [item.goal, other.goal],
+                title=item.title,
+                title2=other.title,
+            )
+        )
+    yield from stream.sample(drafts, len(drafts))
+
+
+def _not_found(corpus: Corpus) -> Iterator[Draft]:
+    lines = banks.sections("questions")
+    seen: set[str] = set()
+    for stream, brief, _ in _documents(
+        corpus,
+        "absent",
+        {
+            "slack": 5.0,
+            "gmail": 4.0,
+            "linear": 2.0,
+            "confluence": 2.0,
+            "jira": 2.0,
+            "google_drive": 2.0,
+        },
+    ):
+        subject: Subject = brief.subject
+        missing = [
+            a for a in brief.topic.attributes if not corpus.count("pair", a.key, subject.name)
+        ]
+        if not missing or subject.name in seen:
+            continue
+        seen.add(subject.name)
+        attribute = stream.pick(missing)
+        slots = {"attribute": attribute.name, "s": subject.phrase(brief.scope), "n": subject.name}
+        text = stream.pick(attribute.ask).replace("{s}", subject.phrase(brief.scope))
+        yield Draft(
+            "info_not_found",
+            lead(stream, corpus.world, text, 0.25),
+            Pen(stream, slots).say_from(lines["not known"]),
+            (lines["not known fact"][0],),
+            distractors=(brief.doc_id,),
+            pattern="absent attribute",
+        )
+
+
+# Metadata
+
+
+METADATA = {
+    "slack": (
+        ("channel", "In which channel did people talk about {t} on {d}?"),
+        ("participants", "Who took part in the thread on {t} of {d}?"),
+        ("date", "When was the thread about {t} posted?"),
+    ),
+    "gmail": (
+        ("from", 'Who sent the mail "{t}"?'),
+        ("to", 'To which address did the mail "{t}" go?'),
+        ("date", "On what date was the mail about {t} sent?"),
+    ),
+    "linear": (
+        ("assignee", "Who is assigned to {k}?"),
+        ("status", "What is the status of {k}?"),
+        ("labels", "Which labels does {k} carry?"),
+        ("priority", "How urgent is {k} marked?"),
+    ),
+    "google_drive": (
+        ("owner", 'Who owns the file "{t}" in the drive?'),
+        ("last_modified", 'When was "{t}" last changed?'),
+        ("folder", 'In which folder should I look for "{t}"?'),
+    ),
+    "hubspot": (
+        ("lifecycle_stage", 'At which stage of its life is the record "{t}"?'),
+        ("last_activity", "When was anything last done on the record of {t}?"),
+        ("owner", 'Which colleague keeps the record "{t}"?'),
+    ),
+    "fireflies": (
+        ("duration_minutes", 'How many minutes did the recording "{t}" last?'),
+        ("participants", 'Who sat in the meeting recorded as "{t}"?'),
+        ("date", 'What day was the meeting "{t}"?'),
+    ),
+    "github": (
+        ("author", 'Who opened pull request {k}, "{t}"?'),
+        ("reviewers", "Who was asked to review pull request {k}?"),
+        ("state", 'Is pull request {k} ("{t}") open, merged or closed?'),
+    ),
+    "jira": (
+        ("reporter", "Who reported {k}?"),
+        ("priority", "Which priority has {k}?"),
+        ("created", "When was {k} created?"),
+        ("status", "Where does {k} stand?"),
+    ),
+    "confluence": (
+        ("author", 'Who wrote the page "{t}"?'),
+        ("last_modified", 'When was the page "{t}" last edited?'),
+        ("status", 'Is the page "{t}" a draft, or does it count?'),
+    ),
+}
+
+
+def metadata_questions(corpus: Corpus, count: int) -> list[dict]:
+    """Return questions whose answers stand in the metadata alone, as in ERB's extra questions."""
+    weights = dict.fromkeys(SOURCES, 1.0)
+    rows: list[dict] = []
+    asked: set[str] = set()
+    titles: set[str] = set()
+    for stream, brief, document in _documents(corpus, "metadata", weights):
+        if len(rows) == count:
+            return rows
+        name, phrase = stream.pick(METADATA[brief.source])
+        value = str(document.get(name, ""))
+        key = str(
+            brief.metadata.get("identifier")
+            or brief.metadata.get("key")
+            or brief.metadata.get("number", "")
+        )
+        text = (
+            phrase.replace("{t}", document["title"])
+            .replace("{k}", key)
+            .replace("{d}", brief.day.isoformat())
+        )
+        if not value or text in asked or value in visible(document) or document["title"] in titles:
+            continue
+        asked.add(text)
+        titles.add(document["title"])
+        rows.append(
+            {
+                "question_id": f"ext_{len(rows) + 1:04d}",
+                "question_type": "metadata",
+                "source_types": [brief.source],
+                "question": text,
+                "expected_doc_ids": [document["doc_id"]],
+                "gold_answer": f"{value}.",
+                "answer_facts": [f"The {name.replace('_', ' ')} is {value}."],
+                "pattern": name,
+                "distractor_doc_ids": [],
+            }
+        )
+    if len(rows) < count:
+        raise UsageError(
+            f"the documents carry {len(rows):,} questions on metadata, not {count:,}",
+            "make more documents",
+        )
+    return rows
+
+
+def counts_by_type(total: int, weights: dict[str, float]) -> dict[str, int]:
+    """Return how many questions of each type make `total` in ERB's proportions (Table 2)."""
+    return dict(zip(TYPES, shares(total, [weights[t] for t in TYPES]), strict=True))

@@ -1,0 +1,390 @@
+"""The world: a company, its people and partners, and the value of every fact about them.
+
+Everything is a pure function of the seed and the size. Whoever asks twice gets the same answer,
+so documents can be written in any order, in parallel, on any machine, and still agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+
+from ragkit.errors import UsageError
+from ragkit.synth import banks
+from ragkit.synth.banks import Attribute
+from ragkit.synth.streams import Stream
+
+FIRST_DAY = date(2025, 1, 6)
+LAST_DAY = date(2026, 9, 25)
+KINDS = ("customer", "vendor", "team", "office")
+BUSINESS_AREAS = {"manufacturing", "quality", "marketing", "finance", "people", "legal"}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Somebody or something that facts are about.
+
+    Parameters
+    ----------
+    kind : {"customer", "vendor", "team", "office", "thing"}
+    name : str
+        Unique among the subjects of the world.
+    far : str
+        A plural description without the name: "the butter makers on the windy plateau".
+    label : str
+        Trade, segment or role.
+    region : str
+    scopes : tuple of str
+        Parts of it that have facts of their own: sites, contracts, floors, services.
+    contact : str
+        A person of theirs, for customers and vendors; otherwise the head.
+    """
+
+    kind: str
+    name: str
+    far: str
+    label: str
+    region: str
+    scopes: tuple[str, ...]
+    contact: str
+
+    def phrase(self, scope: str) -> str:
+        """Return name and scope as one noun phrase."""
+        if not scope:
+            return self.name
+        return f"{self.name}{_genitive(self.name)} {scope}"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that is so: subject, attribute, value, since when, and who says so.
+
+    Parameters
+    ----------
+    fact_id : str
+        Attribute, subject and scope; equal for documents that state the same fact.
+    time : str
+        The day from which it holds, ISO.
+    subject : str
+        The subject as a phrase, with its scope.
+    attribute : str
+    value : str
+    statement : str
+        A clause that states it, without a full stop.
+    sources : tuple of str
+        Ids of documents that state it; filled when documents are written.
+    entity, scope, key : str
+        The subject's name, its part, and the attribute's key.
+    """
+
+    fact_id: str
+    time: str
+    subject: str
+    attribute: str
+    value: str
+    statement: str
+    sources: tuple[str, ...] = ()
+    entity: str = ""
+    scope: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Employee:
+    name: str
+    title: str
+    team: str
+    office: str
+    manager: str | None
+    since: int
+    handle: str
+
+
+@dataclass(frozen=True)
+class Initiative:
+    """A company-wide goal; projects belong to one."""
+
+    code: str
+    title: str
+    goal: str
+    why: str
+    measure: str
+    start: str
+    target: str
+    owner: str
+
+
+class World:
+    """The seeded world.
+
+    Parameters
+    ----------
+    seed : int
+    documents : int
+        How many documents it has to carry; the numbers of people, customers, vendors, teams and
+        offices follow from it.
+
+    Attributes
+    ----------
+    company, product : str
+    employees : list of Employee
+    subjects : dict of str to list of Subject, by kind
+    initiatives : list of Initiative
+    """
+
+    def __init__(self, seed: int, documents: int):
+        if documents < 1:
+            raise UsageError(f"a world needs at least one document, not {documents}")
+        self.seed = seed
+        self.documents = documents
+        stream = Stream(seed, "company")
+        self.company = stream.pick(banks.words("companies"))
+        self.product = stream.pick(banks.words("products"))
+        self.seat = self._place(stream)
+        self.mission = stream.pick(banks.words("mission"))
+        self.thesis = stream.pick(banks.words("thesis"))
+        self.model = stream.pick(banks.words("model"))
+        self.values = tuple(stream.sample(banks.words("values"), 4))
+        self.founded = stream.between(2006, 2014)
+        self.customers_count = min(2500, 36 + documents // 180)
+        self._codes = Stream(seed, "codes").sample(
+            banks.words("codewords"), len(banks.words("codewords"))
+        )
+
+    def code(self, number: int) -> str:
+        """Return the code name with this number; numbers up to 7 are initiatives."""
+        word = self._codes[number % len(self._codes)].upper()
+        turn = number // len(self._codes)
+        return word if turn == 0 else f"{word}-{turn + 1}"
+
+    @cached_property
+    def employees(self) -> list[Employee]:
+        """The directory; the first is the head, and each manager stands before their people."""
+        count = min(4000, 70 + self.documents // 60)
+        names = self._unique_names("employee", count)
+        teams = self.subjects["team"]
+        offices = self.subjects["office"]
+        titles = banks.words("titles")
+        people = []
+        for i, name in enumerate(names):
+            stream = Stream(self.seed, "employee", i)
+            manager = (
+                None
+                if i == 0
+                else names[0]
+                if i < 9
+                else names[1 + stream.below(min(i - 1, count // 8))]
+            )
+            people.append(
+                Employee(
+                    name,
+                    "Chief Executive"
+                    if i == 0
+                    else "Head of Department"
+                    if i < 9
+                    else stream.pick(titles),
+                    teams[i % len(teams)].name,
+                    stream.pick(offices).name,
+                    manager,
+                    stream.between(self.founded, 2025),
+                    f"{name.split()[0].lower()}-{name.split()[1][0].lower()}{i}",
+                )
+            )
+        return people
+
+    @cached_property
+    def staff(self) -> list[str]:
+        return [person.name for person in self.employees]
+
+    @cached_property
+    def outsiders(self) -> list[str]:
+        taken = set(self.staff)
+        return [n for n in self._unique_names("outsider", 400) if n not in taken]
+
+    @cached_property
+    def subjects(self) -> dict[str, list[Subject]]:
+        """Customers, vendors, teams and offices, by kind."""
+        return {kind: self._subjects(kind) for kind in KINDS}
+
+    @cached_property
+    def initiatives(self) -> list[Initiative]:
+        found = []
+        for i, (title, goal, why, measure, start, target) in enumerate(banks.rows("initiatives")):
+            stream = Stream(self.seed, "initiative", i)
+            found.append(
+                Initiative(
+                    self.code(i),
+                    title,
+                    goal,
+                    why,
+                    measure,
+                    self.value(start, stream),
+                    self.value(target, stream),
+                    self.staff[1 + i],
+                )
+            )
+        return found
+
+    def subject(self, name: str) -> Subject:
+        """Return the subject of that name."""
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Subject]:
+        return {s.name: s for subjects in self.subjects.values() for s in subjects}
+
+    def pool(self, kind: str, area: str, topic: str, region: str = "") -> list[Subject]:
+        """Return the subjects that a topic is about, in a region if any is there."""
+        key = (kind, area, topic, region)
+        if key not in self._pools:
+            pool = self.subjects[kind]
+            if kind == "vendor":
+                own = [row[0] for row in banks.rows("trades") if row[3] == topic]
+                pool = [s for s in pool if s.label in (own or ["supplier"])]
+            elif kind == "team":
+                roles = banks.words(
+                    "business roles" if area in BUSINESS_AREAS else "engineering roles"
+                )
+                roles = {role.split(" | ")[0] for role in roles}
+                pool = [s for s in pool if s.label in roles]
+            near = [s for s in pool if s.region == region] if region else []
+            self._pools[key] = near or pool
+        return self._pools[key]
+
+    @cached_property
+    def _pools(self) -> dict:
+        return {}
+
+    def fact(self, attribute: Attribute, subject: Subject, scope: str) -> Fact:
+        """Return what is so: the value depends on seed, attribute, subject and scope alone."""
+        stream = Stream(self.seed, "fact", attribute.key, subject.name, scope)
+        value = self.value(attribute.values, stream)
+        day = FIRST_DAY - timedelta(days=stream.between(10, 400))
+        return Fact(
+            f"{attribute.key}@{subject.name}@{scope}",
+            day.isoformat(),
+            subject.phrase(scope),
+            attribute.name,
+            value,
+            stream.pick(attribute.say).replace("{v}", value),
+            entity=subject.name,
+            scope=scope,
+            key=attribute.key,
+        )
+
+    def value(self, values: str, stream: Stream) -> str:
+        """Return one value of a bank's notation: a range, a list, `@person` or `@date`."""
+        if values == "@person":
+            return stream.pick(self.staff)
+        if values == "@outsider":
+            return stream.pick(self.outsiders)
+        if values == "@date":
+            return say_date(FIRST_DAY + timedelta(days=stream.between(200, 760)))
+        limits = banks.number_range(values)
+        if limits is None:
+            return stream.pick([part.strip() for part in values.split(", ")])
+        low, high, step, decimals, unit = limits
+        steps = round((high - low) / step)
+        number = low + step * stream.between(0, steps)
+        text = f"{number:,.{decimals}f}"
+        return f"{text} {unit}".strip()
+
+    def other_value(self, values: str, stream: Stream, taken: set[str]) -> str:
+        """Return a value that is not among `taken`."""
+        for _ in range(200):
+            value = self.value(values, stream)
+            if value not in taken:
+                return value
+        raise UsageError(f"{values!r} has no value beside {sorted(taken)}")
+
+    def _subjects(self, kind: str) -> list[Subject]:
+        regions = banks.rows("regions")
+        found: list[Subject] = []
+        taken: set[str] = set()
+        size = self.documents
+        if kind == "customer":
+            rows, count = banks.rows("segments"), self.customers_count
+            scopes = banks.words("store scopes")
+        elif kind == "vendor":
+            rows, count = banks.rows("trades"), min(1400, 54 + size // 250)
+            scopes = banks.words("vendor scopes")
+        elif kind == "office":
+            rows = [(trait, trait) for trait in banks.words("office traits")]
+            count, scopes = min(len(rows), 8 + size // 1500), banks.words("office scopes")
+        else:
+            engineering = [
+                tuple(r.split(" | ")) for r in banks.sections("world")["engineering roles"]
+            ]
+            business = [tuple(r.split(" | ")) for r in banks.sections("world")["business roles"]]
+            rows = [row for pair in zip(engineering, business, strict=True) for row in pair]
+            count, scopes = min(96, 24 + size // 4000), ()
+        for i in range(count):
+            stream = Stream(self.seed, kind, i)
+            row = rows[i % len(rows)]
+            region, where = regions[stream.below(len(regions))]
+            own = scopes
+            if kind == "team":
+                word = "engineering scopes" if i % 2 == 0 else "business scopes"
+                own = banks.words(word)
+            # Numbers of scopes grow with the corpus so that facts do not run out.
+            few = stream.sample(own, 3 + min(len(own) - 3, size // 12000 + stream.below(3)))
+            name = self._subject_name(kind, row, stream, taken, i)
+            taken.add(name)
+            if kind == "office":
+                far, label = f"the people at {row[0]}", row[0]
+            elif kind == "team":
+                far, label = row[1] if i < len(rows) else f"{row[1]} {where}", row[0]
+            else:
+                fars = banks.alternatives(row[2])
+                far, label = f"{stream.pick(fars)} {where}", row[0]
+            contact = (
+                f"{stream.pick(banks.words('given names'))} {stream.pick(banks.words('surnames'))}"
+            )
+            found.append(Subject(kind, name, far, label, region, tuple(few), contact))
+        return found
+
+    def _subject_name(self, kind, row, stream, taken, i) -> str:
+        for _ in range(1000):
+            if kind == "office":
+                name = f"the {self._place(stream)} office"
+            elif kind == "team":
+                words = banks.words("codewords")
+                name = f"Team {words[(i * 7 + self.seed) % len(words)]}"
+                if name in taken:
+                    name = f"Team {stream.pick(words)}"
+            else:
+                tail = stream.pick(banks.alternatives(row[1]))
+                if stream.chance(0.72):
+                    head = self._place(stream)
+                else:
+                    head = stream.pick(banks.words("surnames"))
+                    if stream.chance(0.4):
+                        head = f"{head} & {stream.pick(banks.words('surnames'))}"
+                name = f"{head} {tail}"
+            if name not in taken:
+                return name
+        raise UsageError(f"the banks have no more names for a {kind} after {len(taken):,}")
+
+    def _place(self, stream: Stream) -> str:
+        return stream.pick(banks.words("place heads")) + stream.pick(banks.words("place tails"))
+
+    def _unique_names(self, kind: str, count: int) -> list[str]:
+        given, family = banks.words("given names"), banks.words("surnames")
+        pairs = Stream(self.seed, kind, "names").sample(range(len(given) * len(family)), count)
+        return [f"{given[p % len(given)]} {family[p // len(given)]}" for p in pairs]
+
+
+def _genitive(name: str) -> str:
+    return "'" if name.endswith("s") else "'s"
+
+
+MONTHS = (
+    "January February March April May June July August September October November December".split()
+)
+WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+
+
+def say_date(day: date) -> str:
+    """Return a day as people write it: 4 March 2026."""
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
