@@ -23,6 +23,8 @@ Bytes = Iterator[bytes]
 Command = Callable[["Desk", Bytes | None], Bytes]
 COUNT = 10**15
 CONTEXT = 100  # lines of context: they are held
+OBJECT = 64  # bytes that a held line takes beside its own
+NESTED = 40  # brackets and negations within each other in an expression of find
 _HERE = Word(".")
 
 
@@ -208,20 +210,20 @@ def _all_but_last(content: Bytes, unit: str, amount: int, budget: Budget) -> Byt
     held: deque[bytes] = deque()
     if unit == "n":
         for line in lines(content, budget):
-            budget.hold(len(line))
+            budget.hold(len(line) + OBJECT)
             held.append(line)
             if len(held) > amount:
-                budget.hold(-len(held[0]))
+                budget.hold(-len(held[0]) - OBJECT)
                 yield held.popleft()
         return
     size = 0
     for chunk in content:
-        budget.hold(len(chunk))
+        budget.hold(len(chunk) + OBJECT)
         held.append(chunk)
         size += len(chunk)
         while held and size - len(held[0]) >= amount:
             size -= len(held[0])
-            budget.hold(-len(held[0]))
+            budget.hold(-len(held[0]) - OBJECT)
             yield held.popleft()
     yield b"".join(held)[: max(size - amount, 0)]
 
@@ -260,19 +262,19 @@ def _last(content: Bytes, unit: str, amount: int, budget: Budget) -> Bytes:
     held: deque[bytes] = deque()
     size = 0
     for piece in lines(content, budget) if unit == "n" else content:
-        budget.hold(len(piece))
+        budget.hold(len(piece) + OBJECT)
         held.append(piece)
         size += len(piece)
         while held and (
             len(held) > amount if unit == "n" else size - len(held[0]) >= amount or amount == 0
         ):
-            budget.hold(-len(held[0]))
+            budget.hold(-len(held[0]) - OBJECT)
             size -= len(held.popleft())
     if unit == "n":
         yield from held
     else:
         yield b"".join(held)[max(size - amount, 0) :]
-    budget.hold(-size)
+    budget.hold(-size - OBJECT * len(held))
 
 
 def sed(words: tuple[Word, ...]) -> Command:
@@ -479,7 +481,8 @@ class _Tests:
     """The expression of `find`, by its precedence: ! binds before -a, -a before -o."""
 
     def __init__(self, words: list[Word], depths: dict[str, int]):
-        self.words, self.depths, self.at = [word.text for word in words], depths, 0
+        self.words, self.depths = [word.text for word in words], depths
+        self.at = self.nested = 0
 
     def parse(self):
         if not self.words:
@@ -509,11 +512,17 @@ class _Tests:
     def _one(self):
         word = self._next()
         self.at += 1
+        if word in ("!", "-not", "("):
+            self.nested += 1
+            if self.nested > NESTED:
+                raise Refused("the expression of find is nested too deep")
         if word in ("!", "-not"):
             inner = self._one()
+            self.nested -= 1
             return lambda desk, entry: not inner(desk, entry)
         if word == "(":
             inner = self._either()
+            self.nested -= 1
             if self._next() != ")":
                 raise Refused("a ( of find is not closed")
             self.at += 1
@@ -539,8 +548,8 @@ class _Tests:
             return _size_test(value)
         wildcard = Wildcard(value, ignore_case=word in ("-iname", "-ipath"))
         if word in ("-name", "-iname"):
-            return lambda desk, entry: wildcard.matches(entry.name)
-        return lambda desk, entry: wildcard.matches(entry.shown)
+            return lambda desk, entry: wildcard.matches(entry.name, desk.budget.check)
+        return lambda desk, entry: wildcard.matches(entry.shown, desk.budget.check)
 
     def _value(self, word: str) -> str:
         if self.at >= len(self.words):
@@ -914,7 +923,7 @@ def sort(words: tuple[Word, ...]) -> Command:
         held = []
         for _, content in desk.inputs(options.operands, stdin, 2):
             for line in lines(content, desk.budget):
-                desk.budget.hold(len(line) + 100 * len(keys))
+                desk.budget.hold(len(line) + 2 * OBJECT * len(keys))
                 held.append(_ended(line)[:-1])
         if "u" not in options:
             held.sort(reverse="r" in options)

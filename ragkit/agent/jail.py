@@ -25,6 +25,7 @@ from ragkit.errors import DataError, UsageError
 
 DEEPEST = 64  # directories within directories: each holds a descriptor
 BLOCK = 1 << 18  # bytes; a line that is longer counts as several
+MOST_ENTRIES = 2_000_000  # of one directory: their names are held
 MOST_PATHS = 2_000  # that one wildcard may stand for
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -208,6 +209,8 @@ class Jail:
                     found.append((entry.name, "d"))
                 elif entry.is_file(follow_symlinks=False):
                     found.append((entry.name, "f"))
+                if len(found) > MOST_ENTRIES:
+                    raise TooMuch
         found.sort(key=lambda pair: os.fsencode(pair[0]))
         return found
 
@@ -295,6 +298,7 @@ class Jail:
                             f"a wildcard stands for more than {MOST_PATHS:,} paths",
                             "name a directory, or use find or grep -r with --include",
                         )
+                    budget.hold(500)
                     yield joined(shown, name), (*parts, name)
 
 

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 LARGEST = 2_000  # nodes of one automaton
-DEEPEST = 60  # brackets within brackets
+DEEPEST = 40  # brackets within brackets
+REPEATED = 5  # repetitions of one repetition, as in a***
+WORK = 50 * LARGEST  # parts visited while the automaton is built: some add no node
 HELD = 300_000  # what the deterministic states may hold together before they are made anew
 
 EDGE, OTHER, WORD = 0, 1, 2  # what stands beside a position: nothing, a character, a word's
@@ -132,22 +134,25 @@ class _Parser:
         return ("cat", parts)
 
     def _repeated(self, tree):
-        while self.at < len(self.text):
-            if self.text[self.at] == "*" and (self.extended or tree != ("assert", "^")):
-                self.at += 1
-                bounds = (0, None)
-            elif self._take("+"):
-                bounds = (1, None)
-            elif self._take("?"):
-                bounds = (0, 1)
-            elif self._next_is("{"):
-                bounds = self._interval()
-                if bounds is None:
-                    return tree
-            else:
+        for _ in range(REPEATED):
+            bounds = self._bounds(tree)
+            if bounds is None:
                 return tree
             tree = ("rep", tree, *bounds)
+        if self._bounds(tree) is not None:
+            raise PatternError("Regular expression too big")
         return tree
+
+    def _bounds(self, tree):
+        """Return the least and most times that what stands here asks for, if it is a repetition."""
+        if self.text.startswith("*", self.at) and (self.extended or tree != ("assert", "^")):
+            self.at += 1
+            return 0, None
+        if self._take("+"):
+            return 1, None
+        if self._take("?"):
+            return 0, 1
+        return self._interval() if self._next_is("{") else None
 
     def _interval(self):
         start, closing = self.at, "}" if self.extended else "\\}"
@@ -372,6 +377,7 @@ class Pattern:
         fold = str.casefold if ignore_case else str
         self.needed = tuple(sorted({fold(text) for text in needed}))
         self.nodes: list = [("accept", None, None)]
+        self.work = 0
         start = self._build(tree, 0)
         self.search = _Machine(self.nodes, start, anchored=False)
         self.single = _Machine(self.nodes, start, anchored=True)
@@ -437,6 +443,9 @@ class Pattern:
 
     def _build(self, tree, then: int) -> int:
         """Add the nodes of `tree`, after which comes the node `then`; return the first."""
+        self.work += 1
+        if self.work > WORK:
+            raise PatternError("Regular expression too big")
         match tree:
             case ("chars", test, _):
                 return self._node("chars", test, then)
@@ -565,8 +574,11 @@ class Wildcard:
             return None
         return _Set(ranges, names, negated, self.ignore_case), at + 1
 
-    def matches(self, name: str) -> bool:
-        """Whether the whole of `name` fits; at most len(pattern) x len(name) steps."""
+    def matches(self, name: str, check: Callable[[], None] = lambda: None) -> bool:
+        """Whether the whole of `name` fits; at most len(pattern) x len(name) steps.
+
+        `check` is called now and then; what it raises ends the search.
+        """
         parts = self.parts
         at = place = 0
         star = restart = -1
@@ -578,6 +590,7 @@ class Wildcard:
                 at += 1
                 place += 1
             elif star >= 0:
+                check()
                 restart += 1
                 at, place = star + 1, restart
             else:

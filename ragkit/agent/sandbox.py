@@ -128,7 +128,7 @@ class Sandbox:
             raise UsageError(f"a command line is a string, not {type(command_line).__name__}")
         if not self.close.alive:
             raise UsageError("this sandbox was closed")
-        limit = self.seconds if seconds is None else max(min(seconds, self.seconds), 0.0)
+        limit = self.seconds if seconds is None else max(min(self.seconds, seconds), 0.0)
         budget = Budget(limit, self.memory_bytes)
         messages: list[str] = []
         kept = _Kept(self.output_bytes)

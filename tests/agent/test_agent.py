@@ -408,6 +408,7 @@ def test_the_tree_stays_where_it_is_asked_for(tmp_path):
     assert BashAgent(folder=tmp_path / "tree").fit(DOCUMENTS).tree_.written == 0
 
 
+@pytest.mark.slow
 def test_it_beats_bm25_at_equal_length_on_the_sample():
     """The embedded sample of EnterpriseRAG-Bench: a floor below what was measured."""
     from ragkit import datasets
