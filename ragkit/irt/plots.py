@@ -230,6 +230,40 @@ def coverage(table: pd.DataFrame) -> Figure:
     return fig
 
 
+def readings(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """Draw how much better than the first reading the others foretell unseen scores.
+
+    Parameters
+    ----------
+    tables : mapping of a matrix's name to the table of `compare_readings`
+        Mean changes in per cent of the first reading's value, with 90 % intervals.
+    """
+    import matplotlib.pyplot as plt
+
+    fig, axes = plt.subplots(1, 2, figsize=(_COLUMN, 2.2), sharey=True)
+    first = next(iter(tables.values()))
+    names = list(first.index)
+    base = names[1]
+    shift = np.linspace(-0.15, 0.15, len(tables)) if len(tables) > 1 else [0.0]
+    for ax, short, label in zip(
+        axes, ("mse", "crps"), ("squared error", "CRPS"), strict=True
+    ):
+        for k, (matrix, table) in enumerate(tables.items()):
+            unit = table.loc[base, "rmse"] ** 2 if short == "mse" else table.loc[base, "crps"]
+            change, error = (
+                100 * table[f"{kind}{short}_difference"].reindex(names) / unit
+                for kind in ("", "se_")
+            )
+            places = np.arange(len(names))[::-1] + shift[k]
+            style = {"fmt": _MARKERS[k], "ms": 3, "lw": 0.8, "color": f"C{k}", "label": matrix}
+            ax.errorbar(change, places, xerr=_Z90 * error, **style)
+        ax.axvline(0, color="0.7", lw=0.8, zorder=0)
+        ax.set_xlabel(f"{label},\n% change (← better)")
+    axes[0].set_yticks(np.arange(len(names))[::-1], [name.replace(" ", "\n", 1) for name in names])
+    axes[0].legend(fontsize=6, loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=len(tables))
+    return fig
+
+
 def checks(table: pd.DataFrame) -> Figure:
     """Draw a posterior predictive check: observed statistics beside the model's 90 % range."""
     import matplotlib.pyplot as plt

@@ -139,8 +139,9 @@ def compare_readings(
         units of the score; `mse_difference` and `crps_difference` from the first reading, negative
         is better, with standard errors clustered by item; `diff_reliability` and
         `theta_reliability`, Spearman correlations of halves stepped up by Spearman and Brown;
-        `rho_diff`, rank correlation of difficulty with the first reading; `converged`, `bounded`
-        (the notes speak of a bound) and `n` cells.
+        `rho_diff`, rank correlation of difficulty with the first reading; `converged`; `bounded`,
+        if the notes speak of a bound; `n` cells; and `trusted`: converged within bounds, and
+        better than the item's own scores in both measures (fractional: in `rmse`).
     """
     readings = dict(readings or READINGS)
     if folds < 2 or not readings:
@@ -195,6 +196,8 @@ def compare_readings(
             row["rho_diff"] = whole.items["diff"].corr(difficulty, method="spearman")
             row["converged"] = whole.converged
             row["bounded"] = any("bound" in note for note in whole.info["notes"])
+            worse = [row[kind] >= rows[OWN][kind] for kind in ("rmse", "crps")]
+            row["trusted"] = bool(row["converged"] and not row["bounded"] and not any(worse))
         row["n"] = len(cells)
         rows[name] = row
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("reading")
