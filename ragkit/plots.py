@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,10 @@ from ragkit.figures import (
     BLUE,
     GREEN,
     GREY,
+    MARKS,
     NAMES,
+    ORANGE,
+    PURPLE,
     SKY,
     VERMILION,
     YELLOW,
@@ -444,3 +448,498 @@ def _measured_on(label: str) -> str:
     # A stand-in's file name is too long for a column; how much of the whole it is, is not.
     short = "; ".join(part.split(".jsonl ")[-1] for part in label.split("; "))
     return f"\nmeasured: {short}" if label else ""
+
+
+# Systems beyond those of `figures.MARKS`, in the order in which they are first drawn.
+SPARE = ((ORANGE, "v"), (SKY, "P"), (YELLOW, "X"), (GREY, "h"), (BLACK, "*"))
+ALIKE = {"vector": "dense", "vector-only": "dense", "hybrid-bm25": "hybrid"}
+
+
+def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = "") -> Figure:
+    """Draw what systems reach on each type of question, with intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns type, system, n (questions), value, low, high; NaN limits draw no interval.
+    order : list of str
+        Types, top to bottom; those without a row are left out.
+    label : str
+        What is measured, with unit and direction.
+    note : str
+        What it was measured on, for the legend's line.
+    """
+    import matplotlib.pyplot as plt
+
+    kinds = [kind for kind in order if kind in set(table["type"])]
+    systems = list(dict.fromkeys(table["system"]))
+    shifts = np.linspace(0.28, -0.28, len(systems)) if len(systems) > 1 else [0.0]
+    marks = _marks(systems)
+    fig, ax = plt.subplots(figsize=size("column", 1.0 + 0.3 * len(kinds)))
+    for system, shift in zip(systems, shifts, strict=True):
+        rows = table[table["system"] == system].set_index("type").reindex(kinds)
+        places = np.arange(len(kinds))[::-1] + shift
+        paint, shape = marks[system]
+        ax.hlines(places, rows["low"], rows["high"], color=paint, linewidth=1)
+        ax.plot(rows["value"], places, shape, color=paint, markersize=3.5, label=system)
+    sizes = table.groupby("type")["n"].max()
+    names = [f"{_broken(kind.replace('_', ' '))} ({sizes[kind]:.0f})" for kind in kinds]
+    ax.set_yticks(np.arange(len(kinds))[::-1], names)
+    ax.set_ylim(-0.6, len(kinds) - 0.4)
+    ax.grid(axis="x")
+    fig.supxlabel(label + (f"\n{note}" if note else ""), fontsize=8)
+    fig.legend(loc="outside upper right", ncols=min(len(systems), 4), columnspacing=1)
+    return fig
+
+
+def ranking(table: pd.DataFrame, *, label: str) -> Figure:
+    """Draw systems from best to worst with their intervals, one panel a group of judges.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns judge_group, subject_id, mean, low, high.
+    label : str
+        What is measured, with unit and direction.
+    """
+    import matplotlib.pyplot as plt
+
+    groups = dict(iter(table.groupby("judge_group")))
+    widths = [max(len(rows), 0.18 * len(table)) for rows in groups.values()]
+    fig, axes = plt.subplots(
+        1, len(groups), sharey=True, figsize=size("page", 2.5), width_ratios=widths, squeeze=False
+    )
+    paints = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
+    for ax, (group, rows), paint in zip(axes.flat, groups.items(), paints, strict=False):
+        rows = rows.sort_values("mean", ascending=False, kind="stable")
+        places = np.arange(1, len(rows) + 1)
+        ax.vlines(places, rows["low"], rows["high"], color=paint, linewidth=0.8, alpha=0.5)
+        ax.plot(places, rows["mean"], "o", color=paint, markersize=2)
+        ax.axhline(rows["low"].iloc[0], color=BLACK, linewidth=0.6, linestyle="--")
+        ax.set_title(_broken(group), fontsize=7)
+        ax.set_xlabel("rank")
+        ax.grid(axis="y")
+    axes.flat[0].set_ylabel(label)
+    fig.supxlabel("dashed: lower end of the best system's interval", fontsize=7)
+    return fig
+
+
+def type_map(scores: pd.DataFrame, *, order: list[str], label: str) -> Figure:
+    """Draw mean scores by type of question and system, one panel a group of judges.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Columns judge_group, subject_id, question_type, score in [0, 1].
+    order : list of str
+        Types, top to bottom; those without a score are left out.
+    label : str
+        What is measured, with unit and direction.
+    """
+    import matplotlib.pyplot as plt
+
+    groups = dict(iter(scores.groupby("judge_group")))
+    counts = {name: rows["subject_id"].nunique() for name, rows in groups.items()}
+    widths = [max(count, 0.18 * sum(counts.values())) for count in counts.values()]
+    kinds = [kind for kind in order if kind in set(scores["question_type"])]
+    fig, axes = plt.subplots(
+        1, len(groups), sharey=True, figsize=size("page", 2.4), width_ratios=widths, squeeze=False
+    )
+    for ax, (name, rows) in zip(axes.flat, groups.items(), strict=True):
+        means = rows.groupby("subject_id")["score"].mean().sort_values(kind="stable")
+        grid = rows.pivot_table(index="question_type", columns="subject_id", values="score")
+        image = ax.imshow(
+            grid.reindex(index=kinds, columns=means.index),
+            aspect="auto",
+            vmin=0,
+            vmax=1,
+            interpolation="nearest",
+        )
+        ax.set_title(f"{_broken(name)}\n({counts[name]} systems)", fontsize=7)
+        ax.set_xticks([])
+        ax.set_xlabel("worst to best")
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+    axes.flat[0].set_yticks(range(len(kinds)), [kind.replace("_", " ") for kind in kinds])
+    fig.colorbar(image, ax=axes, label=label, shrink=0.9)
+    return fig
+
+
+def first_ranks(ranks: pd.DataFrame, *, depth: int, label: str = "") -> Figure:
+    """Draw the rank of the first gold document under two systems, a point a question.
+
+    Parameters
+    ----------
+    ranks : DataFrame
+        Two columns named after the systems, and `type`; NaN where no gold document was found.
+    depth : int
+        How deep the lists are; what was not found stands beyond.
+    label : str
+        What it was measured on.
+    """
+    import matplotlib.pyplot as plt
+
+    one, other = [column for column in ranks.columns if column != "type"]
+    beyond = 2 * depth
+    fig, ax = plt.subplots(figsize=size("column", 3.2))
+    rng = np.random.default_rng(0)  # moves equal points apart, the same way each time
+    shown = ranks[[one, other]].fillna(beyond) * np.exp(rng.normal(0, 0.05, (len(ranks), 2)))
+    kinds = list(dict.fromkeys(ranks["type"]))
+    marks = dict(
+        zip(kinds, [(c, m) for m in "os^" for c in (BLUE, VERMILION, GREEN, PURPLE)], strict=False)
+    )
+    for kind in kinds:
+        part = shown[ranks["type"] == kind]
+        paint, shape = marks[kind]
+        ax.plot(
+            part[one],
+            part[other],
+            shape,
+            color=paint,
+            markersize=3,
+            alpha=0.7,
+            markeredgewidth=0,
+            label=kind.replace("_", " "),
+            rasterized=len(ranks) > 300,
+        )
+    ticks = [tick for tick in (1, 2, 3, 5, 10, 20, 50, 100) if tick <= depth]
+    for axis, scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
+        scale("log")
+        axis.set_ticks([*ticks, beyond], [*map(str, ticks), f">{depth}"])
+        axis.set_ticks([], minor=True)
+    ax.plot([1, beyond], [1, beyond], color=GREY, linewidth=0.6)
+    ax.set_xlabel(f"rank of the first gold document, {one}" + (f"\n{label}" if label else ""))
+    ax.set_ylabel(f"the same, {other}")
+    fig.legend(loc="outside upper center", ncols=2, handletextpad=0.1, columnspacing=0.8)
+    return fig
+
+
+def recalls(table: pd.DataFrame, *, label: str) -> Figure:
+    """Draw recall at several cutoffs for each system, with intervals, best at the top.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns system, metric ("R@1", "R@5", ...), value, low, high: means in [0, 1].
+    label : str
+        What it was measured on.
+    """
+    import matplotlib.pyplot as plt
+
+    cutoffs = sorted(set(table["metric"]), key=lambda name: int(name.split("@")[1]))
+    values = table.pivot(index="system", columns="metric", values="value")
+    systems = values.sort_values(cutoffs[len(cutoffs) // 2], kind="stable").index.tolist()
+    paints = ((SKY, "o"), (BLUE, "s"), (VERMILION, "D"), (PURPLE, "^"))
+    shifts = np.linspace(0.2, -0.2, len(cutoffs)) if len(cutoffs) > 1 else [0.0]
+    fig, ax = plt.subplots(figsize=size("column", 0.9 + 0.26 * len(systems)))
+    for cutoff, shift, (paint, shape) in zip(cutoffs, shifts, paints, strict=False):
+        rows = table[table["metric"] == cutoff].set_index("system").reindex(systems)
+        places = np.arange(len(systems)) + shift
+        ax.hlines(places, rows["low"], rows["high"], color=paint, linewidth=1)
+        ax.plot(rows["value"], places, shape, color=paint, markersize=3.5, label=cutoff)
+    ax.set_yticks(np.arange(len(systems)), systems)
+    ax.set_ylim(-0.6, len(systems) - 0.4)
+    ax.set_xlim(right=1.02)
+    ax.grid(axis="x")
+    ax.set_xlabel(f"recall, 95 % interval →\n{label}")
+    fig.legend(loc="outside upper right", ncols=len(cutoffs))
+    return fig
+
+
+def _marks(systems: list[str]) -> dict[str, tuple[str, str]]:
+    spare = iter(SPARE * len(systems))
+    return {
+        system: MARKS[ALIKE.get(system, system)]
+        if ALIKE.get(system, system) in MARKS
+        else next(spare)
+        for system in systems
+    }
+
+
+def _broken(name: str) -> str:
+    """Return a name in lines of about 16 letters, broken behind a slash, a colon or a blank."""
+    parts, lines = re.split(r"(?<=[/: ])", name), [""]
+    for part in parts:
+        if lines[-1] and len(lines[-1]) + len(part.strip()) > 16:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.strip() for line in lines)
+
+
+# The corpora of the geometry notebook, as their benchmarks are drawn elsewhere.
+CORPORA = {
+    "company": (GREY, "h"),
+    "help centre": (BLACK, "X"),
+    "web": (BLUE, "o"),
+    "generated help centre": (ORANGE, "v"),
+}
+# Sources of documents: seven colours, the second seven with another marker.
+SOURCES = {
+    name: ((BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)[number % 7], "o^"[number // 7])
+    for number, name in enumerate(
+        (
+            *("slack", "gmail", "linear", "google_drive", "hubspot", "fireflies", "github"),
+            *("jira", "confluence", "article", "feature_request", "known_issue", "web"),
+        )
+    )
+}
+SIMILARITIES = {
+    "local_similarity": "ten nearest",
+    "in_exact": "same cluster",
+    "cross_exact": "other cluster",
+}
+
+
+def corpus_similarity(profiles: pd.DataFrame, by_size: pd.DataFrame, *, label: str = "") -> Figure:
+    """Draw EnterpriseRAG-Bench's Table 3 at equal size, and local density against size.
+
+    Parameters
+    ----------
+    profiles : DataFrame
+        Rows of `ragkit.corpus.profile` with the columns corpus and variant.
+    by_size : DataFrame
+        Rows of `ragkit.corpus.density_by_size` with a column corpus.
+    label : str
+        What the second panel's documents are.
+    """
+    import matplotlib.pyplot as plt
+
+    fig, axes = plt.subplots(1, 2, figsize=size("page", 2.6), width_ratios=[1.5, 1])
+    variants, names = (
+        list(dict.fromkeys(profiles["variant"])),
+        list(dict.fromkeys(profiles["corpus"])),
+    )
+    rows = [(measure, variant) for measure in SIMILARITIES for variant in variants]
+    for (name, variant), group in profiles.groupby(["corpus", "variant"], sort=False):
+        paint, shape = CORPORA[name]
+        for measure in SIMILARITIES:
+            place = -rows.index((measure, variant)) + 0.16 * (
+                len(names) / 2 - names.index(name) - 0.5
+            )
+            values = group[measure]
+            axes[0].plot([values.min(), values.max()], [place] * 2, color=paint, linewidth=1)
+            axes[0].plot(values.mean(), place, shape, color=paint)
+    axes[0].set_yticks(
+        [-number for number in range(len(rows))],
+        [f"{SIMILARITIES[measure]}, {variant}" for measure, variant in rows],
+    )
+    axes[0].set_xlabel("mean cosine similarity (line: range over parts)")
+    axes[0].grid(axis="x")
+    for name, group in by_size.groupby("corpus", sort=False):
+        paint, shape = CORPORA[name]
+        values = group.groupby("size")["local_density"]
+        axes[1].fill_between(
+            values.min().index, values.min(), values.max(), color=paint, alpha=0.15, linewidth=0
+        )
+        axes[1].plot(values.mean(), marker=shape, color=paint, label=name)
+    axes[1].set_xscale("log")
+    axes[1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes[1].xaxis.set_minor_formatter(lambda value, _: "")
+    axes[1].set_xticks(sorted(set(by_size["size"]))[::2])
+    axes[1].set_xlabel(f"{label or 'documents'} (log scale)")
+    axes[1].set_ylabel("local density (cosine)")
+    fig.legend(*axes[1].get_legend_handles_labels(), loc="outside upper right", ncols=len(names))
+    return fig
+
+
+def corpus_sweep(swept: pd.DataFrame, *, reference: int = 10) -> Figure:
+    """Draw cluster measures of several corpora against the number of clusters.
+
+    Parameters
+    ----------
+    swept : DataFrame
+        The result of `ragkit.corpus.sweep`.
+    reference : int, default=10
+        The k that the paper prints, marked.
+    """
+    import matplotlib.pyplot as plt
+
+    labels = {
+        "in_cluster": "in-cluster similarity",
+        "cross_cluster": "cross-cluster similarity",
+        "gap": "their gap",
+        "silhouette": "silhouette",
+    }
+    fig, axes = plt.subplots(1, len(labels), sharex=True, figsize=size("page", 1.9))
+    for ax, (measure, label) in zip(axes, labels.items(), strict=True):
+        for name, group in swept.groupby("corpus", sort=False):
+            paint, shape = CORPORA[name]
+            values = group.groupby("k")[measure]
+            ax.fill_between(
+                values.min().index, values.min(), values.max(), color=paint, alpha=0.15, linewidth=0
+            )
+            ax.plot(values.mean(), marker=shape, markersize=3, color=paint, label=name)
+        ax.axvline(reference, color=GREY, linewidth=0.6, linestyle="--")
+        ax.set_title(label, fontweight="normal")
+        ax.set_xlabel("clusters k")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=4)
+    return fig
+
+
+def corpus_maps(points: pd.DataFrame) -> Figure:
+    """Draw maps of several corpora, a column each and a row a method, coloured by source.
+
+    Parameters
+    ----------
+    points : DataFrame
+        Rows of `ragkit.corpus.atlas` with a column corpus. A cluster's terms stand in its middle.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.patheffects import withStroke
+
+    methods, corpora = (list(dict.fromkeys(points[column])) for column in ("method", "corpus"))
+    fig, grid = plt.subplots(
+        len(methods), len(corpora), figsize=size("page", 0.5 + 2.2 * len(methods)), squeeze=False
+    )
+    for (method, name), group in points.groupby(["method", "corpus"], sort=False):
+        ax = grid[methods.index(method), corpora.index(name)]
+        width = float(np.clip(110 / np.sqrt(len(group)), 1.2, 9))
+        for source, own in group.groupby("source", sort=False):
+            paint, shape = _source(source)
+            ax.scatter(own["x"], own["y"], width, paint, shape, linewidths=0, rasterized=True)
+        places = group.groupby("terms")[["x", "y"]].median().sort_values("y")
+        # Labels one above the other, at least a line apart.
+        line = 0.055 * float(np.ptp(group["y"]))
+        places["y"] = _apart(places["y"].to_numpy(), line)
+        for terms, place in places.iterrows():
+            ax.annotate(
+                terms,
+                place,
+                ha="center",
+                va="center",
+                fontsize=6,
+                path_effects=[withStroke(linewidth=1.8, foreground="white")],
+            )
+        ax.set_title(f"{name}, {method}", fontsize=7)
+        ax.set_xlabel(
+            f"{len(group):,} points, trustworthiness {group['trustworthiness'].iloc[0]:.2f}",
+            fontsize=7,
+        )
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.set_aspect("equal", "datalim")
+        ax.spines[["left", "bottom"]].set_visible(False)
+    present = set(points["source"])
+    handles = [
+        plt.Line2D(
+            [], [], marker=_source(source)[1], color=_source(source)[0], linestyle="none",
+            label=str(source).replace("_", " "),
+        )
+        for source in [*(name for name in SOURCES if name in present), *sorted(present - {*SOURCES})]
+    ]  # fmt: skip
+    fig.legend(handles=handles, loc="outside lower center", ncols=7, handletextpad=0.2)
+    return fig
+
+
+class Page:
+    """A plotly figure that a notebook and its HTML page show without network.
+
+    JupyterLab draws the figure's description itself. An HTML page gets the library too,
+    compressed: 2 MB in place of 5, unpacked by the browser.
+    """
+
+    def __init__(self, figure):
+        self.figure = figure
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        import base64
+        import gzip
+        import hashlib
+        import json
+
+        from plotly.io import to_json
+        from plotly.offline import get_plotlyjs
+
+        packed = base64.b64encode(gzip.compress(get_plotlyjs().encode("utf-8"), mtime=0)).decode()
+        description = to_json(self.figure).replace("</", "<\\/")
+        place = "figure-" + hashlib.sha256(description.encode("utf-8")).hexdigest()[:12]
+        return {
+            "application/vnd.plotly.v1+json": json.loads(description),
+            "text/html": _PAGE % {"place": place, "packed": packed, "figure": description},
+        }
+
+
+_PAGE = """<div id="%(place)s" style="width:100%%;min-height:520px"></div>
+<script>
+(async () => {
+  const bytes = Uint8Array.from(atob("%(packed)s"), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const script = document.createElement("script");
+  script.textContent =
+    "(function (define, module, exports) {" + (await new Response(stream).text()) + "\\n})()";
+  document.head.append(script);
+  const figure = %(figure)s;
+  window.Plotly.newPlot("%(place)s", figure.data, figure.layout, {responsive: true});
+})();
+</script>"""
+
+
+def corpus_explorer(points: pd.DataFrame) -> Page:
+    """Draw the maps of one method for reading: a document's title and source show under the mouse.
+
+    Parameters
+    ----------
+    points : DataFrame
+        Rows of `ragkit.corpus.atlas`, of one method, with a column corpus.
+    """
+    from html import escape
+
+    from plotly.graph_objects import Scattergl
+    from plotly.subplots import make_subplots
+
+    corpora = list(dict.fromkeys(points["corpus"]))
+    trust = points.groupby("corpus")["trustworthiness"].first()
+    fig = make_subplots(
+        1,
+        len(corpora),
+        subplot_titles=[f"{name} (trustworthiness {trust[name]:.2f})" for name in corpora],
+        horizontal_spacing=0.02,
+    )
+    seen = set()
+    for (name, source), group in points.groupby(["corpus", "source"], sort=False):
+        paint, shape = _source(source)
+        fig.add_trace(
+            Scattergl(
+                x=group["x"].round(2).tolist(),
+                y=group["y"].round(2).tolist(),
+                mode="markers",
+                name=str(source),
+                legendgroup=str(source),
+                showlegend=source not in seen,
+                marker={
+                    "color": paint,
+                    "size": 5,
+                    "symbol": {"o": "circle", "^": "triangle-up"}[shape],
+                },
+                customdata=[
+                    [escape(str(value)) for value in row]
+                    for row in group[["title", "source", "terms"]].itertuples(index=False)
+                ],
+                hovertemplate="%{customdata[0]}<br>%{customdata[1]}, cluster: %{customdata[2]}"
+                "<extra></extra>",
+            ),
+            row=1,
+            col=corpora.index(name) + 1,
+        )
+        seen.add(source)
+    fig.update_xaxes(visible=False)
+    fig.update_yaxes(visible=False)
+    fig.update_layout(
+        template="plotly_white",
+        height=520,
+        margin={"l": 10, "r": 10, "t": 40, "b": 10},
+        legend={"orientation": "h", "y": -0.02},
+    )
+    return Page(fig)
+
+
+def _apart(heights: np.ndarray, gap: float) -> np.ndarray:
+    """Return rising heights, moved as little as need be to lie at least `gap` apart."""
+    from sklearn.isotonic import isotonic_regression
+
+    steps = gap * np.arange(len(heights))
+    return isotonic_regression(heights - steps) + steps
+
+
+def _source(name: str) -> tuple[str, str]:
+    return SOURCES.get(name, (GREY, "o"))
