@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ragkit.agent.commands import COMMANDS, Desk
 from ragkit.agent.jail import Budget, Jail, TimeUp, TooMuch
 from ragkit.agent.line import Refused, split
-from ragkit.errors import UsageError, did_you_mean
+from ragkit.errors import UsageError
 
 COUNTED = 1 << 26  # bytes: what is left out of an output is counted this far
 
@@ -223,8 +223,22 @@ def _readable(raw: bytes) -> str:
     return raw.decode("utf-8", "replace").translate(_CONTROLS)
 
 
+_INSTEAD = {
+    "awk": "use cut, grep -o, sort and uniq",
+    "bash": "give the command line itself",
+    "cd": "give the folder as a path",
+    "echo": "nothing has to be printed here",
+    "less": "use head, tail or sed -n '20,40p'",
+    "perl": "use grep -E",
+    "pwd": "this is the root of the corpus; paths are relative to it",
+    "python": "use the commands at hand",
+    "python3": "use the commands at hand",
+    "rg": "use grep -r",
+    "sh": "give the command line itself",
+    "xargs": "grep -r looks into many files; commands take several paths and wildcards",
+}
+
+
 def _unknown(name: str) -> Refused:
-    return Refused(
-        f"there is no command {name!r}",
-        did_you_mean(name, COMMANDS) if len(name) < 30 else "known: " + ", ".join(COMMANDS),
-    )
+    known = "known: " + ", ".join(COMMANDS)
+    return Refused(f"there is no command {name!r}", _INSTEAD.get(name, known))

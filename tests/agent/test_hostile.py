@@ -4,8 +4,10 @@ Beside the corpus lies a canary. Its content and its name must not appear in any
 must be the same afterwards, and each line must end within its time.
 """
 
+import contextlib
 import hashlib
 import os
+import socket
 import stat
 import threading
 import time
@@ -43,6 +45,10 @@ def trap(tmp_path_factory):
     (root / "proc").symlink_to("/proc/self")
     os.link(outside / f"{NAME}.txt", root / "hard.txt")
     os.mkfifo(root / "pipe")
+    with socket.socket(socket.AF_UNIX) as bound, contextlib.suppress(OSError):
+        bound.bind(str(root / "socket"))  # refused where the path is too long for a socket
+    with contextlib.suppress(PermissionError):  # only root may make devices
+        os.mknod(root / "zero.txt", stat.S_IFCHR | 0o666, os.makedev(1, 5))
     os.mkfifo(root / "jira" / "pipe.txt")
     plant(
         root,
@@ -234,6 +240,10 @@ LINKS = [
     "find . -ls",
     "grep --dereference-recursive canary",
     "cat pipe",
+    "cat zero.txt",
+    "head -c 9 zero.txt",
+    "grep -c a zero.txt",
+    "cat socket",
     "head -n 1 jira/pipe.txt",
     "grep -r a jira",
     "wc pipe",
@@ -604,8 +614,19 @@ def test_the_canary_would_be_seen(trap):
 def test_links_pipes_and_second_links_are_not_there(guarded):
     shown = guarded.run("ls -A").text.splitlines()
     assert "numbers.txt" in shown
-    assert not {"linked", "linked.txt", "loop", "round", "passwd", "proc", "pipe"} & set(shown)
+    assert not {
+        "linked",
+        "linked.txt",
+        "loop",
+        "round",
+        "passwd",
+        "proc",
+        "pipe",
+        "zero.txt",
+        "socket",
+    } & set(shown)
     assert guarded.run("cat linked.txt").text.startswith("cat: linked.txt: No such file")
+    assert guarded.run("cat zero.txt").text.startswith("cat: zero.txt: No such file")
     assert guarded.run("cat hard.txt").text == "cat: hard.txt: Permission denied\n"
     assert guarded.run("cat linked/x.txt").status == 1
 
@@ -773,6 +794,13 @@ def test_a_closed_sandbox_says_so(trap):
 def test_options_out_of_range(options, trap):
     with pytest.raises(UsageError, match="should be a number above"):
         Sandbox(trap, **options)
+
+
+@pytest.mark.parametrize(("name", "hint"), [("xargs", "grep -r"), ("cd", "path"), ("vi", "wc")])
+def test_a_refusal_says_what_to_write_instead(name, hint, guarded):
+    output = guarded.run(f"{name} x")
+    assert output.refused == f"there is no command '{name}'"
+    assert hint in output.text
 
 
 def test_a_folder_that_is_none(tmp_path):
