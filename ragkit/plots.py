@@ -516,7 +516,7 @@ def ranking(table: pd.DataFrame, *, label: str) -> Figure:
         ax.vlines(places, rows["low"], rows["high"], color=paint, linewidth=0.8, alpha=0.5)
         ax.plot(places, rows["mean"], "o", color=paint, markersize=2)
         ax.axhline(rows["low"].iloc[0], color=BLACK, linewidth=0.6, linestyle="--")
-        ax.set_title(_broken(group), fontsize=7)
+        ax.set_title(_broken(group) if len(groups) > 1 else group, fontsize=7)
         ax.set_xlabel("rank")
         ax.grid(axis="y")
     axes.flat[0].set_ylabel(label)
@@ -555,7 +555,8 @@ def type_map(scores: pd.DataFrame, *, order: list[str], label: str) -> Figure:
             vmax=1,
             interpolation="nearest",
         )
-        ax.set_title(f"{_broken(name)}\n({counts[name]} systems)", fontsize=7)
+        title = _broken(name) if len(groups) > 1 else name
+        ax.set_title(f"{title}\n({counts[name]} systems)", fontsize=7)
         ax.set_xticks([])
         ax.set_xlabel("worst to best")
         ax.tick_params(length=0)
@@ -927,7 +928,7 @@ def corpus_explorer(points: pd.DataFrame) -> Page:
     fig.update_layout(
         template="plotly_white",
         height=520,
-        margin={"l": 10, "r": 10, "t": 40, "b": 10},
+        margin={"l": 10, "r": 10, "t": 60, "b": 10},
         legend={"orientation": "h", "y": -0.02},
     )
     return Page(fig)

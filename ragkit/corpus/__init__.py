@@ -21,7 +21,7 @@ from ragkit.corpus.geometry import (
     silhouette,
     sweep,
 )
-from ragkit.corpus.maps import Map, cluster_terms, map_tsne, map_umap, trustworthiness
+from ragkit.corpus.maps import Map, atlas, cluster_terms, map_tsne, map_umap, trustworthiness
 from ragkit.corpus.parts import pool, split
 from ragkit.corpus.signs import profile, text_signs
 from ragkit.corpus.vectors import Neighbours, neighbours
@@ -32,6 +32,7 @@ __all__ = [
     "Estimate",
     "Map",
     "Neighbours",
+    "atlas",
     "cluster",
     "cluster_similarity",
     "cluster_terms",

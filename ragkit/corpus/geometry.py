@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -433,6 +434,7 @@ def sweep(
     *,
     ks: Iterable[int] = range(5, 51, 5),
     seeds: Iterable[int] = range(5),
+    size: int | None = None,
 ) -> pd.DataFrame:
     """Return the exact cluster measures of several corpora for many k and seeds.
 
@@ -441,7 +443,9 @@ def sweep(
     corpora : mapping of str to array of shape (n, d)
     ks : iterable of int
     seeds : iterable of int
-        Of k-means.
+        Of k-means, and of the part drawn.
+    size : int, optional
+        Documents in a part of each corpus, drawn anew for each seed; all by default.
 
     Returns
     -------
@@ -454,26 +458,26 @@ def sweep(
     """
     import pandas as pd
 
-    ks, seeds = list(ks), list(seeds)
-    rows = []
-    for name, embeddings in corpora.items():
+    ks, rows = list(ks), []
+    for (name, embeddings), seed in product(corpora.items(), list(seeds)):
+        array = matrix(embeddings, at_least=size or 2, purpose=f"a part of {name!r}")
+        part = array[draw(len(array), size or len(array), seed)]
         for k in ks:
-            for seed in seeds:
-                found = cluster(embeddings, k, seed)
-                inside, across = found.in_cluster, found.cross_cluster
-                rows.append(
-                    {
-                        "corpus": name,
-                        "k": k,
-                        "seed": seed,
-                        "in_cluster": inside,
-                        "cross_cluster": across,
-                        "gap": inside - across,
-                        "silhouette": silhouette(embeddings, found),
-                        "evenness": found.evenness,
-                        "tightness_spread": found.tightness_spread,
-                    }
-                )
+            found = cluster(part, k, seed)
+            inside, across = found.in_cluster, found.cross_cluster
+            rows.append(
+                {
+                    "corpus": name,
+                    "k": k,
+                    "seed": seed,
+                    "in_cluster": inside,
+                    "cross_cluster": across,
+                    "gap": inside - across,
+                    "silhouette": silhouette(part, found),
+                    "evenness": found.evenness,
+                    "tightness_spread": found.tightness_spread,
+                }
+            )
     return pd.DataFrame(rows)
 
 

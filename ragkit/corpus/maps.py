@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ragkit.corpus.geometry import draw
+from ragkit.corpus.geometry import cluster, draw
 from ragkit.corpus.vectors import integer, matrix, neighbours, unit
 from ragkit.errors import DataError, UsageError
 
@@ -288,6 +288,65 @@ def cluster_terms(texts: Sequence[str], labels: Sequence, *, n: int = 3) -> dict
         label: [str(names[place]) for place in places if weights[row, place] > 0]
         for row, (label, places) in enumerate(zip(joined.index, order, strict=True))
     }
+
+
+def atlas(
+    documents: pd.DataFrame,
+    embeddings: np.ndarray,
+    *,
+    k: int = 5,
+    terms: int = 2,
+    sample: int = 10_000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return the t-SNE and the UMAP map of a corpus, with k-means clusters and their terms.
+
+    Parameters
+    ----------
+    documents : DataFrame
+        With doc_id, source, title and text.
+    embeddings : array of shape (len(documents), d)
+    k : int, default=5
+        Clusters to name.
+    terms : int, default=2
+        Terms a cluster.
+    sample : int, default=10000
+        Documents mapped; all are clustered.
+    seed : int, default=0
+
+    Returns
+    -------
+    DataFrame
+        One row a document and method: doc_id, source, title, x, y, method, trustworthiness,
+        cluster (from 0, the largest first) and terms, joined by commas.
+
+    Raises
+    ------
+    UsageError
+        If there are not as many embeddings as documents.
+    DataError
+        As in `map_tsne`, `map_umap` and `cluster`.
+
+    References
+    ----------
+    EnterpriseRAG-Bench, Figure 1.
+    """
+    if len(documents) != len(embeddings):
+        raise UsageError(f"{len(documents):,} documents, but {len(embeddings):,} embeddings")
+    labels = cluster(embeddings, k, seed).labels
+    names = cluster_terms(documents["text"], labels, n=terms)
+    drawn = [draw_map(embeddings, seed, sample=sample) for draw_map in (map_tsne, map_umap)]
+    frames = [
+        found.frame(documents).assign(
+            method=found.settings["method"],
+            trustworthiness=found.trustworthiness,
+            cluster=labels[found.rows],
+        )
+        for found in drawn
+    ]
+    table = pd.concat(frames, ignore_index=True)
+    joined = {number: ", ".join(words) for number, words in names.items()}
+    return table.assign(terms=table["cluster"].map(joined))
 
 
 def _sampled(embeddings, sample: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
