@@ -12,5 +12,6 @@ from ragkit.retrieval.bm25 import BM25
 from ragkit.retrieval.dense import Dense
 from ragkit.retrieval.hybrid import Hybrid
 from ragkit.retrieval.rerank import Rerank
+from ragkit.retrieval.selection import choose
 
-__all__ = ["BM25", "Dense", "Hybrid", "Rerank"]
+__all__ = ["BM25", "Dense", "Hybrid", "Rerank", "choose"]
