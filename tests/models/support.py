@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 
 import pytest
@@ -84,7 +83,7 @@ def tiny_encoder(folder: Path) -> None:
     """Save a BERT of one layer with random weights, as sentence-transformers saves its models."""
     import torch
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers import models as parts
+    from sentence_transformers.sentence_transformer import modules as parts
     from transformers import BertModel
 
     torch.manual_seed(0)
@@ -102,19 +101,3 @@ def tiny_reranker(folder: Path) -> None:
     torch.manual_seed(0)
     tiny_tokenizer(folder)
     BertForSequenceClassification(tiny_config(num_labels=1)).save_pretrained(folder)
-
-
-def manifest(folder: Path) -> dict:
-    """Return the registry's entry for the files of a folder."""
-    return {
-        path.name: {
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-            "bytes": path.stat().st_size,
-        }
-        for path in folder.iterdir()
-        if path.is_file()
-    }
-
-
-def dumps(value) -> str:
-    return json.dumps(value)
