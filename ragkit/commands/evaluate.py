@@ -48,7 +48,14 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="How votes make a document's class: by the paper, or as its released code does.",
 )
 @click.option("--cutoff", type=click.IntRange(1), help="Look at no more documents per answer.")
-@click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, metavar="N")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Verdicts each; more than half decide, so better odd.",
+)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--only", multiple=True, metavar="ID", help="Evaluate this question alone.")
 @click.option("--again", is_flag=True, help="With --only: get new verdicts for it.")
@@ -178,6 +185,17 @@ def _show_estimate(parts: list[dict]) -> None:
     for part in parts:
         click.echo(f"{part['what']}: {part['verdicts']:,} verdicts by {part['judge']}")
         click.echo(f"  {part['estimate'] or 'nothing to pay'}".replace("\n", "\n  "))
+    if len(parts) > 1:
+        from ragkit.llm import dollars
+
+        asked = [part["estimate"] for part in parts if part["estimate"]]
+        ends = [
+            [getattr(one, end) if one.calls else 0.0 for one in asked]
+            for end in ("cost_low", "cost_high")
+        ]
+        low, high = (dollars(None if None in costs else sum(costs)) for costs in ends)
+        verdicts = sum(part["verdicts"] for part in parts)
+        click.echo(f"together: {verdicts:,} verdicts; cost at least {low}, at most {high}")
 
 
 def _show(report) -> int:

@@ -166,14 +166,14 @@ def swaps(names: Sequence[str], members: int, *, seed: int = 0) -> dict[str, tup
 
 
 def preferred(votes: Sequence[str | None]) -> str | None:
-    """Return what a panel prefers: "a" or "b" if more than half of it does, else "tie".
+    """Return what a panel prefers: "a" or "b" if more than half of the votes say so, else "tie".
 
     None if no more than half of the panel voted.
     """
     cast = [vote for vote in votes if vote is not None]
     if 2 * len(cast) <= len(votes):
         return None
-    return next((side for side in SIDES if 2 * cast.count(side) > len(votes)), "tie")
+    return next((side for side in SIDES if 2 * cast.count(side) > len(cast)), "tie")
 
 
 def _votes(setup: Setup, found, order, rounds) -> dict[str, list[dict]]:

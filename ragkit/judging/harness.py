@@ -8,8 +8,10 @@ verdicts are in its ledger besides.
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +94,8 @@ def evaluate(
     cutoff : int, optional
         Look at no more than so many documents of each answer. Default: all that were submitted.
     repeat : int >= 1
-        Verdicts for every answer and fact.
+        Verdicts for every answer and fact. More than half decide, so an odd number is best: of an
+        even one, half yes counts as no.
     seed : int
         For the intervals.
     only : sequence of str
@@ -406,7 +409,11 @@ class Setup:
             },
             "inputs": dict(self.inputs.about),
             "skipped": self.inputs.skipped,
-            "versions": {"ragkit": __version__},
+            "versions": {
+                "ragkit": __version__,
+                "python": platform.python_version(),
+                "krippendorff": version("krippendorff"),
+            },
         }
         if self.documents is not None:
             head["inputs"]["documents"] = {
@@ -654,7 +661,7 @@ def run(
         done = _existing(head, out, only, again, retry_missing, overwrite, lacks)
         if not (out.exists() and not overwrite):
             journal = Journal(out, head, overwrite)
-            done = {k: v for k, v in journal.records.items() if not lacks(v)}
+            done = journal.records.copy()
     elif again or retry_missing:
         raise UsageError("again and retry_missing need a report to work on", "give out")
     todo = []
@@ -691,7 +698,7 @@ def _existing(head, out, only, again, retry_missing, overwrite, lacks) -> dict[s
             "--only ID adds or redoes a question, --missing what it lacks, --overwrite everything",
         )
     data = read(out).data
-    for part, value in head.items():
+    for part, value in _decisive(head).items():
         if data.get(part) != value:
             raise DataError(
                 f"{out} is the report of another run: its {part} differ",
@@ -707,13 +714,18 @@ def _existing(head, out, only, again, retry_missing, overwrite, lacks) -> dict[s
     return done
 
 
+def _decisive(head: dict) -> dict:
+    # An upgrade in between is said in the report, but does not make it another run.
+    return {part: value for part, value in head.items() if part != "versions"}
+
+
 class Journal:
     """Records of a run that is under way, one a line, in `NAME.partial` beside the report."""
 
     def __init__(self, out: Path, head: dict, overwrite: bool):
         self.path = journal_path(out)
         self.records: dict[str, dict] = {}
-        first = canonical({"run": digest(canonical(head))})
+        first = canonical({"run": digest(canonical(_decisive(head)))})
         lines = self.path.read_bytes().split(b"\n") if self.path.exists() else []
         if lines and lines[0] != first.encode():
             if not overwrite:

@@ -141,6 +141,7 @@ def test_two_systems_with_documents_and_a_panel(run):
     assert status == 0
     assert "preferences, member 3 of the panel: 3 verdicts by openai:toy" in said.out
     assert "documents (at most), member 1 of the panel: 7 verdicts" in said.out
+    assert "together: 48 verdicts; cost at least unknown, at most unknown" in said.out
 
 
 def test_unknown_judges_and_options(run):

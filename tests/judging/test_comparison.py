@@ -72,6 +72,8 @@ def test_members_of_a_panel_draw_apart():
         (["a", "b"], "tie"),
         (["a", "a", None], "a"),
         (["a", "b", None], "tie"),
+        (["a", "a", "b", None, None], "a"),
+        (["a", "a", None, None], None),
         (["a", None, None], None),
         ([None], None),
     ],

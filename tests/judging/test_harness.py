@@ -568,6 +568,15 @@ def test_bad_lines_are_listed_in_the_report(files, tmp_path):
     assert report.data["counts"]["skipped_lines"] == 1
 
 
+def test_an_upgrade_is_no_other_run(files, tmp_path, monkeypatch):
+    out = tmp_path / "R.json"
+    evaluate(*files, Scripted(literal), out=out, only=["q1"])
+    monkeypatch.setattr(harness, "__version__", "99")
+    report = evaluate(*files, Scripted(literal), out=out, retry_missing=True)
+    assert report.data["versions"]["ragkit"] == "99"
+    assert len(report.records) == 3
+
+
 def test_progress_is_told():
     told = []
     evaluate(
