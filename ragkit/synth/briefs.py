@@ -15,6 +15,7 @@ from datetime import date, timedelta
 from ragkit.errors import UsageError, did_you_mean
 from ragkit.synth import banks
 from ragkit.synth.banks import Topic
+from ragkit.synth.pen import CASE, Pen, cap
 from ragkit.synth.streams import Stream, digest64
 from ragkit.synth.world import FIRST_DAY, LAST_DAY, Fact, Subject, World
 
@@ -120,10 +121,6 @@ def shares(total: int, weights: list[float]) -> list[int]:
 def slug(text: str, limit: int = 48) -> str:
     """Return `text` as lower-case words joined by hyphens, fit for a path."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:limit].strip("-")
-
-
-def cap(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 class Volume:
@@ -292,6 +289,10 @@ def volume_brief(
         points = list(case)
         for point in stated:
             points.insert(stream.between(1, len(points)), point)
+    if kind in LONG and stream.chance(LONG[kind]):
+        facts, points = _longer(world, stream, topic, subject, scope, facts, points)
+    if subject.nick and stream.chance(0.4):
+        points.insert(stream.between(1, len(points)), Point("text", _nick(stream, subject, people)))
     split: dict = {}
     if kind in _SPLITTABLE and stream.chance(INTRA_SHARE):
         split = split_fact(stream, subject, scope)
@@ -348,6 +349,34 @@ _SPLITTABLE = {
 }
 
 
+def _nick(stream: Stream, subject: Subject, people: list[str]) -> str:
+    """Return a remark on what people call a subject."""
+    first = [name.split()[0] for name in people]
+    slots = {"n": subject.name, "nick": subject.nick, "p2": first[1], "p3": first[2]}
+    return Pen(stream, slots).say("nick")
+
+
+# How often a document of a kind treats a second matter.
+LONG = {"case": 0.4, "replies": 0.6, "figures": 0.5, "memo": 0.8, "meeting": 0.9, "guide": 0.8}
+LONG |= {"company": 0.5, "deal": 0.4, "reference": 0.6, "questions": 0.7, "checklist": 0.5}
+
+
+def _longer(world, stream, topic, subject, scope, facts, points):
+    """Return facts and points with a second matter: another case of the topic or of one beside it."""
+    beside = banks.siblings(topic.key)
+    other = stream.pick(beside) if beside and stream.chance(0.7) else topic
+    known = {fact.key for fact in facts}
+    told = {point.text for point in points}
+    cases = [case for case in other.cases if case[0] not in told]
+    case = [Point(role, text) for role, text in zip(CASE, stream.pick(cases), strict=True)]
+    left = [a for a in other.attributes if a.key not in known]
+    more = [world.fact(a, subject, scope) for a in stream.sample(left, stream.between(1, 2))]
+    for fact in more:
+        case.insert(stream.between(1, len(case)), Point("fact", fact.statement))
+    head = [Point("head", cap(stream.pick(other.things)))]
+    return (*facts, *more), [*points, *head, *case]
+
+
 def split_fact(stream: Stream, subject: Subject, scope: str) -> dict:
     """Return a fact whose halves belong into distant passages, with its question and answer.
 
@@ -398,8 +427,6 @@ def split_fact(stream: Stream, subject: Subject, scope: str) -> dict:
             f"The answer must not give {values[0]}, the price of {options[0]}, which was dropped.",
         )
         needed = (options[1], values[1])
-    from ragkit.synth.offline import Pen  # the pen needs this module's types
-
     pen = Pen(stream, {"month": "spring"})
     return {
         "first": cap(pen.fill(first, slots)),

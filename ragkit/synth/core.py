@@ -13,17 +13,18 @@ from ragkit.synth import banks
 from ragkit.synth.briefs import (
     Brief,
     Point,
-    cap,
     document_id,
     folder,
     slug,
     ticket_prefix,
     volume_brief,
 )
+from ragkit.synth.pen import cap
 from ragkit.synth.streams import Stream
 from ragkit.synth.world import FIRST_DAY, Fact, Subject, World, say_date
 
 CLUSTER_SIZES = (4, 10)
+ORDINALS = ("", "second ", "third ", "fourth ", "fifth ", "sixth ")
 # Gold documents of completeness questions by source in the paper's Table 10.
 CLUSTER_SOURCES = {
     "confluence": 16,
@@ -768,11 +769,11 @@ def project(world: World, number: int, size: int) -> Group:
                 f"Did {code} keep its promise? Compare starting point, target and result.",
                 f"We wanted to {theme}. What was the figure before, what was the target, and what was reached?",
             ),
-            f"{cap(measure)} was {base} before {code}; the target was {goal_value}, and {got} was measured afterwards.",
+            f"{cap(measure)}: {base} before {code}, {goal_value} as the target, and {got} as measured afterwards.",
             (
-                f"Before {code} it was {base}.",
-                f"The target was {goal_value}.",
-                f"{got} was measured after the start.",
+                f"The figure before {code} is {base}.",
+                f"The target is {goal_value}.",
+                f"The figure measured after the start is {got}.",
             ),
             (charter, report),
             ((base, goal_value), (got,)),
@@ -920,7 +921,8 @@ def cluster(world: World, number: int) -> Group:
     }
     stream = Stream(world.seed, "cluster", number)
     code = f"Operation {world.code(60 + number).capitalize()}"
-    alias = f"the {title} round"
+    turn = number // len(rows)
+    alias = f"the {(*ORDINALS, f'{turn + 1}th ')[min(turn, len(ORDINALS))]}{title} round"
     topic = banks.topics()[topic_key]
     size = stream.between(*CLUSTER_SIZES)
     subjects = stream.sample(world.pool(kind, topic.area, topic.key), size)

@@ -13,13 +13,13 @@ from ragkit.synth.briefs import (
     KINDS,
     Brief,
     Point,
-    cap,
     day_in,
     document_id,
     folder,
     slug,
     volume_brief,
 )
+from ragkit.synth.pen import cap
 from ragkit.synth.streams import Stream
 from ragkit.synth.world import Fact, Subject, World, say_date
 
@@ -132,7 +132,7 @@ def duplicate(world: World, number: int, original: Brief) -> tuple[Brief, dict]:
     source = duplicate_source(world, number)
     stream = Stream(world.seed, "duplicate", number, "text")
     old = next(f for f in original.facts if f.scope == original.scope)
-    attribute = next(a for a in original.topic.attributes if a.key == old.key)
+    attribute = banks.attributes()[old.key]
     value = world.other_value(attribute.values, stream, {old.value})
     day = original.day + timedelta(days=stream.between(18, 120))
     new = replace(

@@ -2,76 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 from ragkit.synth import banks
+from ragkit.synth.pen import CASE, GLUE, Pen, cap, stop
 from ragkit.synth.streams import Stream
 from ragkit.synth.world import MONTHS, WEEKDAYS, World, say_date
-
-
-class Pen:
-    """Fill phrases: each alternative of a rule is used once before any is used again.
-
-    Parameters
-    ----------
-    stream : Stream
-    slots : dict
-        Values of `{name}`: strings, or functions of the pen.
-    """
-
-    def __init__(self, stream: Stream, slots: dict[str, str | Callable[[Pen], str]]):
-        self.stream = stream
-        self.slots = slots
-        self.used: dict[str, set[int]] = {}
-
-    def say(self, rule: str) -> str:
-        """Return one alternative of a rule of the bank `glue`, filled."""
-        return self.fill(self.choose(rule, _GLUE[rule]))
-
-    def say_from(self, lines) -> str:
-        """Return one of the lines, filled."""
-        return self.fill(self.stream.pick(lines))
-
-    def choose(self, name: str, lines) -> str:
-        used = self.used.setdefault(name, set())
-        if len(used) >= len(lines):
-            used.clear()
-        i = self.stream.below(len(lines))
-        while i in used:
-            i = (i + 1) % len(lines)
-        used.add(i)
-        return lines[i]
-
-    def fill(self, text: str, more: dict[str, str] | None = None) -> str:
-        out: list[str] = []
-        self._fill(banks.compiled(text), more, out)
-        return "".join(out)
-
-    def _fill(self, parts, more, out) -> None:
-        for part in parts:
-            kind = type(part)
-            if kind is str:
-                out.append(part)
-            elif kind is tuple:
-                name = part[0]
-                value = more[name] if more and name in more else self.slots[name]
-                out.append(value if type(value) is str else value(self))
-            else:
-                self._fill(part[self.stream.below(len(part))], more, out)
-
-
-_GLUE = banks.sections("glue")
-
-
-def cap(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def stop(text: str) -> str:
-    """Return a clause as a sentence."""
-    text = cap(text)
-    return text if text[-1] in ".?!:)" else text + "."
 
 
 def _clock(pen: Pen) -> str:
@@ -86,19 +22,18 @@ def slots(world: World, brief) -> dict:
     """Return what the phrases may refer to in a document."""
     people = brief.people
     subject, topic = brief.subject, brief.topic
-    about = subject.phrase(brief.scope) if subject else world.company
-    thing = (
-        next((t for t in topic.things if t in brief.title.lower()), topic.things[0])
-        if topic
-        else brief.title
-    )
-    statement = brief.facts[0].statement if brief.facts else "the page has the figures"
+    thing = None
+    if topic:
+        title = brief.title.lower()
+        thing = next((t for t in topic.things if t.lower() in title), topic.things[0])
+    statement = brief.facts[0].statement if brief.facts and topic else None
     values: dict = {
-        "s": about,
-        "n": subject.name if subject else brief.group or world.company,
+        "s": subject.phrase(brief.scope) if subject and topic else None,
+        "n": subject.name if subject else None,
+        "nick": subject.nick if subject else None,
         "thing": thing,
-        "Thing": cap(thing),
-        "contact": subject.contact if subject else people[-1],
+        "Thing": cap(thing) if thing else None,
+        "contact": subject.contact if subject else None,
         "company": world.company,
         "product": world.product,
         "date": lambda pen: say_date(brief.day - timedelta(days=pen.stream.between(2, 40))),
@@ -111,20 +46,20 @@ def slots(world: World, brief) -> dict:
         "month": lambda pen: pen.stream.pick(MONTHS),
         "codeword": lambda pen: pen.stream.pick(banks.words("codewords")).lower(),
         "talk": _talk,
-        "wrong": lambda pen: pen.choose("wrong", _GLUE["wrong"]),
-        "question": lambda pen: pen.choose("question", _GLUE["question"]),
+        "wrong": lambda pen: pen.choose("wrong", GLUE["wrong"]),
+        "question": lambda pen: pen.choose("question", GLUE["question"]),
         "question2": lambda pen: pen.say("question2"),
         "fact": statement,
-        "Fact": cap(statement),
-        "fact2": stop(statement),
+        "Fact": cap(statement) if statement else None,
+        "fact2": stop(statement) if statement else None,
         "to_first": people[1].split()[0] if len(people) > 1 else "all",
         "_talk": topic.talk if topic else _PLAIN_TALK,
     }
     for i in range(4):
         values[f"p{i + 1}"] = people[i % len(people)].split()[0]
-    for role in ("problem", "cause", "fix"):
-        text = next((p.text for p in brief.points if p.role == role), "")
-        values[role], values[cap(role)] = text, cap(text)
+    for role in CASE:
+        text = next((p.text for p in brief.points if p.role == role), None)
+        values[role], values[cap(role)] = text, cap(text) if text else None
     values["Fix2"] = values["Fix"]
     return values
 
@@ -170,17 +105,23 @@ class Offline:
         return [self.write(brief) for brief in briefs]
 
 
+def _ordinary(brief) -> bool:
+    """Whether a document is about a topic and a subject, not a project's or an informal one."""
+    return brief.topic is not None and brief.subject is not None
+
+
 def _has(brief, role: str) -> bool:
     return any(point.role == role for point in brief.points)
 
 
 def _plain(point) -> str:
+    """Return a finished point as the author leaves it."""
     return point.text if point.role in ("table", "code", "head") else stop(point.text)
 
 
 def _exchange(pen: Pen, rule: str) -> list[str]:
     """Return a question and its answer."""
-    return pen.fill(pen.choose(rule, _GLUE[rule])).split(" | ")
+    return pen.fill(pen.choose(rule, GLUE[rule])).split(" | ")
 
 
 # Slack
@@ -206,55 +147,20 @@ def slack(world: World, brief, pen: Pen):
     if not _has(brief, "problem") and brief.kind in ("question", "announcement", "task"):
         if brief.kind == "question":
             wanted = brief.facts[0]
-            speak(
-                stream.pick(
-                    (
-                        f"Does anybody have the {wanted.attribute} for {wanted.subject}? I need it {stream.pick(('before noon', 'for a form', 'for the call at two', 'and cannot find the page'))}.",
-                        f"I'm filling in a sheet about {wanted.subject}. What do I write under {wanted.attribute}?",
-                        f"{cap(wanted.subject)}, {wanted.attribute}: who knows?",
-                        f"Where do I find the {wanted.attribute} of {wanted.subject}? The page is from {pen.fill('{month}')} and I don't trust it.",
-                    )
-                ),
-                first,
-            )
+            more = {"attribute": wanted.attribute, "subject": wanted.subject}
+            line = pen.choose("slack.wanted", GLUE["slack.wanted"])
+            speak(pen.fill(line, {**more, "Subject": cap(wanted.subject)}), first)
             if stream.chance(0.6):
-                speak(
-                    stream.pick(
-                        (
-                            "Which one, there are several?",
-                            "For the old contract or the new one?",
-                            "Isn't that on the board?",
-                            "I had it on a note. I had a note.",
-                            "Ask the people there, they know.",
-                        )
-                    )
-                )
-                speak(
-                    stream.pick(
-                        (
-                            "The current one.",
-                            "New.",
-                            "The board is behind the plant.",
-                            "The one in force today.",
-                            "They asked me.",
-                        )
-                    ),
-                    first,
-                )
+                asked, answered = _exchange(pen, "slack.which")
+                speak(asked)
+                speak(answered, first)
         else:
-            speak(
-                stream.pick(
-                    (
-                        f"Hello all, an announcement on {pen.fill('{thing}')} ({brief.subject.name if brief.subject else brief.title}).",
-                        f":mega: {cap(pen.fill('{thing}'))}, please read to the end.",
-                        f"For everybody who works with {pen.fill('{s}')}:",
-                    )
-                ),
-                first,
-            )
-    for point in brief.points:
+            speak(pen.say("slack.announce"), first)
+    scripted = brief.topic is None
+    for i, point in enumerate(brief.points):
+        pen.focus(brief.points, i)
         if point.role == "problem":
-            speak(pen.say("slack.open"), first)
+            speak(pen.say("slack.also" if i else "slack.open"), first)
             for _ in range(stream.between(1, 3)):
                 asked, answered = _exchange(pen, "slack.exchange")
                 speak(asked)
@@ -271,22 +177,10 @@ def slack(world: World, brief, pen: Pen):
         elif point.role == "fix":
             speak(pen.say("slack.fix"), stream.pick(cast[1:]))
             if stream.chance(0.5):
-                speak(f"{cap(pen.fill('{question}'))}")
-                speak(
-                    stream.pick(
-                        (
-                            "Yes.",
-                            "Not yet.",
-                            "I'll ask.",
-                            "No idea, honestly.",
-                            "Good question, next one please.",
-                            "It does, I checked.",
-                        )
-                    ),
-                    cast[1],
-                )
+                speak(cap(pen.fill("{question}")))
+                speak(pen.say("slack.reply"), cast[1])
         elif point.role == "fact":
-            line = pen.choose("slack.fact", _GLUE["slack.fact"])
+            line = pen.choose("slack.fact", GLUE["slack.fact"])
             speak(pen.fill(line, {"fact": point.text, "Fact": cap(point.text)}))
             if stream.chance(0.35):
                 speak(pen.say("slack.ack"))
@@ -299,25 +193,14 @@ def slack(world: World, brief, pen: Pen):
                 "• " + ", ".join(c.strip() for c in r.strip("|").split("|")) for r in rows[1:]
             )
         else:
-            speak(stop(point.text))
-            if stream.chance(0.45):
+            speak(stop(point.text), first if scripted and not lines else None)
+            if not scripted and stream.chance(0.45):
                 speak(pen.say("slack.ack"))
-        if 0 < tangent_at <= len(lines):
+        if 0 < tangent_at <= len(lines) and not scripted:
             tangent_at = -1
             speak(pen.say("slack.tangent"))
             if stream.chance(0.4):
-                speak(
-                    stream.pick(
-                        (
-                            ":joy:",
-                            "Not me.",
-                            "Of course not.",
-                            "Sorry!",
-                            "It was Thursday's.",
-                            "Blue? I only know a green one.",
-                        )
-                    )
-                )
+                speak(pen.say("slack.laugh"))
     if stream.chance(0.7):
         speak(pen.say("slack.close"), first if brief.kind != "question" else None)
     return _slack_meta(brief, cast), lines
@@ -336,9 +219,7 @@ def _standup(world: World, brief, pen: Pen, cast) -> list[str]:
     lines = []
     rest = list(brief.points)
     for i, who in enumerate(cast):
-        lines.append(
-            f"{who}: {stream.pick(('Morning.', 'Hi.', 'Me next.', 'Short from me.', 'Hello from the train.', 'Today:'))}"
-        )
+        lines.append(f"{who}: {pen.say('slack.standup')}")
         if i == 0 or not rest:
             lines[-1] += " " + (stop(pen.say("slack.wrong")) if i else pen.say("slack.open"))
         for point in rest[: 1 + len(rest) // len(cast)]:
@@ -355,16 +236,7 @@ def _standup(world: World, brief, pen: Pen, cast) -> list[str]:
             lines[-1] += " " + stop(lead + text if lead else text)
         rest = rest[1 + len(rest) // len(cast) :] if rest else rest
         if stream.chance(0.4):
-            lines[-1] += " " + stream.pick(
-                (
-                    "Blocked by nobody.",
-                    "No blockers.",
-                    "Waiting for a key.",
-                    "Dentist at three.",
-                    "Afternoon at the depot.",
-                    "I could use a second pair of eyes.",
-                )
-            )
+            lines[-1] += " " + pen.say("slack.blocked")
     for point in rest:
         lines.append(f"{cast[-1]}: {_plain(point)}")
     if stream.chance(0.6):
@@ -381,11 +253,13 @@ def gmail(world: World, brief, pen: Pen):
     sender, to = brief.people[0], brief.people[1]
     lines = [pen.say("mail.greeting"), ""]
     paragraphs = [cap(pen.say("mail.open"))]
-    for point in brief.points:
-        if point.role in ("problem", "cause", "fix"):
-            paragraphs.append(pen.say(f"mail.{point.role}"))
+    for i, point in enumerate(brief.points):
+        pen.focus(brief.points, i)
+        if point.role in CASE:
+            rule = "also" if i and point.role == "problem" else point.role
+            paragraphs.append(pen.say(f"mail.{rule}"))
         elif point.role == "fact":
-            line = pen.choose("mail.facts", _GLUE["mail.facts"])
+            line = pen.choose("mail.facts", GLUE["mail.facts"])
             paragraphs.append(pen.fill(line, {"fact": point.text}))
         elif point.role == "head":
             continue
@@ -458,10 +332,13 @@ def linear(world: World, brief, pen: Pen):
         lines += [f"{i}. {cap(pen.say('ticket.step'))}" for i in range(1, stream.between(3, 5))]
         lines += ["", f"Expected: {pen.say('ticket.expected')}", ""]
     if _has(brief, "fix"):
-        lines += [
-            f"{stream.pick(('Proposal', 'What to do', 'Idea'))}: {stop(pen.fill('{fix}'))}",
-            "",
-        ]
+        name = stream.pick(("Proposal", "What to do", "Idea"))
+        lines += [f"{name}: {stop(pen.fill('{fix}'))}", ""]
+    second = [p for p in brief.points if p.role in CASE][3:]
+    if second:
+        lines += [stop(f"Second finding in the same place: {second[0].text}"), ""]
+        late = [*late, *(_text(stop(p.text)) for p in second[1:2])]
+        late += [_text(f"For the second finding: {p.text}") for p in second[2:3]]
     if facts:
         lines.append(stream.pick(("Acceptance", "Done when", "To keep in mind")))
         lines += [f"- {stop(point.text)}" for point in facts]
@@ -525,11 +402,15 @@ def jira(world: World, brief, pen: Pen):
         lines += [f"# {pen.say('ticket.step')}" for _ in range(stream.between(2, 4))]
         lines.append("")
     lines.append("*Comments*")
+    second = [p for p in brief.points if p.role in CASE][3:]
     extra = []
     if _has(brief, "cause"):
         extra.append(_text(stop(pen.fill("{cause}"))))
+    if second:
+        extra += [_text(f"While there: {p.text}") for p in second[:2]]
     if _has(brief, "fix"):
         extra.append(_text(f"Resolution: {pen.fill('{fix}')}"))
+    extra += [_text(f"And for the other point: {p.text}") for p in second[2:3]]
     lines += _comments(brief, pen, stream.between(2, 4), [*extra, *verbatim[half:]])
     done = stream.chance(0.6)
     return {
@@ -589,8 +470,9 @@ def google_drive(world: World, brief, pen: Pen):
                 else f"## {text}"
             )
 
-        lines += [pen.say("drive.purpose"), ""] if brief.subject else []
-        for point in brief.points:
+        lines += [pen.say("drive.purpose"), ""] if _ordinary(brief) else []
+        for i, point in enumerate(brief.points):
+            pen.focus(brief.points, i)
             if point.role == "problem":
                 head(stream.pick(("Background", "What happened", "Where we are")))
                 lines += [pen.say("drive.background"), ""]
@@ -603,9 +485,7 @@ def google_drive(world: World, brief, pen: Pen):
             elif point.role == "fact":
                 lines += [
                     stop(
-                        pen.fill(
-                            pen.choose("mail.facts", _GLUE["mail.facts"]), {"fact": point.text}
-                        )
+                        pen.fill(pen.choose("mail.facts", GLUE["mail.facts"]), {"fact": point.text})
                     ),
                     "",
                 ]
@@ -613,7 +493,7 @@ def google_drive(world: World, brief, pen: Pen):
                 head(point.text)
             else:
                 lines += [_plain(point), ""]
-        if stream.chance(0.75):
+        if _ordinary(brief) and stream.chance(0.75):
             head(stream.pick(("Open questions", "Open", "To be clarified")))
             lines += [f"- {pen.say('drive.open')}" for _ in range(stream.between(2, 4))]
         lines += [
@@ -643,39 +523,19 @@ def hubspot(world: World, brief, pen: Pen):
     stream = pen.stream
     subject = brief.subject
     lines: list[str] = []
-    if brief.kind == "company":
-        lines += [
-            f"{subject.name} keeps {_goods(subject)} cold. Segment {subject.label}, region {subject.region}. Parts we serve: {', '.join(subject.scopes)}.",
-            "",
-        ]
-    elif brief.kind == "deal":
-        lines += [
-            f"Deal with {subject.name} on {pen.fill('{thing}')}. Stage: {stream.pick(('first talk', 'offer sent', 'in procurement', 'verbal yes', 'on hold', 'signed'))}. Contact: {subject.contact}.",
-            "",
-        ]
-    else:
-        lines += [
-            f"{subject.contact} is our contact at {subject.name} ({subject.label}, {subject.region}). {stream.pick(('Prefers the phone.', 'Answers mail at night.', 'Likes short sentences.', 'Never on Mondays.', 'Wants everything twice, once on paper.'))}",
-            "",
-        ]
+    more = {
+        "label": subject.label,
+        "region": subject.region,
+        "goods": _goods(subject),
+        "scopes": ", ".join(subject.scopes),
+    }
+    rule = f"hub.{brief.kind if brief.kind in ('deal', 'contact') else 'company'}"
+    lines += [cap(pen.fill(pen.choose(rule, GLUE[rule]), more)), ""]
     notes: list[str] = []
     for point in brief.points:
         if point.role == "fact":
-            notes.append(
-                stop(
-                    pen.fill(
-                        stream.pick(
-                            (
-                                "{contact} confirmed: {fact}",
-                                "{fact}",
-                                "put on record that {fact}",
-                                "from the call: {fact}",
-                            )
-                        ),
-                        {"fact": point.text},
-                    )
-                )
-            )
+            line = pen.choose("hub.fact", GLUE["hub.fact"])
+            notes.append(stop(pen.fill(line, {"fact": point.text, "Fact": cap(point.text)})))
         elif point.role == "problem":
             notes.append(stop(f"call from {subject.contact}: {point.text}"))
         elif point.role == "cause":
@@ -706,7 +566,7 @@ def hubspot(world: World, brief, pen: Pen):
 
 _HUB_PLAIN = tuple(
     line
-    for line in _GLUE["hub.note"]
+    for line in GLUE["hub.note"]
     if not any(w in line for w in ("{fact}", "{fix}", "{cause}", "{Problem}"))
 )
 
@@ -733,9 +593,10 @@ def fireflies(world: World, brief, pen: Pen):
 
     speak(pen.say("meet.open"), cast[0])
     decided = []
-    for point in brief.points:
+    for i, point in enumerate(brief.points):
+        pen.focus(brief.points, i)
         if point.role == "problem":
-            speak(pen.say("meet.problem"), cast[1])
+            speak(pen.say("meet.also" if i else "meet.problem"), cast[1])
             for _ in range(stream.between(1, 3)):
                 asked, answered = _exchange(pen, "meet.exchange")
                 speak(asked)
@@ -748,19 +609,9 @@ def fireflies(world: World, brief, pen: Pen):
             decided.append(point.text)
             if stream.chance(0.6):
                 speak(cap(pen.fill("{question}")))
-                speak(
-                    stream.pick(
-                        (
-                            "I'll find out.",
-                            "Yes, I asked.",
-                            "That is for next time.",
-                            "No, and that is the point.",
-                            "Let me write it down.",
-                        )
-                    )
-                )
+                speak(pen.say("meet.reply"))
         elif point.role == "fact":
-            line = pen.choose("meet.fact", _GLUE["meet.fact"])
+            line = pen.choose("meet.fact", GLUE["meet.fact"])
             speak(pen.fill(line, {"fact": point.text}))
             if stream.chance(0.5):
                 speak(pen.say("meet.nod"))
@@ -774,18 +625,16 @@ def fireflies(world: World, brief, pen: Pen):
             for row in rows[1:]:
                 lines.append(f"{cast[0]}: {row[0].strip()}, {row[1].strip()}.")
         else:
-            speak(stop(point.text))
-            if stream.chance(0.5):
+            speak(stop(point.text), cast[0] if brief.topic is None and len(lines) < 2 else None)
+            if stream.chance(0.5 if brief.topic else 0.15):
                 speak(pen.say("meet.nod"))
-        if stream.chance(0.5):
+        if stream.chance(0.5 if brief.topic else 0.25):
             speak(pen.say("meet.filler"))
     speak(pen.say("meet.close"), cast[0])
     if decided or stream.chance(0.5):
         lines += ["", "Action items"]
         lines += [f"- {cast[1]}: {text}" for text in decided]
-        lines.append(
-            f"- {cast[2]}: {stream.pick(('write the minutes', 'tell the night shift', 'book the next date', 'ask legal', 'send the list around'))}"
-        )
+        lines.append(f"- {cast[2]}: {pen.say('meet.action')}")
     return {
         "date": brief.day.isoformat(),
         "duration_minutes": 15 + 5 * stream.below(10),
@@ -799,7 +648,8 @@ def fireflies(world: World, brief, pen: Pen):
 def github(world: World, brief, pen: Pen):
     stream = pen.stream
     lines: list[str] = []
-    for point in brief.points:
+    for i, point in enumerate(brief.points):
+        pen.focus(brief.points, i)
         if point.role == "problem":
             lines += ["## What", pen.say("pr.what"), ""]
         elif point.role == "cause":
@@ -900,7 +750,7 @@ def _diff(brief, stream: Stream) -> list[str]:
 def confluence(world: World, brief, pen: Pen):
     stream = pen.stream
     lines: list[str] = []
-    if brief.subject:
+    if _ordinary(brief):
         lines += [pen.say("page.intro"), ""]
     cells = []
     for fact in brief.facts:
@@ -951,10 +801,10 @@ def confluence(world: World, brief, pen: Pen):
             lines += [_plain(point), ""]
     if not tabled:
         lines += ["## Figures", *table, ""]
-    if brief.kind == "questions" or stream.chance(0.4):
+    if brief.kind == "questions" or (_ordinary(brief) and stream.chance(0.5)):
         lines.append("## Questions")
         for _ in range(stream.between(2, 3)):
-            question, answer = pen.fill(pen.choose("page.faq", _GLUE["page.faq"])).split(" | ")
+            question, answer = pen.fill(pen.choose("page.faq", GLUE["page.faq"])).split(" | ")
             lines += [f"**{question}** {answer}", ""]
     if brief.kind != "project" and not any(
         line.startswith("|---") or "\n|---" in line for line in lines

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 
 from ragkit.errors import UsageError
 from ragkit.synth import banks
-from ragkit.synth.briefs import SOURCES, Brief, Volume, cap, shares
+from ragkit.synth.briefs import SOURCES, Brief, Volume, shares
 from ragkit.synth.core import Draft, Group
-from ragkit.synth.offline import Pen, stop
+from ragkit.synth.pen import Pen, cap, stop
 from ragkit.synth.streams import Stream
 from ragkit.synth.world import WEEKDAYS, Subject, World
 
@@ -243,8 +243,8 @@ def _sentence(fact) -> str:
     return f"For {fact.subject}, {fact.statement}."
 
 
-def _attribute(brief: Brief, fact):
-    return next(a for a in brief.topic.attributes if a.key == fact.key)
+def _attribute(fact):
+    return banks.attributes()[fact.key]
 
 
 def _single(corpus: Corpus, kind: str, weights: dict[str, float]) -> Iterator[Draft]:
@@ -261,7 +261,7 @@ def _single(corpus: Corpus, kind: str, weights: dict[str, float]) -> Iterator[Dr
         if not facts:
             continue
         fact = facts[0]
-        attribute = _attribute(brief, fact)
+        attribute = _attribute(fact)
         # The same phrase does not come up again before others have had their turn.
         if used[attribute.key] > min(used.values(), default=0) + 3:
             continue
@@ -276,7 +276,7 @@ def _single(corpus: Corpus, kind: str, weights: dict[str, float]) -> Iterator[Dr
         text = stream.pick(attribute.ask).replace("{s}", fact.subject)
         answer, stated = _sentence(fact), (_sentence(fact),)
         if len(facts) > 1 and facts[1].scope == fact.scope and stream.chance(0.4):
-            second = _attribute(brief, facts[1])
+            second = _attribute(facts[1])
             other = stream.pick(second.ask).replace(
                 "{s}",
                 stream.pick(("them", "the same place"))
@@ -337,7 +337,7 @@ def _miscellaneous(corpus: Corpus) -> Iterator[Draft]:
         if brief.doc_id not in corpus.written:
             continue
         fact = brief.facts[0]
-        attribute = _attribute(brief, fact)
+        attribute = _attribute(fact)
         phrase = stream.pick(attribute.ask if stream.chance(0.6) else attribute.far)
         text = phrase.replace("{thing}", fact.entity)
         answer = f"About {fact.entity}: {fact.statement}."
@@ -400,7 +400,7 @@ def _constrained(corpus: Corpus) -> Iterator[Draft]:
                         others[written["doc_id"]] = rival
             if not others:
                 continue
-            attribute = _attribute(brief, fact)
+            attribute = _attribute(fact)
             ask = stream.pick(attribute.ask).replace("{s}", fact.entity)
             part = f"the {fact.scope}" if not fact.scope.startswith("Depot") else fact.scope
             text = stream.pick(
@@ -431,10 +431,9 @@ def _constrained(corpus: Corpus) -> Iterator[Draft]:
 
 def _conflicting(corpus: Corpus) -> Iterator[Draft]:
     stream = Stream(corpus.world.seed, "questions", "conflict")
-    topics = {a.key: a for t in banks.topics().values() for a in t.attributes}
     for pair in corpus.pairs:
         corpus.document(pair["source"], pair["number"])
-        ask = stream.pick(topics[pair["key"]].ask).replace("{s}", pair["subject"])
+        ask = stream.pick(banks.attributes()[pair["key"]].ask).replace("{s}", pair["subject"])
         text = Pen(stream, {"ask": ask, "ask2": ask[:1].lower() + ask[1:]}).say_from(
             banks.sections("questions")["conflict"]
         )

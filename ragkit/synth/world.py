@@ -39,6 +39,8 @@ class Subject:
         Parts of it that have facts of their own: sites, contracts, floors, services.
     contact : str
         A person of theirs, for customers and vendors; otherwise the head.
+    nick : str
+        What people call it, if they do: "the butter makers".
     """
 
     kind: str
@@ -48,6 +50,7 @@ class Subject:
     region: str
     scopes: tuple[str, ...]
     contact: str
+    nick: str = ""
 
     def phrase(self, scope: str) -> str:
         """Return name and scope as one noun phrase."""
@@ -323,7 +326,7 @@ class World:
             stream = Stream(self.seed, kind, i)
             row = rows[i % len(rows)]
             region, where = regions[stream.below(len(regions))]
-            own = scopes
+            own, nick = scopes, ""
             if kind == "team":
                 word = "engineering scopes" if i % 2 == 0 else "business scopes"
                 own = banks.words(word)
@@ -336,12 +339,12 @@ class World:
             elif kind == "team":
                 far, label = row[1] if i < len(rows) else f"{row[1]} {where}", row[0]
             else:
-                fars = banks.alternatives(row[2])
-                far, label = f"{stream.pick(fars)} {where}", row[0]
+                nick = stream.pick(banks.alternatives(row[2]))
+                far, label = f"{nick} {where}", row[0]
             contact = (
                 f"{stream.pick(banks.words('given names'))} {stream.pick(banks.words('surnames'))}"
             )
-            found.append(Subject(kind, name, far, label, region, tuple(few), contact))
+            found.append(Subject(kind, name, far, label, region, tuple(few), contact, nick))
         return found
 
     def _subject_name(self, kind, row, stream, taken, i) -> str:

@@ -139,6 +139,28 @@ def compiled(text: str) -> tuple[object, ...]:
 
 
 @cache
+def slots(text: str) -> frozenset[str]:
+    """Return the names of the slots in a phrase."""
+    return frozenset(match[1] for match in re.finditer(r"\{(\w+)\}", text))
+
+
+@cache
+def attributes() -> dict[str, Attribute]:
+    """Return every attribute by key."""
+    both = (*topics().values(), *topics("misc").values())
+    return {attribute.key: attribute for topic in both for attribute in topic.attributes}
+
+
+@cache
+def siblings(topic: str) -> tuple[Topic, ...]:
+    """Return the other topics of the same area about the same kind of subject."""
+    own = topics()[topic]
+    return tuple(
+        t for t in topics().values() if t.area == own.area and t.kind == own.kind and t is not own
+    )
+
+
+@cache
 def number_range(text: str) -> tuple[float, float, float, int, str] | None:
     """Return low, high, step, decimals and unit of `2.5..3.5:0.1 V`, or None."""
     match = _RANGE.fullmatch(text)
