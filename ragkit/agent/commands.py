@@ -236,6 +236,8 @@ def tail(words: tuple[Word, ...]) -> Command:
     unit, sign, amount = _amount("tail", options)
 
     def run(desk: Desk, stdin: Bytes | None) -> Bytes:
+        if amount == 0 and sign != "+":
+            return  # GNU's tail then does not even look
         for heading, content in _titled(desk, options, stdin):
             yield heading
             if sign == "+":
@@ -642,6 +644,7 @@ def grep(words: tuple[Word, ...], syntax: str = "basic") -> Command:
 
     With --include, --exclude and --exclude-dir. -R is -r: there are no links to follow. Every
     file is taken as text, as with -a; -I passes over those with a null byte near their beginning.
+    Unlike GNU's, -o shows no context, and a directory without -r gets its message alone.
     """
     options = read(
         "grep",
@@ -812,9 +815,9 @@ class _Search:
                 self.desk.budget.check()
                 number += 1
                 decoded = _text(line)
-                hit = (pattern.possible(decoded) and pattern.matches(decoded)) != self.invert
-                if hit and selected == self.most:
-                    return
+                hit = selected != self.most and (
+                    (pattern.possible(decoded) and pattern.matches(decoded)) != self.invert
+                )
                 if hit:
                     selected += 1
                     self.selected = True

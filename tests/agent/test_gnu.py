@@ -174,6 +174,7 @@ tail -3 long.txt
 tail -n +38 long.txt
 tail -n +1 numbers.txt
 tail -n 0 long.txt
+tail -n 0 long.txt numbers.txt
 tail -c 12 long.txt
 tail -c +280 long.txt
 tail -n 2 long.txt numbers.txt
@@ -243,6 +244,8 @@ grep -n -A1 -B1 'line 1[03]' long.txt
 grep -m1 -A3 'line 1' long.txt
 grep -m2 -A3 'line 1$' long.txt
 grep -A0 'line 1' long.txt
+grep -n -m1 -A3 line long.txt
+grep -n -m2 -C1 'line [125]' long.txt
 grep -c foo long.txt
 grep -q line long.txt
 grep -l line long.txt numbers.txt
