@@ -152,6 +152,13 @@ def test_words_cut_what_is_indexed_and_not_what_is_read():
     assert result.answers["answer"][0] == "The ferry is bell."
 
 
+def test_a_reader_sees_its_documents_whatever_the_length_of_the_lists():
+    result = sweep.run([reading(top=4), reading("one", top=1)], DOCUMENTS, QUESTIONS, k=2)
+    assert result.runs.groupby(["system", "question_id"]).size().max() == 2
+    shown = result.answers.groupby("system")["doc_ids"].agg(lambda lists: max(map(len, lists)))
+    assert shown.to_dict() == {"one": 1, "r": 4}
+
+
 def test_what_is_kept_is_not_computed_again(tmp_path):
     first = sweep.run([counted()], DOCUMENTS, QUESTIONS, out=tmp_path)
     assert Counting.calls == {"fit": 1, "asked": 6}

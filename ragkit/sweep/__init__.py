@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ragkit.sweep.result import Sweep
 from ragkit.sweep.running import plan, run
-from ragkit.sweep.sample import sample_scores
+from ragkit.sweep.sample import sample_scores, sample_systems
 from ragkit.sweep.systems import System, load, select
 
-__all__ = ["Sweep", "System", "load", "plan", "run", "sample_scores", "select"]
+__all__ = ["Sweep", "System", "load", "plan", "run", "sample_scores", "sample_systems", "select"]

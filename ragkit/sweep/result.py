@@ -57,8 +57,9 @@ class Sweep:
         questions: pd.DataFrame,
         lists: Mapping[tuple[str, str], Any],
         readings: Mapping[tuple[str, str], Any],
+        k: int,
     ) -> Sweep:
-        """Make frames of ranked lists and readings by system and question text."""
+        """Make frames of ranked lists, cut at k, and readings by system and question text."""
         import pandas as pd
 
         runs, answers, failures = [], [], []
@@ -70,7 +71,7 @@ class Sweep:
                 if isinstance(found, Failed):
                     failures.append((*cell, *found))
                 else:
-                    runs += [(*cell, rank, *pair) for rank, pair in enumerate(found, start=1)]
+                    runs += [(*cell, rank, *pair) for rank, pair in enumerate(found[:k], 1)]
                 if system.reader is None:
                     continue
                 reading = readings[system.name, text]

@@ -63,7 +63,8 @@ def run(
     progress : bool, optional
         Show a progress bar for each stage. Default: on a terminal.
     k : int
-        Length of the ranked lists.
+        Length of the ranked lists in `runs`; a reader sees its `top` documents, whatever k is, and
+        of a reranked list no more than were reranked.
 
     Returns
     -------
@@ -87,7 +88,7 @@ def run(
         compute = partial(_compute, cells=cells, jobs=jobs, progress=progress)
         lists = _lists(systems, texts, corpus, k, compute)
         readings = _readings(systems, texts, documents, lists, compute)
-    return Sweep.assemble(systems, questions, lists, readings)
+    return Sweep.assemble(systems, questions, lists, readings, k)
 
 
 def plan(
@@ -150,7 +151,7 @@ def _lists(systems, texts, corpus, k, compute) -> dict[tuple[str, str], Any]:
     reranked = compute("rerank", again.values(), partial(_rerank, corpus), RERANK)
     for cell, need in again.items():
         lists[cell] = reranked[need.key]
-    return {cell: found if _failed(found) else found[:k] for cell, found in lists.items()}
+    return lists
 
 
 def _readings(systems, texts, documents, lists, compute) -> dict[tuple[str, str], Any]:
@@ -183,7 +184,9 @@ def _failed(value: Any) -> bool:
 
 
 def _rank_need(system: System, text: str, corpus: _Corpus, k: int) -> Need:
-    depth = system.rerank["depth"] if system.rerank else k
+    depth = max(k, system.top if system.reader else 1)
+    if system.rerank:
+        depth = system.rerank["depth"]
     group = canonical(system.retriever), system.words
     rooms = code("retrieval", "models")
     return Need(key("rank", rooms, corpus.digest, *group, depth, text), group, (depth, text))
