@@ -797,7 +797,9 @@ def corpus_maps(points: pd.DataFrame) -> Figure:
         width = float(np.clip(110 / np.sqrt(len(group)), 1.2, 9))
         for source, own in group.groupby("source", sort=False):
             paint, shape = _source(source)
-            ax.scatter(own["x"], own["y"], width, paint, shape, linewidths=0, rasterized=True)
+            ax.scatter(
+                own["x"], own["y"], width, paint, marker=shape, linewidths=0, rasterized=True
+            )
         places = group.groupby("terms")[["x", "y"]].median().sort_values("y")
         # Labels one above the other, at least a line apart.
         line = 0.055 * float(np.ptp(group["y"]))

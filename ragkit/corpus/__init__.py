@@ -1,4 +1,4 @@
-"""The shape of a corpus: how dense and how clustered it is, and what it looks like.
+"""The shape of a corpus: how dense and clustered it is, what it looks like, what its size does.
 
 >>> from ragkit import corpus
 >>> corpus.local_density(embeddings).value
@@ -23,6 +23,7 @@ from ragkit.corpus.geometry import (
 )
 from ragkit.corpus.maps import Map, atlas, cluster_terms, map_tsne, map_umap, trustworthiness
 from ragkit.corpus.parts import pool, split
+from ragkit.corpus.scaling import Extrapolation, ScalingFit, extrapolate, fit_scaling, nested
 from ragkit.corpus.signs import profile, text_signs
 from ragkit.corpus.vectors import Neighbours, neighbours
 
@@ -30,18 +31,23 @@ __all__ = [
     "ClusterSimilarity",
     "Clusters",
     "Estimate",
+    "Extrapolation",
     "Map",
     "Neighbours",
+    "ScalingFit",
     "atlas",
     "cluster",
     "cluster_similarity",
     "cluster_terms",
     "density_by_size",
+    "extrapolate",
+    "fit_scaling",
     "intrinsic_dimension",
     "local_density",
     "map_tsne",
     "map_umap",
     "neighbours",
+    "nested",
     "ordering",
     "partition",
     "pool",

@@ -285,3 +285,11 @@ def test_ordering_that_changes():
         corpus.ordering(swept, "gapp")
     with pytest.raises(UsageError, match="k=20"):
         corpus.ordering(swept, "gap", reference=20)
+
+
+def test_sweep_of_equal_parts(clustered):
+    swept = corpus.sweep({"a": clustered}, ks=[5], seeds=[3], size=100)
+    part = clustered[np.sort(np.random.default_rng(3).choice(300, 100, replace=False))]
+    assert swept["in_cluster"].item() == corpus.cluster(part, 5, 3).in_cluster
+    with pytest.raises(DataError, match="part of 'a' needs at least 301 documents, found 300"):
+        corpus.sweep({"a": clustered}, size=301)
