@@ -86,7 +86,7 @@ def compare(
         As in `evaluate`; also if the systems have no question in common.
     """
     inputs = load(questions, answers_a, answers_b, systems=systems, skip_bad=skip_bad)
-    protect(out, questions, answers_a, answers_b)
+    protect(out, questions, answers_a, answers_b, documents)
     if correct_gold is None:
         correct_gold = documents is not None
     setup = Setup(inputs, judge, documents, panel, correct_gold, rules, cutoff, repeat, seed)

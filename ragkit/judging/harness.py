@@ -123,7 +123,7 @@ def evaluate(
         If a file has bad lines, a frame is not valid, or the report is of another run.
     """
     inputs = load(questions, answers, systems=[system], skip_bad=skip_bad)
-    protect(out, questions, answers)
+    protect(out, questions, answers, documents)
     setup = Setup(inputs, judge, documents, panel, correct_gold, rules, cutoff, repeat, seed)
     system = inputs.systems[0]
     head = setup.head(Evaluation.schema, system=system)

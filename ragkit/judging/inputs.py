@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -218,9 +220,7 @@ def read_documents(path: str | Path, needed: set[str]) -> dict[str, str]:
     """
     path = Path(path)
     if path.suffix == ".zip":
-        from ragkit.datasets.enterprise import read_archive
-
-        rows: Iterator[dict] | list[dict] = read_archive(path)
+        rows = _archived(path, needed)
     else:
         rows = (
             _read(path, lambda row, _: row if row.get("doc_id") in needed else {})
@@ -243,6 +243,23 @@ def read_documents(path: str | Path, needed: set[str]) -> dict[str, str]:
     return texts
 
 
+def _archived(path: Path, needed: set[str]) -> list[dict]:
+    """Return the needed documents of the released archive, without reading the others."""
+    from ragkit.datasets.enterprise import parse_document
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [
+                parse_document(name, archive.read(name).decode("utf-8-sig"))
+                for name in archive.namelist()
+                if name.endswith(".txt") and Path(name).name.partition("__")[0] in needed
+            ]
+    except FileNotFoundError:
+        raise MissingData(f"{path}: no such file") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: a damaged or incomplete zip file ({error})") from None
+
+
 def _read(path: Path, check: Callable[[dict, int], dict]) -> Lines:
     lines = Lines(path)
     try:
@@ -255,6 +272,8 @@ def _read(path: Path, check: Callable[[dict, int], dict]) -> Lines:
                     if not text.strip():
                         continue
                     row = json.loads(text)
+                    if r"\ud" in text.lower():  # half of a pair is no character
+                        json.dumps(row, ensure_ascii=False).encode()
                     if not isinstance(row, dict):
                         raise DataError(f"expected an object, found {text.strip():.40}")
                     lines.rows.append(check(row, number))

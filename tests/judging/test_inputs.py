@@ -120,6 +120,7 @@ def test_repeated_questions(tmp_path):
         ([1, 2], "expected an object"),
         ('{"question_id": "q2", "answer": ', "not JSON in UTF-8"),
         ("[" * 100_000, "not JSON in UTF-8"),
+        (r'{"question_id": "q2", "answer": "\uD83D"}', "not JSON in UTF-8"),
     ],
 )
 def test_bad_answers_are_named_by_line(tmp_path, row, complaint):
@@ -200,4 +201,18 @@ def test_documents(tmp_path):
         read_documents(path, {"d1", "d7"})
     with zipfile.ZipFile(tmp_path / "d.zip", "w") as archive:
         archive.writestr("slack/general/dsid_1__hello.txt", "Title\n\nBody")
+        archive.writestr("slack/general/dsid_2__other.txt", b"\xff not asked for")
     assert read_documents(tmp_path / "d.zip", {"dsid_1"}) == {"dsid_1": "Title\n\nBody"}
+    with pytest.raises(DataError, match="1 of 1 documents are not there, such as 'dsid_3'"):
+        read_documents(tmp_path / "d.zip", {"dsid_3"})
+    (tmp_path / "cut.zip").write_bytes((tmp_path / "d.zip").read_bytes()[:60])
+    with pytest.raises(DataError, match="damaged or incomplete zip"):
+        read_documents(tmp_path / "cut.zip", {"dsid_1"})
+    with pytest.raises(MissingData, match="no such file"):
+        read_documents(tmp_path / "none.zip", {"dsid_1"})
+
+
+def test_escaped_pairs_are_characters(tmp_path):
+    row = r'{"question_id": "q1", "answer": "\uD83D\uDE00"}'
+    frame, _ = read_answers(write_jsonl(tmp_path / "a.jsonl", [row]), questions())
+    assert frame.loc[0, "answer"] == "\U0001f600"
