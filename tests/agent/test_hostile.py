@@ -23,7 +23,7 @@ from tests.agent.conftest import FILES, plant
 
 CONTENT = "canary-4d1c-sings"
 NAME = "zwitscher"  # of the canary's file and folder
-SECONDS = 0.8
+SECONDS = 0.4
 SLACK = 3.0  # for a busy machine: far below what a bomb would take
 BACKSLASH = "\\"
 
