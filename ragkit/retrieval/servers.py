@@ -420,7 +420,8 @@ class Qdrant(_Server):
     Points are numbered by the position of their documents, since Qdrant takes no other ids; the
     document's own id is in the payload. As with `Dense`, a document without text is never found,
     and a query without text finds nothing. Equal scores among the documents found come in that
-    order; which of several equal ones take the last place is the server's choice.
+    order; which of several equal ones take the last place is the server's choice. `attach` needs a
+    server that keeps metadata of collections (Qdrant 1.16).
 
     Source: EnterpriseRAG-Bench section 6.1 (vector search through Qdrant), section 6.2 (exact
     neighbours).

@@ -11,9 +11,10 @@ import pytest
 from opensearchpy import OpenSearch as OpenSearchClient
 from qdrant_client import QdrantClient
 
+from ragkit import models
 from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.retrieval.servers import OpenSearch, Qdrant
-from tests.retrieval import opensearch_stub, server_contract
+from tests.retrieval import opensearch_stub, qdrant_stub, server_contract
 
 NOWHERE = "http://127.0.0.1:9"  # nothing listens on the discard port
 DOCUMENTS = [{"doc_id": str(n), "title": None, "text": f"alpha {n}"} for n in range(5)]
@@ -81,6 +82,14 @@ def test_embedded_qdrant_keeps_the_contract(name, recwarn):
     assert not list(recwarn)
 
 
+@pytest.mark.parametrize("exact", [True, False])
+def test_qdrant_behind_an_address_keeps_the_contract(name, exact):
+    options = {"collection": name, "encoder": server_contract.Words(), "exact": exact}
+    with opensearch_stub.serve(qdrant_stub.Stub()) as stub:
+        server_contract.qdrant_facts(lambda **o: Qdrant(stub.url, **options, **o))
+    assert {asked["params"]["exact"] for asked in stub.asked} == {exact}
+
+
 def test_a_real_qdrant_keeps_the_contract(name):
     url, key = named("RAGKIT_QDRANT_URL"), os.environ.get("RAGKIT_QDRANT_API_KEY")
     client = QdrantClient(url=url, api_key=key, timeout=60)
@@ -125,22 +134,21 @@ def test_points_of_equal_score_keep_the_order_of_the_documents():
     assert search.search(["twin"], k=9)["doc_id"].tolist() == [f"d{n}" for n in range(9, 0, -1)]
 
 
-def test_a_named_encoder_has_its_prefixes_and_keeps_its_vectors(monkeypatch):
-    documents = pd.DataFrame(
-        {
-            "doc_id": ["a", "b"],
-            "title": ["Refunds", "Ferries"],
-            "text": ["How money is paid back.", "When the boat leaves the harbour."],
-        }
-    )
-    search = Qdrant(collection="a", encoder="all-MiniLM-L6-v2", batch=1).fit(documents)
-    runs = search.search(["departure of a ship", "getting a reimbursement"], k=1)
-    assert runs["doc_id"].tolist() == ["b", "a"]
-    vectors = search.encoder.encode(["Ferries\n\nWhen the boat leaves the harbour."])
-    asked = search.encoder.encode(["departure of a ship"], kind="query")
-    assert runs["score"][0] == pytest.approx(float(asked[0] @ vectors[0]), abs=1e-5)
-    monkeypatch.setattr(type(search.encoder), "_unit", None)  # nothing is left to encode
-    assert Qdrant(collection="a", batch=2).fit(documents).documents_ == 2
+def test_a_named_encoder_keeps_its_vectors(monkeypatch):
+    encoded = []
+
+    def unit(self, texts):
+        encoded.extend(texts)
+        rows = np.random.default_rng(len(encoded)).normal(size=(len(texts), self.dimension))
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+    monkeypatch.setattr(models.Encoder, "_unit", unit)
+    search = Qdrant(collection="a", encoder="all-MiniLM-L6-v2", batch=2).fit(DOCUMENTS)
+    assert search.system == "dense-all-MiniLM-L6-v2-qdrant"
+    assert sorted(encoded) == [f"alpha {n}" for n in range(5)]
+    assert search.search(["alpha 3"], k=1)["doc_id"].tolist() == ["3"]  # not encoded again
+    assert Qdrant(collection="a", batch=4).fit(DOCUMENTS).documents_ == 5
+    assert len(encoded) == 5
 
 
 def test_texts_without_words_are_neither_sent_nor_found():
