@@ -27,6 +27,7 @@ from ragkit.irt.map import (
     item_moments,
     runs_backwards,
     standard_errors,
+    widened,
 )
 from ragkit.irt.result import IRTResult, modes
 
@@ -441,8 +442,9 @@ def _laplace(data: Scores, family: Likelihood, setup: dict, found):
     state = State(found.theta, np.zeros(0), found.b, found.alpha)
     system, _ = inverted(posterior, state, posterior.system(state, hyper), hyper)
     moments = item_moments(posterior, state, system, hyper)
+    whole = widened(posterior, state, system, hyper)
     var_theta, _, var_b, var_alpha = standard_errors(
-        posterior, state, system, moments, setup["scale"]
+        posterior, state, whole, moments, setup["scale"]
     )
     return var_theta, var_b, var_alpha, moments.b, moments.alpha
 

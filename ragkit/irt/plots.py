@@ -245,9 +245,7 @@ def readings(tables: Mapping[str, pd.DataFrame]) -> Figure:
     names = list(first.index)
     base = names[1]
     shift = np.linspace(-0.15, 0.15, len(tables)) if len(tables) > 1 else [0.0]
-    for ax, short, label in zip(
-        axes, ("mse", "crps"), ("squared error", "CRPS"), strict=True
-    ):
+    for ax, short, label in zip(axes, ("mse", "crps"), ("squared error", "CRPS"), strict=True):
         for k, (matrix, table) in enumerate(tables.items()):
             unit = table.loc[base, "rmse"] ** 2 if short == "mse" else table.loc[base, "crps"]
             change, error = (

@@ -16,6 +16,7 @@ from ragkit.irt.map import (
     newton,
     shrunk_sd,
     soft_end,
+    widened,
 )
 
 
@@ -167,6 +168,49 @@ def test_item_moments_agree_with_a_fine_grid():
         assert moments.alpha[j] == pytest.approx(mean_a, abs=0.03)
         assert moments.var_b[j] == pytest.approx((p * (b - mean_b) ** 2).sum(), rel=0.2)
         assert moments.var_alpha[j] == pytest.approx((p * (alpha - mean_a) ** 2).sum(), rel=0.2)
+
+
+@pytest.mark.parametrize("judges", [False, True])
+def test_widened_is_the_information_with_the_items_integrated_out(judges):
+    """Against second differences of the marginal likelihood on a fine grid of items."""
+    severity = {"a": -0.4, "b": 0.6} if judges else None
+    made = irt.simulate(6, 4, severity=severity, log_disc_sd=0.7, seed=3)
+    data = prepare(made.scores, group="group" if judges else None)
+    posterior = Posterior(data, get_likelihood("cb"), shared=False, positive=True)
+    hyper = Hyper(0.0, 1.2, 0.0, 0.5)
+    state, system, _ = newton(posterior, posterior.start(), hyper)
+    alpha, b = np.meshgrid(np.linspace(-2.5, 2.5, 101), np.linspace(-7, 7, 141), indexing="ij")
+    log_prior = -0.5 * (b / 1.2) ** 2 - 0.5 * (alpha / 0.5) ** 2 + soft_end(np.exp(alpha), True)[0]
+    n, k = 6, data.n_groups
+
+    subject, item, x = data.cells()
+
+    def gradient(kept):
+        """Of the log-likelihood with the items integrated out, and the prior (Fisher's identity)."""
+        own = kept[:n][subject] - (kept[n:][data.group] if judges else 0)
+        out = np.concatenate([-kept[:n], -kept[n:] / hyper.severity_sd**2])
+        for j in range(4):
+            mine = item == j
+            eta = np.exp(alpha)[..., None] * (own[mine] - b[..., None])
+            normalizer, mean, _ = posterior.likelihood.terms(eta)
+            p = log_prior + (x[mine] * eta - normalizer).sum(-1)
+            p = np.exp(p - p.max())
+            pull = np.einsum("ab,abi->i", p * np.exp(alpha), x[mine] - mean) / p.sum()
+            out[:n] += np.bincount(subject[mine], pull, n)
+            if judges:
+                out[n:] -= np.bincount(data.group[mine], pull, k)
+        return out
+
+    at = np.concatenate([state.theta, state.severity])
+    moves = 1e-4 * np.eye(n + k)
+    want = np.array([(gradient(at - move) - gradient(at + move)) / 2e-4 for move in moves])
+    found = widened(posterior, state, system, hyper).schur
+    exact, laplace = np.linalg.inv(want), np.linalg.inv(system.schur)
+    ours = np.diag(np.linalg.inv(found))[:n]
+    assert ours == pytest.approx(np.diag(exact)[:n], rel=0.06)
+    # and nearer to it than Laplace's method
+    away = np.abs(np.log(ours / np.diag(exact)[:n])).mean()
+    assert away < np.abs(np.log(np.diag(laplace)[:n] / np.diag(exact)[:n])).mean()
 
 
 def test_shrunk_sd_maximises_its_posterior():
