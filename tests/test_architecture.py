@@ -16,7 +16,7 @@ PACKAGE = ROOT / "ragkit"
 FLOORS = [
     ["errors", "paths", "files", "schema", "text"],
     ["diversity", "describe", "metrics", "stats", "irt", "corpus"],
-    ["llm", "encoders", "models"],
+    ["llm", "models"],
     ["datasets", "baselines", "retrieval"],
     ["agent", "readers", "sweep", "judging"],
     ["synth"],
