@@ -84,18 +84,20 @@ def _clusters(vectors):
 
 
 def _maps(vectors):
+    import faiss
     import umap
     from openTSNE import TSNE
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE as SklearnTSNE
 
+    jobs = faiss.omp_get_max_threads()
     corpus.map_tsne(vectors[:200])  # what is compiled or loaded once is no part of a map
     umap.UMAP(random_state=0, n_jobs=1).fit_transform(vectors[:200])
     ours, found = _time(lambda: corpus.map_tsne(vectors), 1)
     peers = {
         "UMAP": lambda: umap.UMAP(metric="cosine", random_state=0, n_jobs=1).fit_transform(vectors),
-        "openTSNE": lambda: TSNE(random_state=0, n_jobs=-1).fit(_reduced(PCA, vectors)),
-        "scikit-learn": lambda: SklearnTSNE(random_state=0, n_jobs=-1).fit_transform(
+        "openTSNE": lambda: TSNE(random_state=0, n_jobs=jobs).fit(_reduced(PCA, vectors)),
+        "scikit-learn": lambda: SklearnTSNE(random_state=0, n_jobs=jobs).fit_transform(
             _reduced(PCA, vectors)
         ),
     }
