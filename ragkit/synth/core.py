@@ -19,7 +19,7 @@ from ragkit.synth.briefs import (
     ticket_prefix,
     volume_brief,
 )
-from ragkit.synth.pen import cap
+from ragkit.synth.pen import Pen, cap
 from ragkit.synth.streams import Stream
 from ragkit.synth.world import FIRST_DAY, Fact, Subject, World, say_date
 
@@ -730,9 +730,10 @@ def project(world: World, number: int, size: int) -> Group:
         make.briefs.append(brief)
 
     def draft(pattern, texts, answer, facts, gold, needed, absent=()):
+        line = stream.pick(banks.sections("questions")[texts])
         return Draft(
             "project_related",
-            stream.pick(texts),
+            cap(Pen(stream, asked).fill(line)),
             answer,
             tuple(facts),
             tuple(b.doc_id for b in gold),
@@ -742,15 +743,19 @@ def project(world: World, number: int, size: int) -> Group:
             pattern,
         )
 
-    theme = row["goal"]
+    asked = {
+        "code": code,
+        "theme": row["goal"],
+        "measure": measure,
+        "planned": say_date(planned),
+        "vendor": vendor.name,
+        "ticket": ticket,
+        "part": parts[0],
+    }
     drafts = [
         draft(
             "multi-document synthesis",
-            (
-                f"Who is in charge of {code}, when does it really start, and what went wrong on the way?",
-                f"Give me the short history of {code}: its lead, the final start date and the reason for the delay.",
-                f"I have to introduce {code} to the board. Who leads it, what is the current start, and which event moved it?",
-            ),
+            "history",
             f"{lead} leads {code}. It starts on {say_date(moved)} instead of {say_date(planned)}, after {ticket}, in which {what} because {cause}.",
             (
                 f"{lead} leads {code}.",
@@ -764,11 +769,7 @@ def project(world: World, number: int, size: int) -> Group:
         ),
         draft(
             "multi-document synthesis",
-            (
-                f"How did {measure} develop through {code}: at the start, as promised, and as measured in the end?",
-                f"Did {code} keep its promise? Compare starting point, target and result.",
-                f"We wanted to {theme}. What was the figure before, what was the target, and what was reached?",
-            ),
+            "figures",
             f"{cap(measure)}: {base} before {code}, {goal_value} as the target, and {got} as measured afterwards.",
             (
                 f"The figure before {code} is {base}.",
@@ -781,11 +782,7 @@ def project(world: World, number: int, size: int) -> Group:
         ),
         draft(
             "multi-document synthesis",
-            (
-                f"Which customers tried {code} before the launch, and with how many devices each?",
-                f"List the pilots of {code} with the size of each.",
-                f"Where was the attempt to {theme} tested first, and how large was each test?",
-            ),
+            "pilots",
             "; ".join(f"{p.name} with {c}" for p, c in zip(pilots, devices, strict=True)) + ".",
             tuple(f"{p.name} took part with {c}." for p, c in zip(pilots, devices, strict=True)),
             notes,
@@ -794,11 +791,7 @@ def project(world: World, number: int, size: int) -> Group:
         ),
         draft(
             "multi-document synthesis",
-            (
-                f"Summarise the three decisions that shaped {code} and the reason for each.",
-                f"What was decided in {code}, against which alternatives, and why?",
-                f"Which options did {code} reject, and what spoke against each of them?",
-            ),
+            "decisions",
             " ".join(f"{q} {cap(c)} rather than {r}, because {w}." for q, c, r, w in d),
             tuple(f"{q} {cap(c)}, because {w}." for q, c, r, w in d),
             records,
@@ -807,11 +800,7 @@ def project(world: World, number: int, size: int) -> Group:
         ),
         draft(
             "cross-cutting theme",
-            (
-                f"What was {code} short of from the first day to the last?",
-                f"Is there something that kept holding {code} up in small ways all along?",
-                f"Which shortage is mentioned again and again around {code}?",
-            ),
+            "shortage",
             f"{code} was short of {row['short']}: it is mentioned in the kick-off, the plan, a pilot, an order and the look back.",
             (
                 f"{code} was short of {row['short']}.",
@@ -822,11 +811,7 @@ def project(world: World, number: int, size: int) -> Group:
         ),
         draft(
             "contradiction",
-            (
-                f"The charter and the plan of {code} name a launch date, the channel names another. Which one holds, and why?",
-                f"I find two start dates for {code}. Which is right?",
-                f"Is {say_date(planned)} still the day on which {code} begins?",
-            ),
+            "date",
             f"{say_date(moved)} holds. Charter and plan still say {say_date(planned)}; the announcement after {ticket} moved it because {follow} was wanted first.",
             (
                 f"{code} starts on {say_date(moved)}.",
@@ -838,11 +823,7 @@ def project(world: World, number: int, size: int) -> Group:
         ),
         draft(
             "contradiction",
-            (
-                f"Does the amount in the plan of {code} cover what {vendor.name} asks for?",
-                f"How far apart are plan and offer for {vendor.name} in {code}?",
-                f"What does {code} expect to pay {vendor.name}, and what will it have to pay?",
-            ),
+            "money",
             f"No. The plan has {planned_cost:,} euros and {vendor.name} asks for {offer:,} euros, {offer - planned_cost:,} euros more.",
             (
                 f"The plan has {planned_cost:,} euros for {vendor.name}.",
@@ -855,11 +836,7 @@ def project(world: World, number: int, size: int) -> Group:
         ),
         draft(
             "causal chain",
-            (
-                f"Trace {ticket} from its cause to what was changed and to the new date of {code}.",
-                f"How did {ticket} come about, what did it do, and what followed from it for {code}?",
-                f"Explain step by step how a fault delayed the attempt to {theme}.",
-            ),
+            "chain",
             f"{cap(cause)}; so {what} for {hours} hours and {effect}. Therefore {follow} was introduced and the start moved to {say_date(moved)}.",
             (
                 f"The cause was that {cause}.",
@@ -874,10 +851,7 @@ def project(world: World, number: int, size: int) -> Group:
         ),
         draft(
             "causal chain",
-            (
-                f"Who puts the first decision of {code} into practice, and what is the reason behind that decision?",
-                f"{cap(parts[0])}: who is responsible for it in {code}, and why is it built the way it is?",
-            ),
+            "part",
             f"{owners[parts[0]]} owns the {parts[0]}. The decision: {d[0][1]}, because {d[0][3]}.",
             (
                 f"{owners[parts[0]]} owns the {parts[0]}.",
@@ -1038,9 +1012,11 @@ def cluster(world: World, number: int) -> Group:
     stated = [f"{f.entity} has {f.value}." for f in facts] + (
         [f"The total is {total:,} {unit}."] if unit != "%" else []
     )
+    asks = banks.sections("questions")["cluster"]
+    asks = phrases["ask"] if turn == 0 and stream.chance(0.5) else asks
     draft = Draft(
         "completeness",
-        stream.pick(phrases["ask"]).replace("{c}", code if stream.chance(0.5) else alias),
+        cap(stream.pick(asks).replace("{c}", code if stream.chance(0.5) else alias)),
         answer,
         tuple(stated),
         tuple(b.doc_id for b in briefs),

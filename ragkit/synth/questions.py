@@ -23,6 +23,7 @@ TYPES = (
     "completeness miscellaneous high_level info_not_found"
 ).split()
 SEMANTIC_OVERLAP = 0.36  # most content words that a semantic question may share with its document
+BASIC_OVERLAP = 0.25  # fewest that a basic one shares
 DISTANCE = 250  # characters between the halves of an intra-document answer, at least
 STOP = frozenset(
     """a about after all an and any are as at be been before by can did do does done each for from
@@ -67,6 +68,8 @@ class Corpus:
         self.misc: list[Brief] = misc
         self.changed = {(p["key"], p["entity"]) for p in pairs}
         self.written: dict[str, dict] = dict(extra)
+        # One rotation for all types, so that a phrase does not come up in each of them.
+        self.phrases = _Phrases(Stream(world.seed, "phrases"))
 
     def document(self, source: str, number: int) -> dict | None:
         document = self.read(source, number)
@@ -175,7 +178,7 @@ def validate(corpus: Corpus, draft: Draft) -> str:
     document = corpus.written[draft.gold[0]] if draft.gold else None
     if draft.kind == "semantic" and overlap(draft.text, document) > SEMANTIC_OVERLAP:
         return "too many words in common"
-    if draft.kind == "basic" and overlap(draft.text, document) < SEMANTIC_OVERLAP:
+    if draft.kind == "basic" and overlap(draft.text, document) < BASIC_OVERLAP:
         return "too few words in common"
     if draft.kind == "intra_document_reasoning":
         first, last = (
@@ -247,48 +250,99 @@ def _attribute(fact):
     return banks.attributes()[fact.key]
 
 
+class _Phrases:
+    """Phrases in rotation: an attribute comes up again when the others have had their turn."""
+
+    def __init__(self, stream: Stream):
+        self.stream = stream
+        self.attributes: Counter[str] = Counter()
+        self.phrases: Counter[str] = Counter()
+
+    def take(self, attribute, phrases: tuple[str, ...], late: bool) -> str | None:
+        """Return the phrase used least, or None if it is not this attribute's turn."""
+        turn = sum(self.attributes.values()) / len(banks.attributes())
+        if self.attributes[attribute.key] > turn and not late:
+            return None
+        self.attributes[attribute.key] += 1
+        fewest = min(self.phrases[p] for p in phrases)
+        phrase = self.stream.pick([p for p in phrases if self.phrases[p] == fewest])
+        self.phrases[phrase] += 1
+        return phrase
+
+
 def _single(corpus: Corpus, kind: str, weights: dict[str, float]) -> Iterator[Draft]:
     world = corpus.world
-    used: Counter[str] = Counter()
-    for stream, brief, document in _documents(corpus, kind, weights):
+    waiting: list = []
+    for late, (stream, brief, document) in _twice(_documents(corpus, kind, weights), waiting):
         facts = [f for f in brief.facts if (f.key, f.entity) not in corpus.changed]
-        if brief.kind == "sheet":
-            facts = facts[: len(brief.topic.attributes)]
-        if kind == "basic":
-            facts = [f for f in facts if corpus.count("full", f.key, f.entity, f.scope) == 1]
-        else:
-            facts = [f for f in facts if corpus.count("pair", f.key, f.entity) == 1]
+        facts = [f for f in facts if corpus.count("full", f.key, f.entity, f.scope) == 1]
         if not facts:
             continue
         fact = facts[0]
         attribute = _attribute(fact)
-        # The same phrase does not come up again before others have had their turn.
-        if used[attribute.key] > min(used.values(), default=0) + 3:
-            continue
-        needed = {document["doc_id"]: (fact.value,)}
+        gold = (document["doc_id"],)
         if kind == "semantic":
-            used[attribute.key] += 1
-            text = _hinted(stream, brief, stream.pick(attribute.far))
-            yield Draft(
-                kind, text, _sentence(fact), (_sentence(fact),), (document["doc_id"],), needed
-            )
+            name = _description(corpus, stream, brief.subject, fact)
+            phrase = corpus.phrases.take(attribute, attribute.far, late) if name else None
+            if name and not phrase:
+                waiting.append((stream, brief, document))
+            if phrase:
+                text = _hinted(stream, brief, phrase.replace("{f}", name))
+                needed = {gold[0]: (fact.value,)}
+                yield Draft(kind, text, _sentence(fact), (_sentence(fact),), gold, needed)
             continue
-        text = stream.pick(attribute.ask).replace("{s}", fact.subject)
-        answer, stated = _sentence(fact), (_sentence(fact),)
-        if len(facts) > 1 and facts[1].scope == fact.scope and stream.chance(0.4):
-            second = _attribute(facts[1])
-            other = stream.pick(second.ask).replace(
-                "{s}",
-                stream.pick(("them", "the same place"))
-                if brief.subject.kind in ("customer", "office")
-                else "them",
-            )
+        phrase = corpus.phrases.take(attribute, attribute.ask, late)
+        if phrase is None:
+            waiting.append((stream, brief, document))
+            continue
+        text = phrase.replace("{s}", fact.subject)
+        stated = [fact]
+        second = next((f for f in facts[1:] if f.scope == fact.scope), None)
+        if second and text.endswith("?") and stream.chance(0.3):
+            ask = stream.pick([a for a in _attribute(second).ask if a.endswith("?")])
+            place = brief.subject.kind in ("customer", "office")
+            other = ask.replace("{s}", stream.pick(("them", "that place")) if place else "them")
             text = f"{text[:-1]}, and {other[:1].lower()}{other[1:]}"
-            answer += " " + stop(facts[1].statement)
-            stated = (*stated, _sentence(facts[1]))
-            needed = {document["doc_id"]: (fact.value, facts[1].value)}
-        used[attribute.key] += 1
-        yield Draft(kind, lead(stream, world, text), answer, stated, (document["doc_id"],), needed)
+            stated.append(second)
+        answer = " ".join([_sentence(fact), *(stop(f.statement) for f in stated[1:])])
+        yield Draft(
+            kind,
+            lead(stream, world, text, 0.15),
+            answer,
+            tuple(map(_sentence, stated)),
+            gold,
+            {gold[0]: tuple(f.value for f in stated)},
+        )
+
+
+def _twice(items: Iterator, waiting: list) -> Iterator:
+    """Yield (False, item) for all items, then (True, item) for those that were put off."""
+    for item in items:
+        yield False, item
+    for item in list(waiting):
+        yield True, item
+
+
+def _description(corpus: Corpus, stream: Stream, subject: Subject, fact) -> str:
+    """Return words for a subject that fit no other of which the same attribute is stated, or ""."""
+    alike = [s for s in corpus.world.subjects[subject.kind] if s.nick == subject.nick]
+    if not subject.nick:
+        alike = [s for s in alike if s.far == subject.far]
+    near = [s for s in alike if s.far == subject.far]
+    ways = []
+    if subject.nick:
+        ways.append((subject.nick, alike, ""))
+    ways.append((subject.far, near, ""))
+    if fact.scope:
+        ways += [(f"{name} ({fact.scope})", group, fact.scope) for name, group, _ in ways[:]]
+    for name, group, scope in ways:
+        if scope:
+            total = sum(corpus.count("full", fact.key, s.name, scope) for s in group)
+        else:
+            total = sum(corpus.count("pair", fact.key, s.name) for s in group)
+        if total == 1:
+            return name
+    return ""
 
 
 def _hinted(stream: Stream, brief: Brief, question: str) -> str:
@@ -296,17 +350,15 @@ def _hinted(stream: Stream, brief: Brief, question: str) -> str:
 
     Most come with the kind of hint that people remember: a person, a part of a site, a thing.
     """
-    text = question.replace("{f}", brief.subject.far)
-    hint = stream.below(8)
-    who = stream.pick(brief.people[:3]).split()[0]
-    if hint < 3:
-        return f"{text} {stream.pick((f'{who} wrote about it.', f'I think {who} knew.', f'It was {who} who mentioned it.', f'{who} was involved.', f'Ask {who}, they would say.'))}"
-    if hint == 3 and brief.scope:
-        return f"{text[:-1]}, I mean their {brief.scope}?"
-    if hint == 4:
-        thing = stream.pick(brief.topic.things)
-        return f"{stream.pick(('It was about', 'The subject was', 'I remember a discussion of'))} {thing}. {text}"
-    return text
+    if stream.chance(0.4):
+        return question
+    slots = {
+        "q": question,
+        "who": stream.pick(brief.people[:3]).split()[0],
+        "thing": stream.pick(brief.topic.things),
+        "scope": brief.scope or brief.subject.region,
+    }
+    return cap(Pen(stream, slots).say_from(banks.sections("questions")["hint"]))
 
 
 def _intra(corpus: Corpus, weights: dict[str, float]) -> Iterator[Draft]:
@@ -401,16 +453,10 @@ def _constrained(corpus: Corpus) -> Iterator[Draft]:
             if not others:
                 continue
             attribute = _attribute(fact)
-            ask = stream.pick(attribute.ask).replace("{s}", fact.entity)
+            ask = corpus.phrases.take(attribute, attribute.ask, True).replace("{s}", fact.entity)
             part = f"the {fact.scope}" if not fact.scope.startswith("Depot") else fact.scope
-            text = stream.pick(
-                (
-                    f"{ask[:-1]}, in the case of {part} only?",
-                    f"Only for {part}: {ask[:1].lower()}{ask[1:]}",
-                    f"{ask} I mean {part}, not the others.",
-                    f"{fact.entity} has several answers to this. {ask} The one for {part}, please.",
-                )
-            )
+            slots = {"ask": ask, "ask2": ask[:1].lower() + ask[1:], "part": part, "n": fact.entity}
+            text = Pen(stream, slots).say_from(banks.sections("questions")["only"])
             bans = tuple(
                 f"The answer must not give {rival.value}, which holds for {rival.subject}."
                 for rival in list(others.values())[:3]
@@ -433,7 +479,9 @@ def _conflicting(corpus: Corpus) -> Iterator[Draft]:
     stream = Stream(corpus.world.seed, "questions", "conflict")
     for pair in corpus.pairs:
         corpus.document(pair["source"], pair["number"])
-        ask = stream.pick(banks.attributes()[pair["key"]].ask).replace("{s}", pair["subject"])
+        attribute = banks.attributes()[pair["key"]]
+        ask = corpus.phrases.take(attribute, attribute.ask, True)
+        ask = ask.replace("{s}", pair["subject"])
         text = Pen(stream, {"ask": ask, "ask2": ask[:1].lower() + ask[1:]}).say_from(
             banks.sections("questions")["conflict"]
         )
@@ -581,7 +629,8 @@ def _not_found(corpus: Corpus) -> Iterator[Draft]:
         seen.add(subject.name)
         attribute = stream.pick(missing)
         slots = {"attribute": attribute.name, "s": subject.phrase(brief.scope), "n": subject.name}
-        text = stream.pick(attribute.ask).replace("{s}", subject.phrase(brief.scope))
+        text = corpus.phrases.take(attribute, attribute.ask, True)
+        text = text.replace("{s}", subject.phrase(brief.scope))
         yield Draft(
             "info_not_found",
             lead(stream, corpus.world, text, 0.25),

@@ -84,6 +84,7 @@ def rows(section: str, bank: str = "world") -> tuple[tuple[str, ...], ...]:
 def topics(bank: str = "topics") -> dict[str, Topic]:
     """Return the topics of a bank by key."""
     path = FOLDER / f"{bank}.md"
+    further = {row[0]: row[1:] for row in rows("more", "asks")}
     found: dict[str, Topic] = {}
     for area, lines in sections(bank).items():
         for block in "\n".join(lines).split("## ")[1:]:
@@ -105,6 +106,8 @@ def topics(bank: str = "topics") -> dict[str, Topic]:
                     raise DataError(f"{path}: {key}: five fields expected in {text!r}")
                 name, values, *phrases = parts
                 say, ask, far = map(alternatives, phrases)
+                *asks, roundabout = further.get(f"{key}.{name}", ("",))
+                ask, far = (*ask, *asks), (*far, *([roundabout] if roundabout else []))
                 attributes.append(Attribute(f"{key}.{name}", name, values, say, ask, far))
             cases = tuple(tuple(p.strip() for p in text.split("=>")) for text in got["case"])
             found[key] = Topic(
