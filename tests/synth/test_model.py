@@ -1,0 +1,180 @@
+"""The model as author, against a loopback endpoint that can misbehave."""
+
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from ragkit.commands.generate import command
+from ragkit.errors import ModelError
+from ragkit.synth import World, generate
+from ragkit.synth.author import LeftOut
+from ragkit.synth.briefs import Volume
+from ragkit.synth.model import ModelAuthor, required
+from tests.llm.server import Reply, chat, serve
+from tests.synth.conftest import rows
+
+MODEL = "openai:toy"
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+    for name in ("OPENAI_BASE_URL", "RAGKIT_LEDGER", "RAGKIT_PRICES", "RAGKIT_REPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
+
+def asked(body) -> str:
+    return body["messages"][1]["content"]
+
+
+def obedient(body, **changes) -> str:
+    """Return the answer of a model that says all it is asked to say."""
+    text = asked(body)
+    said = text[text.index("What it has to say") : text.index("Other documents near it")]
+    answer = {
+        "title": re.search(r"Working title: (.*)", text)[1],
+        "file_name": "note-" + str(abs(hash(text)) % 10**6),
+        "content": said + "\n" + "So much for today. " * 12,
+    }
+    return chat(json.dumps({**answer, **changes}))
+
+
+@pytest.fixture
+def briefs():
+    volume = Volume(World(2, 300), {"slack": 12, "confluence": 6})
+    return [volume.brief("slack", i) for i in range(12)]
+
+
+def author(world=None, **options):
+    return ModelAuthor(MODEL, world or World(2, 300), ledger=options.pop("ledger", None), **options)
+
+
+def test_documents_come_back_in_order_with_their_values(briefs, monkeypatch):
+    with serve(lambda body, nth, digest: Reply(obedient(body))) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        documents = author().write_all(briefs)
+    assert [d["doc_id"] for d in documents] == [b.doc_id for b in briefs]
+    for brief, document in zip(briefs, documents, strict=True):
+        assert all(value in document["content"] for value in required(brief))
+        assert document["path"].rpartition("/")[0] == brief.path.rpartition("/")[0]
+        assert document["channel"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"file_name": "a\u0007b"}, "control characters"),
+        ({"file_name": "../../etc"}, "not a plain name"),
+        ({"content": "no"}, "characters"),
+        ({"content": "bla " * 100}, "does not say"),
+        ({"content": "x\u0000" * 300}, "control characters"),
+    ],
+)
+def test_nonsense_is_asked_for_again_and_then_left_out(briefs, monkeypatch, changes, reason):
+    bad = briefs[3].title
+    calls = []
+
+    def answer(body, nth, digest):
+        if f"Working title: {bad}\n" in asked(body):
+            calls.append(len(body["messages"]))
+            return Reply(obedient(body, **changes))
+        return Reply(obedient(body))
+
+    with serve(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        documents = author().write_all(briefs)
+    left = [d for d in documents if isinstance(d, LeftOut)]
+    assert [d.doc_id for d in left] == [briefs[3].doc_id]
+    assert reason in left[0].reason
+    assert len(calls) == 3
+    assert calls[-1] > calls[0], "the model is told what was wrong"
+
+
+def test_a_refusal_is_asked_again_and_a_second_answer_is_taken(briefs, monkeypatch):
+    seen = []
+
+    def answer(body, nth, digest):
+        text = asked(body)
+        if briefs[0].title in text and not seen:
+            seen.append(text)
+            return Reply(chat(None, refusal="I would rather not."))
+        return Reply(obedient(body))
+
+    with serve(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        documents = author().write_all(briefs)
+    assert seen
+    assert not any(isinstance(d, LeftOut) for d in documents)
+
+
+def test_an_endpoint_in_trouble_stops_the_run_and_the_ledger_resumes_it(
+    briefs, monkeypatch, tmp_path
+):
+    ledger = tmp_path / "ledger.sqlite"
+    answered = []
+
+    def half(body, nth, digest):
+        if int(digest[:2], 16) % 2:
+            answered.append(digest)
+            return Reply(obedient(body))
+        return Reply("{}", 403, paid=False)
+
+    def whole(body, nth, digest):
+        assert digest not in answered
+        return Reply(obedient(body))
+
+    with serve(half) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with pytest.raises(ModelError, match="no answer"):
+            author(ledger=ledger, concurrency=1).write_all(briefs)
+    assert 0 < len(answered) < len(briefs)
+    with serve(whole) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        documents = author(ledger=ledger).write_all(briefs)
+    assert not any(isinstance(d, LeftOut) for d in documents)
+
+
+def test_a_whole_benchmark_leaves_out_what_was_not_written(monkeypatch, tmp_path):
+    def answer(body, nth, digest):
+        if "Kind of place: hubspot" in asked(body) and "record_type: contact" in asked(body):
+            return Reply(chat(json.dumps({"nothing": 1})))
+        return Reply(obedient(body))
+
+    settings = {"documents": 260, "seed": 3, "questions": 20, "author": MODEL}
+    with serve(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        statistics = generate(
+            tmp_path / "x", **settings, ledger=tmp_path / "l.sqlite", concurrency=16
+        )
+    left = [row for p in (tmp_path / "x").rglob("*left_out.jsonl") for row in rows(p)]
+    made = rows(tmp_path / "x" / "enterpriserag_bench" / "documents.jsonl")
+    assert left
+    assert len(made) + len(left) == 260
+    assert sum(s.get("left_out", 0) for s in statistics["stages"].values()) == len(left)
+    known = {d["doc_id"] for d in made}
+    assert not known & {row["doc_id"] for row in left}
+    for question in rows(tmp_path / "x" / "enterpriserag_bench" / "questions.jsonl"):
+        assert set(question["expected_doc_ids"]) <= known
+
+
+def test_the_dry_run_says_the_cost_and_writes_nothing(tmp_path):
+    options = ["--documents", "300", "--seed", "1", "--questions", "20", "--dry-run"]
+    out = tmp_path / "x"
+    done = CliRunner().invoke(
+        command, ["erb", "--out", str(out), *options, "--author", "openai:gpt-4o-mini"]
+    )
+    assert done.exit_code == 0, done.output
+    assert re.search(r"documents: 300\n", done.output)
+    assert re.search(r"\$\d", done.output)
+    assert not out.exists()
+
+
+def test_the_command_makes_a_benchmark(tmp_path):
+    out = str(tmp_path / "x")
+    arguments = ["erb", "--out", out, "--documents", "300", "--seed", "1", "--questions", "20"]
+    done = CliRunner().invoke(command, arguments)
+    assert done.exit_code == 0, done.output
+    assert "300 documents and 20 questions" in done.output
+    assert (tmp_path / "x" / "statistics.json").exists()
