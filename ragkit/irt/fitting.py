@@ -74,7 +74,8 @@ def fit(
         scores that take a few ordered levels, gives every level a probability of its own
         (Samejima's graded response model); it needs `engine="em"`.
     disc : {"positive", "signed"}
-        Whether a discrimination may be negative.
+        Whether a discrimination may be negative. A signed item with few scores has a mode on
+        either side of zero; its estimate and error are those of one.
     engine : {"map", "em", "nuts", "py-irt"}
         "map": posterior mode by Newton, empirical-Bayes priors, Laplace errors; milliseconds.
         "em": abilities integrated out, for many subjects with few scores each.

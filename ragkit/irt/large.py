@@ -32,6 +32,7 @@ from ragkit.irt.map import (
     fit_map,
     runs_backwards,
     soft_end,
+    turned,
 )
 
 LARGE = 3_000_000  # scores from which this path is taken
@@ -114,6 +115,8 @@ def fit_large(
     b[chosen] = first.state.b
     for round_ in range(_ROUNDS):
         last = round_ == _ROUNDS - 1
+        if not (positive or shared):
+            b, alpha, _ = turned(data, theta, b, alpha, model.flat)
         sums, counts = model.reduce(splits(theta))
         alpha, b, gradient = model.climb(alpha, b, sums, counts, hyper, 1e-7 if last else 1e-2)
         if not last:

@@ -50,6 +50,7 @@ HYPER_ROUNDS = 60
 DISC_END = 6.0  # where the prior of a discrimination ends, softly
 DISC_BOUNDS = (0.02, 4.0)  # of the typical discrimination
 HYPER_TOL = 2e-3  # change of the prior's logarithms at which its updates stop
+_TURNS = 20  # rounds in which signed items may still change sides
 _WIDE = 2e7  # cells from which the couplings are kept in single precision
 
 
@@ -210,6 +211,17 @@ def runs_backwards(data: Scores, theta: np.ndarray) -> np.ndarray:
         product = block.sum_item(block.x * ability) / n
         out[block.start : block.stop] = product - mean_x * mean_t < -1e-12
     return out
+
+
+def turned(data: Scores, theta: np.ndarray, b: np.ndarray, alpha: np.ndarray, flat: np.ndarray):
+    """Return signed items with the wrong ones turned, (b, a) to (-b, -a), and how many those are.
+
+    An item has a mode on either side of a = 0, and no climb leads across: with -ab kept, b would
+    pass through infinity. So a side that was chosen from rough abilities is to be chosen again.
+    """
+    wrong = ~flat & (runs_backwards(data, theta) != (alpha < 0))
+    sign = np.where(wrong, -1.0, 1.0)
+    return sign * b, sign * alpha, int(wrong.sum())
 
 
 class Posterior:
@@ -715,6 +727,13 @@ def fit_map(
         iterations += 1
         if system.gradient_norm() > 0.05 * max(1.0, np.sqrt(data.n_cells / data.n_items)) and moved:
             continue
+        if tuner.rounds < _TURNS and not (positive or shared):
+            b, alpha, count = turned(data, state.theta, state.b, state.alpha, posterior.flat)
+            if count:
+                tuner.rounds += 1
+                state = replace(state, b=b, alpha=alpha)
+                system = posterior.system(state, hyper)
+                continue
         state, hyper = tuner.update(state, system, hyper)
         tuner.rounds += 1
         settled = tuner.change < HYPER_TOL or tuner.rounds == HYPER_ROUNDS

@@ -16,8 +16,12 @@ def test_the_large_path_agrees_with_the_joint_fit(monkeypatch, missing, options)
     assert binned.converged
     table = irt.agreement({"joint": joint, "binned": binned}).set_index("parameter")
     assert table.loc["theta", "r"] > 0.998
-    # a signed item that tells nothing may end on either side of zero
-    assert table.loc["diff", "rho"] > (0.95 if "disc" in options else 0.995)
+    # a signed item that hardly runs either way has a mode on both sides of zero, and the two paths
+    # may choose differently; elsewhere they agree
+    same = np.sign(joint.items["disc"]) == np.sign(binned.items["disc"])
+    assert same.mean() >= (0.99 if "disc" in options else 1)
+    both = joint.items["diff"][same].corr(binned.items["diff"][same], method="spearman")
+    assert both > 0.995
     assert (table["shift"].drop("theta") < 0.3).all()
     ratio = binned.items["se_diff"] / joint.items["se_diff"]
     assert ratio.median() == pytest.approx(1, abs=0.1)
