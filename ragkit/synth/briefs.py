@@ -303,7 +303,8 @@ def volume_brief(
             Point("text", split["last"]),
         ]
     about = subject.phrase(scope)
-    title = _title(stream, source, kind, thing, about, subject, facts, problem)
+    told = problem if points[0].role == "problem" else thing
+    title = _title(stream, source, kind, thing, about, subject, told)
     metadata: dict[str, str | int] = {}
     stem = f"{day.isoformat()}-{slug(thing, 24)}-{slug(subject.name, 20)}-{number:x}"
     if source in ("linear", "jira"):
@@ -438,7 +439,7 @@ def split_fact(stream: Stream, subject: Subject, scope: str) -> dict:
     }
 
 
-def _title(stream, source, kind, thing, about, subject, facts, problem) -> str:
+def _title(stream, source, kind, thing, about, subject, problem) -> str:
     thing = cap(thing)
     if source == "slack":
         return stream.pick(

@@ -456,19 +456,14 @@ def google_drive(world: World, brief, pen: Pen):
         lines += [f"- ( ) {step}" for step in stream.sample(steps, len(steps))]
         lines += ["", f"Signed: {brief.people[0]}, {say_date(brief.day)}"]
     else:
-        numbered = stream.chance(0.5)
+        style = stream.below(5)
         count = 0
 
         def head(text: str) -> None:
             nonlocal count
             count += 1
-            lines.append(
-                f"{count}. {text}"
-                if numbered
-                else text.upper()
-                if stream.chance(0.2)
-                else f"## {text}"
-            )
+            marked = f"{count}. {text}" if style < 2 else f"## {text}"
+            lines.append(text.upper() if style == 4 else marked)
 
         lines += [pen.say("drive.purpose"), ""] if _ordinary(brief) else []
         for i, point in enumerate(brief.points):
@@ -764,7 +759,8 @@ def confluence(world: World, brief, pen: Pen):
             f"| region | {brief.subject.region} | - |",
         ]
     tabled = not (brief.subject and brief.facts)
-    for point in brief.points:
+    for i, point in enumerate(brief.points):
+        pen.focus(brief.points, i)
         if point.role == "problem":
             lines += [
                 f"## {stream.pick(('What you see', 'Symptom', 'Background'))}",

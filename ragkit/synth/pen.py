@@ -55,10 +55,9 @@ class Pen:
     def focus(self, points, i: int) -> None:
         """Let {problem}, {cause} and {fix} mean those of the case to which point `i` belongs."""
         if points[i].role == "problem":
+            end = next((j for j in range(i + 1, len(points)) if points[j].role == "problem"), None)
             for role in CASE:
-                later = (p.text for p in points[i:] if p.role == role)
-                text = next(later, None)
-                self._set(role, text)
+                self._set(role, next((p.text for p in points[i:end] if p.role == role), None))
 
     def _set(self, role: str, text: str | None) -> None:
         names = {role, cap(role)} | ({"Fix2"} if role == "fix" else set())
