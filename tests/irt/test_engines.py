@@ -50,9 +50,9 @@ def test_nuts_mixes_on_a_small_matrix():
     assert result.info["chains"]["theta"]["max_r_hat"] < 1.05
     assert result.info["divergences"] <= 3
     default = irt.fit(made.scores)
-    assert (
-        np.corrcoef(result.subjects["theta"], default.subjects["theta"])[0, 1] > 0.97
-    )  # 20 items leave much to the prior
+    # 120 draws gave r = .996, their Monte Carlo error being an eighth of a posterior sd
+    r = np.corrcoef(result.subjects["theta"], default.subjects["theta"])[0, 1]
+    assert r > 0.99
 
 
 def test_py_irt_runs_seeded_and_says_what_is_inert():
