@@ -13,8 +13,8 @@ from ragkit.corpus.geometry import cluster, draw
 from ragkit.corpus.vectors import integer, matrix, neighbours, unit
 from ragkit.errors import DataError, UsageError
 
-# Principal components that t-SNE works on: as trustworthy as all of them, and faster.
-COMPONENTS = 50
+# From so many documents on, interpolated forces are faster than Barnes-Hut's.
+MANY = 5_000
 SMALLEST = 8
 
 
@@ -52,13 +52,13 @@ def map_tsne(
     seed: int = 0,
     *,
     perplexity: float | None = None,
-    components: int = COMPONENTS,
+    components: int | None = None,
     sample: int = 10_000,
 ) -> Map:
     """Return a t-SNE map of a corpus.
 
-    openTSNE on the unit vectors' principal components, from exact neighbours and from the first
-    two components as a start.
+    openTSNE from exact neighbours among the unit vectors, begun at their first two principal
+    components. The map is the same on any number of threads.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ def map_tsne(
         Of the sample and of the map; the same seed gives the same coordinates.
     perplexity : float, optional
         By default 30, or a third of the other documents if that is less.
-    components : int, default=50
+    components : int, optional
+        Principal components in which neighbours are found; all dimensions by default.
     sample : int, default=10000
         Documents mapped; all where there are fewer.
 
@@ -89,6 +90,8 @@ def map_tsne(
 
     rows, units = _sampled(embeddings, sample, seed)
     n = len(rows)
+    if components is not None:
+        integer(components, "components", at_least=2)
     if perplexity is None:
         perplexity = min(30.0, (n - 1) / 3)
     if not 1 <= perplexity <= (n - 1) / 3:
@@ -96,15 +99,15 @@ def map_tsne(
             f"a perplexity of {perplexity:g} does not suit {n:,} documents",
             f"take one between 1 and {(n - 1) / 3:.0f}",
         )
-    reduced = _principal(units, components, seed)
-    ids, distances = _euclidean(reduced, int(3 * perplexity))
+    reduced = _principal(units, components or 2, seed)
+    ids, distances = _euclidean(reduced if components else units, int(3 * perplexity))
     affinities = affinity.PerplexityBasedNN(
         knn_index=PrecomputedNeighbors(ids, distances), perplexity=perplexity
     )
-    # Barnes-Hut is the faster way up to 10,000 documents, and gives the same map on any number of
-    # threads.
     tsne = TSNE(
-        random_state=seed, negative_gradient_method="bh", n_jobs=faiss.omp_get_max_threads()
+        random_state=seed,
+        negative_gradient_method="fft" if n >= MANY else "bh",
+        n_jobs=faiss.omp_get_max_threads(),
     )
     start = rescale(reduced[:, :2].astype(np.float64))
     flat = np.asarray(tsne.fit(affinities=affinities, initialization=start))
@@ -112,7 +115,7 @@ def map_tsne(
         "method": "t-SNE",
         "documents": n,
         "perplexity": float(perplexity),
-        "components": reduced.shape[1],
+        "components": components,
         "seed": seed,
     }
     return _finished(units, flat, rows, settings)
@@ -364,7 +367,6 @@ def _spread(units: np.ndarray) -> None:
 def _principal(units: np.ndarray, components: int, seed: int) -> np.ndarray:
     from sklearn.decomposition import PCA
 
-    integer(components, "components", at_least=2)
     _spread(units)
     kept = min(components, *units.shape)
     return np.ascontiguousarray(PCA(kept, random_state=seed).fit_transform(units))
