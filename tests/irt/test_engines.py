@@ -50,9 +50,9 @@ def test_nuts_mixes_on_a_small_matrix():
     assert result.info["chains"]["theta"]["max_r_hat"] < 1.05
     assert result.info["divergences"] <= 3
     default = irt.fit(made.scores)
-    # 120 draws gave r = .996, their Monte Carlo error being an eighth of a posterior sd
+    # two runs gave r of .985 and .996 here: 20 items and few draws leave that much open
     r = np.corrcoef(result.subjects["theta"], default.subjects["theta"])[0, 1]
-    assert r > 0.99
+    assert r > 0.97
 
 
 def test_py_irt_runs_seeded_and_says_what_is_inert():
