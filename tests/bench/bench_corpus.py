@@ -93,7 +93,11 @@ def _maps(vectors):
     jobs = faiss.omp_get_max_threads()
     corpus.map_tsne(vectors[:200])  # what is compiled or loaded once is no part of a map
     umap.UMAP(random_state=0, n_jobs=1).fit_transform(vectors[:200])
-    ours, found = _time(lambda: corpus.map_tsne(vectors), 1)
+    # openTSNE and scikit-learn get 50 components, which is quicker and less trustworthy: the first
+    # is held against the same.
+    full, reduced = (
+        _time(lambda kept=kept: corpus.map_tsne(vectors, components=kept), 1) for kept in (None, 50)
+    )
     peers = {
         "UMAP": lambda: umap.UMAP(metric="cosine", random_state=0, n_jobs=1).fit_transform(vectors),
         "openTSNE": lambda: TSNE(random_state=0, n_jobs=jobs).fit(_reduced(PCA, vectors)),
@@ -101,18 +105,13 @@ def _maps(vectors):
             _reduced(PCA, vectors)
         ),
     }
-    times, trust = {}, {}
     for name, call in peers.items():
-        times[name], flat = _time(call, 1)
-        trust[name] = corpus.trustworthiness(vectors, np.asarray(flat))
-        yield Row(
-            f"t-SNE, 10,000, against {name}", ours, times[name], name, times[name] / ours, 0.83
-        )
-    quick = min(times.values()) / ours
-    yield Row("t-SNE, 10,000, against the fastest", ours, ours * quick, "fastest", quick, 1 / 1.2)
-    best = max(trust.values())
-    value = found.trustworthiness
-    yield Row("t-SNE, trustworthiness", value, best, "best of three", value - best, -0.002, unit="")
+        ours, found = reduced if name == "openTSNE" else full
+        peer, flat = _time(call, 1)
+        yield Row(f"t-SNE, 10,000, against {name}", ours, peer, name, peer / ours, 1 / 1.2)
+        value, other = found.trustworthiness, corpus.trustworthiness(vectors, np.asarray(flat))
+        what = f"its trustworthiness less that of {name}"
+        yield Row(what, value, other, name, value - other, -0.002, unit="")
 
 
 def _reduced(pca, vectors):
