@@ -21,7 +21,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="JSON lines with question_id and answer, document_ids, or both.",
 )
 @click.option("--versus", type=_FILE, help="A second system's answers: compare the two.")
-@click.option("--judge", "judge_name", required=True, metavar="J", help="openai:MODEL")
+@click.option("--judge", "judge_name", required=True, metavar="J", help="openai:MODEL, or offline.")
 @click.option("--out", required=True, type=_FILE, help="The report, as JSON.")
 @click.option("--name", help="The system's name. Default: that of the file of answers.")
 @click.option("--versus-name", help="The second system's.")

@@ -436,11 +436,14 @@ def check_repeat(repeat) -> None:
 
 
 # Scheme of a judge's name to the class that makes it: NAME or SCHEME:REST.
-JUDGES = {"openai": "ragkit.judging.judges:ModelJudge"}
+JUDGES = {
+    "openai": "ragkit.judging.judges:ModelJudge",
+    "offline": "ragkit.judging.offline:OfflineJudge",
+}
 
 
 def load_judge(name: str, **options) -> Judge:
-    """Return the judge of a name, such as "openai:gpt-4o".
+    """Return the judge of a name, such as "openai:gpt-4o" or "offline".
 
     Parameters
     ----------
