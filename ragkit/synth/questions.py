@@ -24,6 +24,7 @@ TYPES = (
 ).split()
 SEMANTIC_OVERLAP = 0.36  # most content words that a semantic question may share with its document
 BASIC_OVERLAP = 0.25  # fewest that a basic one shares
+PATIENCE = 40  # documents passed over before a phrase may come up again early
 DISTANCE = 250  # characters between the halves of an intra-document answer, at least
 STOP = frozenset(
     """a about after all an and any are as at be been before by can did do does done each for from
@@ -316,9 +317,18 @@ def _single(corpus: Corpus, kind: str, weights: dict[str, float]) -> Iterator[Dr
 
 
 def _twice(items: Iterator, waiting: list) -> Iterator:
-    """Yield (False, item) for all items, then (True, item) for those that were put off."""
+    """Yield (False, item), then (True, item) for those that were put off into `waiting`.
+
+    After every `PATIENCE` items put off, the next is final at once.
+    """
+    size = row = 0
     for item in items:
-        yield False, item
+        row += len(waiting) - size
+        size = len(waiting)
+        late = row >= PATIENCE
+        if late:
+            row = 0
+        yield late, item
     for item in list(waiting):
         yield True, item
 
@@ -621,10 +631,21 @@ def _not_found(corpus: Corpus) -> Iterator[Draft]:
         },
     ):
         subject: Subject = brief.subject
+        if subject.name in seen:
+            continue
+        # Nothing about the subject at all; in a large company, nothing about this part of it.
         missing = [
             a for a in brief.topic.attributes if not corpus.count("pair", a.key, subject.name)
         ]
-        if not missing or subject.name in seen:
+        if not missing and brief.scope:
+            missing = [
+                a
+                for a in brief.topic.attributes
+                if not corpus.count("full", a.key, subject.name, brief.scope)
+                and not corpus.count("full", a.key, subject.name, "")
+                and len(corpus.scopes(a.key, subject.name)) > 1
+            ]
+        if not missing:
             continue
         seen.add(subject.name)
         attribute = stream.pick(missing)
