@@ -25,6 +25,7 @@ TYPES = (
 SEMANTIC_OVERLAP = 0.36  # most content words that a semantic question may share with its document
 BASIC_OVERLAP = 0.25  # fewest that a basic one shares
 PATIENCE = 40  # documents passed over before a phrase may come up again early
+CROWD = 24  # of so many subjects alike one is hardly ever the only one
 DISTANCE = 250  # characters between the halves of an intra-document answer, at least
 STOP = frozenset(
     """a about after all an and any are as at be been before by can did do does done each for from
@@ -346,6 +347,8 @@ def _description(corpus: Corpus, stream: Stream, subject: Subject, fact) -> str:
     if fact.scope:
         ways += [(f"{name} ({fact.scope})", group, fact.scope) for name, group, _ in ways[:]]
     for name, group, scope in ways:
+        if len(group) > CROWD:
+            continue
         if scope:
             total = sum(corpus.count("full", fact.key, s.name, scope) for s in group)
         else:
