@@ -647,6 +647,54 @@ def recalls(table: pd.DataFrame, *, label: str) -> Figure:
     return fig
 
 
+def overlap(
+    table: pd.DataFrame, printed: pd.DataFrame, *, tables: dict[str, str], label: str
+) -> Figure:
+    """Draw each system's overlap with the gold answers beside the range that a paper prints.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns set (of questions), system, metric, value, low, high: means in [0, 1].
+    printed : grouped Series
+        The printed values by (table, metric).
+    tables : dict of str to str
+        The printed table of each set of questions.
+    label : str
+        What it was measured with.
+    """
+    import matplotlib.pyplot as plt
+
+    sets, names = list(dict.fromkeys(table["set"])), list(dict.fromkeys(table["metric"]))
+    systems = list(dict.fromkeys(table["system"]))[::-1]
+    fig, axes = plt.subplots(
+        len(sets),
+        len(names),
+        sharex="col",
+        sharey=True,
+        squeeze=False,
+        figsize=size("page", 0.7 + (0.35 + 0.13 * len(systems)) * len(sets)),
+    )
+    ranges = printed.agg(["min", "max"])
+    for line, kind in zip(axes, sets, strict=True):
+        for ax, name in zip(line, names, strict=True):
+            rows = table[(table["set"] == kind) & (table["metric"] == name)]
+            rows = rows.set_index("system").reindex(systems)
+            low, high = ranges.loc[(tables[kind], name)]
+            ax.axvspan(low, high, color=GREY, alpha=0.25, linewidth=0)
+            places = np.arange(len(systems))
+            ax.hlines(places, rows["low"], rows["high"], color=BLUE, linewidth=1)
+            ax.plot(rows["value"], places, "o", color=BLUE, markersize=3)
+            ax.grid(axis="x")
+        line[0].set_yticks(np.arange(len(systems)), systems)
+        line[0].set_ylabel(kind)
+    for ax, name in zip(axes[-1], names, strict=True):
+        ax.set_xlim(left=0)
+        ax.set_xlabel(NAMES.get(name, name.replace("_", " ")) + " →")
+    fig.supxlabel(f"grey: from the least to the most that the paper prints\n{label}", fontsize=7)
+    return fig
+
+
 def _marks(systems: list[str]) -> dict[str, tuple[str, str]]:
     spare = iter(SPARE * len(systems))
     return {

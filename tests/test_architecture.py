@@ -17,7 +17,7 @@ FLOORS = [
     ["errors", "paths", "files", "schema", "text"],
     ["diversity", "describe", "metrics", "stats", "irt", "corpus"],
     ["llm", "models"],
-    ["datasets", "baselines", "retrieval"],
+    ["datasets", "retrieval"],
     ["agent", "readers", "sweep", "judging"],
     ["synth"],
     ["figures", "plots", "tables", "results", "notebook"],

@@ -43,11 +43,11 @@ def _read(path: Path):
 @click.option("--model", type=click.Choice(["1pl", "2pl"]), default="2pl", show_default=True)
 @click.option(
     "--likelihood",
-    type=click.Choice(["cb", "bernoulli", "fractional"]),
+    type=click.Choice(["cb", "bernoulli", "fractional", "graded"]),
     default="cb",
     show_default=True,
     help="Continuous Bernoulli (the paper's); Bernoulli for scores at the two ends of the range; "
-    "fractional where scores pile up at the ends.",
+    "fractional where scores pile up at the ends; graded for a few ordered levels (--engine em).",
 )
 @click.option(
     "--disc",

@@ -87,5 +87,5 @@ def _read(path: Path, kind: str):
     required = (schema.KEYS[kind][0], "text")
     rows = read_jsonl(path, required)
     for number, row in enumerate(rows, start=1):
-        own._complete(row, required[0], own.DEFAULTS[kind], f"{path}: row {number}")
+        own.complete(row, required[0], own.DEFAULTS[kind], f"{path}: row {number}")
     return schema.check(pd.DataFrame(rows), kind, str(path))

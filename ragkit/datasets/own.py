@@ -50,7 +50,7 @@ def read(folder: Path) -> Dataset:
             continue
         rows = read_jsonl(path, required)
         for number, row in enumerate(rows, start=1):
-            _complete(row, required[0], DEFAULTS[kind], f"{path}: row {number}")
+            complete(row, required[0], DEFAULTS[kind], f"{path}: row {number}")
         frames[kind], where[kind] = pd.DataFrame(rows), path
         source.used.append(_row(path))
     path = _file(folder, "scores.csv")
@@ -74,7 +74,7 @@ def _file(folder: Path, name: str) -> Path | None:
     return None
 
 
-def _complete(row: dict, key: str, defaults: dict, where: str) -> None:
+def complete(row: dict, key: str, defaults: dict, where: str) -> None:
     """Fill in what a row leaves open; ids may be whole numbers."""
     if isinstance(row[key], int) and not isinstance(row[key], bool):
         row[key] = str(row[key])
