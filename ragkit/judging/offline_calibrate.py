@@ -29,22 +29,20 @@ from ragkit.judging.offline import (
 from ragkit.judging.offline_features import FEATURES
 from ragkit.judging.offline_text import asks_abstention, parse
 
+# What a task whose verdict needs no judge counts beside a judged one.
+ANCHORS = 0.1
 # Features that may only speak for a yes (1) or against it (-1), so that no accident of the data
 # turns a contradicted number into a merit.
 SIGNS = {
     "covered": 1,
-    "covered_new": 1,
-    "covered_together": 1,
-    "sentence_least": 1,
-    "sentence_mean": 1,
     "best": 1,
     "numbers": 1,
-    "numbers_new": 1,
     "numbers_missing": -1,
     "conflicts": -1,
     "identifiers": 1,
     "names": 1,
     "reversed": -1,
+    "renumbered": -1,
     "precision": 1,
     "abstains": -1,
     "abstentions": -1,
@@ -56,6 +54,7 @@ def calibrate(
     verdicts: Sequence[bool | float | Verdict],
     *,
     groups: Sequence[Hashable] | None = None,
+    weights: Sequence[float] | None = None,
     penalty: float = 1.0,
     provenance: Mapping[str, Any] | None = None,
 ) -> Coefficients:
@@ -76,6 +75,8 @@ def calibrate(
         Missing verdicts (NaN, or a `Verdict` without value) are left out.
     groups : sequence, as long, optional
         Tasks of one kind with the same group share a verdict. Default: each has its own.
+    weights : sequence of float >= 0, as long, optional
+        How much a verdict counts; a group's is the mean. Default: 1.
     penalty : float > 0
         On half the squared weights of standardised features.
     provenance : mapping, optional
@@ -93,15 +94,18 @@ def calibrate(
     UsageError
         If the lengths differ, a task is of another kind, or the penalty is not positive.
     """
-    if not len(tasks) == len(verdicts) == len(tasks if groups is None else groups):
-        raise UsageError("tasks, verdicts and groups should be equally many")
+    groups = list(range(len(tasks))) if groups is None else list(groups)
+    heavy = np.ones(len(tasks)) if weights is None else np.asarray(weights, dtype=float)
+    if not len(tasks) == len(verdicts) == len(groups) == len(heavy):
+        raise UsageError("tasks, verdicts, groups and weights should be equally many")
+    if not (heavy >= 0).all():
+        raise UsageError("weights should not be negative")
     if not penalty > 0:
         raise UsageError(f"penalty should be positive, found {penalty!r}")
     for task in tasks:
         if task.kind not in CALIBRATED:
             raise UsageError(f"the offline judge is fitted to {' and '.join(CALIBRATED)} only")
     targets = np.array([_share(verdict) for verdict in verdicts], dtype=float)
-    groups = list(range(len(tasks))) if groups is None else list(groups)
     unanswerable: dict[str, list[float]] = {place: [] for place in IGNORANCE}
     rows: dict[str, list[int]] = {kind: [] for kind in CALIBRATED}
     for place, task in enumerate(tasks):
@@ -117,7 +121,12 @@ def calibrate(
     for kind, places in rows.items():
         matrix = np.array([list(features(tasks[place]).values()) for place in places])
         models[kind] = _fit(
-            kind, matrix, targets[places], [groups[place] for place in places], penalty
+            kind,
+            matrix,
+            targets[places],
+            [groups[place] for place in places],
+            heavy[places],
+            penalty,
         )
     table = {
         name: round((float(sum(seen)) + 1) / (len(seen) + 2), 4)
@@ -134,7 +143,7 @@ def _share(verdict) -> float:
     return value
 
 
-def _fit(kind, matrix, targets, groups, penalty: float) -> dict[str, float]:
+def _fit(kind, matrix, targets, groups, heavy, penalty: float) -> dict[str, float]:
     """Return intercept and weights that make the groups' mean probabilities meet their targets."""
     from scipy.optimize import minimize
 
@@ -143,17 +152,18 @@ def _fit(kind, matrix, targets, groups, penalty: float) -> dict[str, float]:
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
     group = np.array([numbers[one] for one in groups])
     size = np.bincount(group)
-    target = np.bincount(group, targets) / size
+    target, weigh = np.bincount(group, targets) / size, np.bincount(group, heavy) / size
     middle, scale = matrix.mean(axis=0), matrix.std(axis=0)
-    scale = np.where(scale > 0, scale, 1)
+    scale = np.where(scale > 1e-9, scale, 1)  # a feature that does not vary gets no weight
     standard = (matrix - middle) / scale
 
     def loss(weights):
         with np.errstate(over="ignore"):
             each = 1 / (1 + np.exp(-(weights[0] + standard @ weights[1:])))
         mean = np.clip(np.bincount(group, each) / size, 1e-9, 1 - 1e-9)
-        value = -(target * np.log(mean) + (1 - target) * np.log(1 - mean)).sum()
-        slope = ((mean - target) / (mean * (1 - mean)) / size)[group] * each * (1 - each)
+        value = -weigh @ (target * np.log(mean) + (1 - target) * np.log(1 - mean))
+        slope = weigh * (mean - target) / (mean * (1 - mean)) / size
+        slope = slope[group] * each * (1 - each)
         gradient = np.concatenate([[slope.sum()], standard.T @ slope + penalty * weights[1:]])
         return value + penalty * (weights[1:] ** 2).sum() / 2, gradient
 
@@ -171,18 +181,49 @@ def _fit(kind, matrix, targets, groups, penalty: float) -> dict[str, float]:
 def fit_public(frame, *, provenance: Mapping[str, Any] | None = None) -> Coefficients:
     """Return coefficients fitted to rows of `judged_answers`.
 
-    Correctness is fitted to the verdicts; facts to the completeness of each answer.
+    Correctness is fitted to the verdicts, facts to the completeness of each answer. Systems hardly
+    ever give the gold answer with one number changed or one "not" added, so verdicts alone teach
+    nothing about that: the questions' gold answers and facts themselves join in as right, and
+    copies with a changed number or a negation as wrong (`ragkit.judging.offline_probe.perturb`),
+    each with the weight `ANCHORS`.
     """
     from ragkit.judging.offline_verdicts import correctness_tasks, fact_tasks
 
     facts, rows = fact_tasks(frame)
-    completeness = frame["completeness"].to_numpy()[rows]
+    anchors, truth = _anchors(frame)
+    tasks = [*correctness_tasks(frame), *facts, *anchors]
     return calibrate(
-        [*correctness_tasks(frame), *facts],
-        [*frame["correct"].astype(float), *completeness],
-        groups=[*(("answer", place) for place in range(len(frame))), *rows],
+        tasks,
+        [*frame["correct"].astype(float), *frame["completeness"].to_numpy()[rows], *truth],
+        groups=[
+            *(("answer", place) for place in range(len(frame))),
+            *rows,
+            *(("anchor", place) for place in range(len(anchors))),
+        ],
+        weights=[
+            ANCHORS if place >= len(tasks) - len(anchors) else 1.0 for place in range(len(tasks))
+        ],
         provenance=provenance,
     )
+
+
+def _anchors(frame) -> tuple[list[Task], list[float]]:
+    """Return tasks whose verdicts need no judge, and those verdicts."""
+    from ragkit.judging.offline_probe import perturb
+
+    asked = frame.drop_duplicates("question_id")[["question_id", "question", "gold", "facts"]]
+    asked = asked.rename(columns={"question": "text"})
+    tasks, truth = [], []
+    for kind, field, column in (("correctness", "gold", "gold"), ("fact", "fact", "facts")):
+        texts = asked.explode(column).rename(columns={column: "answer"})
+        made = perturb(texts[["question_id", "text", "answer"]])
+        made = made[made["change"].isin(["gold", "number changed", "negated"])]
+        for question, gold, answer, change in made[
+            ["question", "gold", "answer", "change"]
+        ].to_numpy():
+            tasks.append(Task(kind, {"question": question, field: gold, "answer": answer}))
+            truth.append(float(change == "gold"))
+    return tasks, truth
 
 
 @click.command()
@@ -203,6 +244,7 @@ def main(data: str | None, out: Path) -> None:
             "systems": sorted(set(frame["judge"] + "/" + frame["system"])),
             "questions": int(frame["question_id"].nunique()),
             "answers": len(frame),
+            "anchors": ANCHORS,
             "sha256": [f"{path} {entry(path).sha256}" for path in used],
         },
     )

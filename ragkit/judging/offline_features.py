@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from functools import cache, lru_cache
 
 from ragkit.judging.offline_text import (
@@ -20,18 +19,14 @@ from ragkit.judging.offline_text import (
 
 FEATURES = (
     "covered",
-    "covered_new",
-    "covered_together",
-    "sentence_least",
-    "sentence_mean",
     "best",
     "numbers",
-    "numbers_new",
     "numbers_missing",
     "conflicts",
     "identifiers",
     "names",
     "reversed",
+    "renumbered",
     "precision",
     "abstains",
     "abstentions",
@@ -65,12 +60,6 @@ def coverage(wanted: frozenset[str], present: frozenset[str]) -> float:
     return sum(map(weight, wanted & present)) / total if total else 1.0
 
 
-def share(wanted: Iterable, present) -> float:
-    """Return the share of the things `wanted` that are `present`; 1 of nothing."""
-    wanted = set(wanted)
-    return len(wanted & set(present)) / len(wanted) if wanted else 1.0
-
-
 def conflicts(wanted: Text, given: Text, question: Text) -> frozenset[str]:
     """Return the numbers wanted in whose place another one is given.
 
@@ -87,62 +76,56 @@ def conflicts(wanted: Text, given: Text, question: Text) -> frozenset[str]:
     )
 
 
+def _close(one: Text, other: Text) -> bool:
+    """Whether two sentences say nearly the same, their numbers apart."""
+    a, b = one.words - one.numbers, other.words - other.numbers
+    return coverage(a, b) >= CLOSE and coverage(b, a) >= CLOSE
+
+
 @lru_cache(maxsize=1 << 16)
 def against(question: str, wanted: str, answer: str) -> dict[str, float]:
     """Return how an answer meets a text that is wanted of it (a gold answer, a fact).
 
+    What the question has already tells nothing: `new` below means wanted, and not in the question
+    (all that is wanted, where the question has all of it).
+
     Returns
     -------
     dict of str to float, each finite
-        covered : weighted share of the wanted words that the answer has.
-        covered_new : the same of words that the question does not have.
-        covered_together : share of pairs of neighbouring words that the answer has.
-        sentence_least, sentence_mean : over the wanted sentences, how far the answer's best
-            sentence covers each.
-        best : `covered` by the best sentence of the answer.
-        numbers, numbers_new : share of the wanted numbers and dates (not in the question) given.
-        numbers_missing : log(1 + how many are not given).
+        covered : weighted share of the new words that the answer has; see `coverage`.
+        best : weighted share of the wanted words that one sentence of the answer has, the best.
+        numbers : share of the new numbers and dates given; 1 where there is none.
+        numbers_missing : log(1 + new numbers and dates not given).
         conflicts : log(1 + numbers in whose place another is given); see `conflicts`.
-        identifiers, names : shares of the wanted code-like names and capitalised words.
-        reversed : share of the wanted sentences that the answer has nearly word for word, but
-            negated (or no longer so), or with an opposite in place ("enabled" for "disabled").
+        identifiers, names : shares of the wanted code-like names and capitalised words; 1 of none.
+        reversed : 1 if the answer has a wanted sentence nearly word for word, but negated (or no
+            longer so), or with an opposite in place ("enabled" for "disabled").
+        renumbered : 1 if it has one nearly word for word, but with other numbers.
         precision : weighted share of the answer's words that are wanted or in the question.
         abstains : 1 if the answer opens by saying that it has no answer.
         abstentions : log(1 + times that it says something is not known).
         length, wanted_length : log(1 + words).
     """
     asked, want, have = parse(question), parse(wanted), parse(answer)
-    new = want.words - asked.words
     lines = [parse(sentence) for sentence in sentences(answer)[:SENTENCES]]
-    parts = [parse(sentence) for sentence in sentences(wanted)] or [want]
-    turned, covers = 0, []
-    for part in parts:
-        best, found = 0.0, None
-        for line in lines:
-            value = coverage(part.words, line.words)
-            if value > best:
-                best, found = value, line
-        covers.append(best)
-        if best >= CLOSE and coverage(found.words, part.words) >= CLOSE:
-            turned += bool(part.negations) != bool(found.negations) or opposed(part, found)
-    numbers_new = want.numbers - asked.numbers
-    flat = squash(answer)
-    code = identifiers(wanted)
-    people = names(wanted)
+    turned = altered = False
+    for part in map(parse, sentences(wanted)):
+        line = max(lines, key=lambda line: coverage(part.words, line.words), default=None)
+        if line is not None and _close(part, line):
+            turned |= bool(part.negations) != bool(line.negations) or opposed(part, line)
+            altered |= bool(part.numbers - have.numbers and line.numbers - want.numbers)
+    numbers = want.numbers - asked.numbers
+    flat, code, people = squash(answer), identifiers(wanted), names(wanted)
     return {
-        "covered": coverage(want.words, have.words),
-        "covered_new": coverage(new, have.words),
-        "covered_together": share(want.pairs, have.pairs),
-        "sentence_least": min(covers),
-        "sentence_mean": math.fsum(covers) / len(covers),
+        "covered": coverage((want.words - asked.words) or want.words, have.words),
         "best": max((coverage(want.words, line.words) for line in lines), default=0.0),
-        "numbers": share(want.numbers, have.numbers),
-        "numbers_new": share(numbers_new, have.numbers),
-        "numbers_missing": math.log1p(len(numbers_new - have.numbers)),
+        "numbers": len(numbers & have.numbers) / len(numbers) if numbers else 1.0,
+        "numbers_missing": math.log1p(len(numbers - have.numbers)),
         "conflicts": math.log1p(len(conflicts(want, have, asked))),
         "identifiers": sum(one in flat for one in code) / len(code) if code else 1.0,
         "names": sum(one in flat for one in people) / len(people) if people else 1.0,
-        "reversed": turned / len(parts),
+        "reversed": float(turned),
+        "renumbered": float(altered),
         "precision": coverage(have.words, want.words | asked.words) if have.words else 0.0,
         "abstains": float(abstains(answer)),
         "abstentions": math.log1p(abstentions(answer)),

@@ -27,7 +27,7 @@ _NUMBER_WORDS = {word: number for number, word in enumerate(_SMALL)} | {
 _UNITS = {
     "ms": "millisecond", "msec": "millisecond", "sec": "second", "secs": "second",
     "min": "minute", "mins": "minute", "hr": "hour", "hrs": "hour", "kib": "kb", "mib": "mb",
-    "gib": "gb", "tib": "tb", "pct": "%",
+    "gib": "gb", "tib": "tb",
 }  # fmt: skip
 # Units of one letter, where they stand right behind a number.
 _LETTERS = {"s": "second", "m": "minute", "h": "hour", "d": "day", "x": "time", "b": "billion"}
@@ -78,7 +78,7 @@ _IDENTIFIER = re.compile(
 _CAPITAL = re.compile(r"(?<![.!?:]\s)(?<!^)(?<![\n*\-•])\b[A-Z][a-z]{2,}\b")
 # What people and models say where they do not know.
 _ABSTENTION = re.compile(
-    r"""\b(?:not|n't|never|cannot|unable\s+to)\s+(?:\w+\s+){0,2}?(?:specified|specify|mentioned
+    r"""(?:\bnot|n't|\bnever|\bcannot|\bunable\s+to)\s+(?:\w+\s+){0,2}?(?:specified|specify|mentioned
         |mention|provided|provide|contain|contained|include|included|available|found|find|stated
         |state|given|documented|defined|described|disclosed|listed|determined?|answerable|answer
         |enough|sufficient|know|known|clear|locate|confirm|present|identified|identify|details?)\b
@@ -88,7 +88,7 @@ _ABSTENTION = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _ASKS_ABSTENTION = re.compile(
-    r"\b(?:not|n't)\s+(?:\w+\s+){0,2}?(?:answerable|answered|found|available|known|specified"
+    r"(?:\bnot|n't)\s+(?:\w+\s+){0,2}?(?:answerable|answered|found|available|known|specified"
     r"|documented|mentioned|contain|provided|stated)\b|\bunanswerable\b"
     r"|\bno\s+(?:\w+\s+){0,2}?(?:information|mention|documentation|record)\b",
     re.IGNORECASE,
@@ -102,7 +102,6 @@ class Text(NamedTuple):
     words: frozenset[str]
     numbers: frozenset[str]
     units: frozenset[tuple[str, str]]  # a number and the word behind it
-    pairs: frozenset[tuple[str, str]]  # of neighbours among the tokens
     negations: int
     opposites: frozenset[str]  # words that have one
 
@@ -141,9 +140,13 @@ def parse(text: str) -> Text:
                 if value > 1:
                     numbers.add(made[0])
             elif attached and word in _LETTERS:
-                tokens.append(_LETTERS[word])
+                tokens.append(stem(_LETTERS[word]))
+            elif word in ("percent", "cent", "pct") and tokens and tokens[-1] in numbers:
+                numbers.discard(tokens[-1])
+                tokens[-1] = tokens[-1].rstrip("%") + "%"
+                numbers.add(tokens[-1])
             elif word in _UNITS:
-                tokens.append(_UNITS[word])
+                tokens.append(stem(_UNITS[word]))
             elif word in _MONTH and word != "may":
                 tokens.append(MONTHS[_MONTH[word] - 1])
             elif word not in STOP_WORDS and not word.endswith("n't"):
@@ -154,13 +157,12 @@ def parse(text: str) -> Text:
             if kind == "number":
                 end_of_number = found.end()
         tokens += made
-    pairs = frozenset(zip(tokens, tokens[1:], strict=False))
+    pairs = zip(tokens, tokens[1:], strict=False)
     return Text(
         tuple(tokens),
         frozenset(tokens),
         frozenset(numbers),
         frozenset((one, other) for one, other in pairs if one in numbers and other not in numbers),
-        pairs,
         negations,
         frozenset(seen & _OPPOSED),
     )
@@ -215,9 +217,11 @@ def simplify(text: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """Return a word without one common ending, if four letters are left."""
+    """Return a word without one common ending, if four letters are left (three before an s)."""
+    if word.endswith(("ss", "us", "is")):
+        return word
     for ending in ("ing", "edly", "ed", "es", "s", "ly", "e"):
-        if word.endswith(ending) and len(word) - len(ending) >= 4 and not word.endswith("ss"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4 - (ending == "s"):
             return word[: -len(ending)]
     return word
 

@@ -1,0 +1,519 @@
+import json
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragkit.cli import main
+from ragkit.errors import DataError, UsageError
+from ragkit.judging import Task, load_judge, read
+from ragkit.judging.offline import (
+    COEFFICIENTS,
+    Coefficients,
+    OfflineJudge,
+    features,
+    read_coefficients,
+)
+from ragkit.judging.offline_calibrate import SIGNS, calibrate
+from ragkit.judging.offline_features import FEATURES, against, conflicts, coverage, weight
+from ragkit.judging.offline_probe import perturb
+from ragkit.judging.offline_text import (
+    abstains,
+    abstentions,
+    asks_abstention,
+    identifiers,
+    names,
+    opposed,
+    parse,
+    sentences,
+    stem,
+)
+from tests.judging.helpers import answer_rows, question_rows, questions, write_jsonl
+
+GOLD = "The limit is 10 MiB per file, owned by Ada Byron since April 7, 2026."
+QUESTION = "How large may an upload be?"
+
+
+def task(answer, gold=GOLD, question=QUESTION):
+    return Task("correctness", {"question": question, "gold": gold, "answer": answer})
+
+
+@pytest.fixture(scope="module")
+def judge():
+    return load_judge("offline")
+
+
+# ------------------------------------------------------------------------------------------ text
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("10MiB", "10 MiB"),
+        ("10,000 files", "10000 files"),
+        ("10k files", "10,000 files"),
+        ("5%", "5 percent"),
+        ("5 %", "five per cent"),
+        ("2.50", "2.5"),
+        ("3.0 GB", "3GB"),
+        ("twenty-five", "25"),
+        ("30 seconds", "30s"),
+        ("15 mins", "fifteen minutes"),
+        ("2026-04-07", "April 7, 2026"),
+        ("7 April 2026", "Apr. 7th, 2026"),
+        ("04/07/2026", "2026-04-07"),
+        ("25/04/2026", "April 25, 2026"),
+        ("9am", "09:00"),
+        ("9:30 PM", "21:30"),
+        ("12 am", "00:00"),
+        ("1,234.50", "1234.5"),
+        ("the 3rd", "the 3"),
+        ("limits [1][3]", "limits"),
+        ("Limits are configured", "limit configure"),
+    ],
+)
+def test_spellings_of_the_same(one, other):
+    assert parse(one).tokens == parse(other).tokens
+    assert parse(one).numbers == parse(other).numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("from 10 to 20 days", {"10", "20"}),
+        ("v2.4.1", {"2.4.1"}),
+        ("p95 of 800ms", {"95", "800"}),
+        ("May 2024", {"2024"}),
+        ("may 24 people join", {"05-24"}),  # a date by mistake: known
+        ("April 7", {"04-07"}),
+        ("one of them", set()),
+        ("0.50%", {"0.5%"}),
+        ("no numbers", set()),
+        ("", set()),
+    ],
+)
+def test_numbers(text, numbers):
+    assert parse(text).numbers == numbers
+
+
+def test_a_day_is_found_in_a_full_date():
+    assert parse("on April 7").numbers < parse("2026-04-07").numbers
+
+
+def test_units_and_negations():
+    found = parse("It isn't 30 days, never 45%.")
+    assert found.units == {("30", "day")}
+    assert found.negations == 2
+    assert parse("It is 30 days.").negations == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_opposed"),
+    [
+        ("retries are enabled", "retries are disabled", True),
+        ("rates increase", "rates decreased", True),
+        ("retries are enabled", "retries are enabled", False),
+        ("enable or disable it", "disable it", False),
+        ("retries", "no retries", False),
+    ],
+)
+def test_opposites(one, other, is_opposed):
+    assert opposed(parse(one), parse(other)) is is_opposed
+    assert opposed(parse(other), parse(one)) is is_opposed
+
+
+def test_names_and_identifiers():
+    assert identifiers("`max_retries` in app/settings.py; maxRetries, INC-12, QA1") == {
+        "maxretries",
+        "appsettingspy",
+        "inc12",
+        "qa1",
+    }
+    assert identifiers("version 2.4.1 of the plan") == set()
+    assert names("The owner is Ada Byron. She left.\nThen Bob came.") == {"ada", "byron", "bob"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I could not find that in the documents.",
+        "The context does not specify the limit.",
+        "There is no information about it.",
+        "I do not have enough information to answer.",
+        "I can't determine the owner.",
+        "The limit is unknown.",
+    ],
+)
+def test_abstentions(text):
+    assert abstains(text)
+    assert abstentions(text) == 1
+    assert abstains(f"{text} " * 3)
+    assert not abstains("The limit is 10. " * 20 + text)
+
+
+@pytest.mark.parametrize("text", ["The limit is 10 MiB.", "It is not 10 but 20.", "No, 5 days."])
+def test_no_abstentions(text):
+    assert abstentions(text) == 0
+    assert not asks_abstention(text)
+
+
+def test_gold_answers_without_an_answer():
+    assert asks_abstention("The answer should say that the question is not fully answerable.")
+    assert asks_abstention("This is not documented anywhere.")
+
+
+def test_sentences_and_stems():
+    assert sentences("One point. Two!\n- three\n\n---\n") == ("One point.", "Two!", "three")
+    assert [stem(word) for word in ("limits", "configured", "class", "bus", "sharing")] == [
+        "limit",
+        "configur",
+        "class",
+        "bus",
+        "shar",
+    ]
+
+
+# -------------------------------------------------------------------------------------- features
+
+
+def test_coverage_by_hand():
+    assert [weight(word) for word in ("7", "ab", "abcd", "abcdefghijkl")] == [15, 4, 6, 10]
+    assert coverage(frozenset({"7", "abc", "abcdefghij"}), frozenset({"7", "abc"})) == 20 / 30
+    assert coverage(frozenset(), frozenset({"a"})) == 1
+    assert coverage(frozenset({"abc"}), frozenset()) == 0
+
+
+def test_features_of_an_answer_by_hand():
+    found = against("Which limit?", "Limit: 30 days for Ada.", "A limit of 45 days, Ada said.")
+    # wanted and new: 30 (15), day (5), ada (5); the answer lacks 30
+    assert found["covered"] == 10 / 25
+    # the best sentence has limit (7), day and ada of all that is wanted
+    assert found["best"] == 17 / 32
+    assert found["numbers"] == 0
+    assert found["numbers_missing"] == math.log(2)
+    assert found["conflicts"] == math.log(2)
+    assert found["names"] == 1
+    assert found["precision"] == pytest.approx((7 + 5 + 5) / (7 + 15 + 5 + 5 + 6))
+    assert found["abstains"] == found["abstentions"] == 0
+    assert found["wanted_length"] == math.log(1 + 4)
+    assert set(found) == set(FEATURES)
+
+
+def test_a_number_is_contradicted_only_in_its_place():
+    want, asked = parse("within 30 days"), parse("How long?")
+    assert conflicts(want, parse("within 45 days"), asked) == {"30"}
+    assert conflicts(want, parse("within 45 hours"), asked) == set()
+    assert conflicts(want, parse("30 days, or 45 days abroad"), asked) == set()
+    assert conflicts(want, parse("after 45 days"), parse("What of the 45 days?")) == set()
+
+
+@pytest.mark.parametrize(
+    ("answer", "reversed_", "renumbered"),
+    [
+        ("Retries are enabled for 30 seconds by default.", 0, 0),
+        ("Retries are not enabled for 30 seconds by default.", 1, 0),
+        ("Retries are disabled for 30 seconds by default.", 1, 0),
+        ("Retries are enabled for 45 seconds by default.", 0, 1),
+        ("Something else does not happen within 45 seconds.", 0, 0),
+    ],
+)
+def test_damaged_copies_are_noticed(answer, reversed_, renumbered):
+    found = against("What of it?", "Retries are enabled for 30 seconds by default.", answer)
+    assert (found["reversed"], found["renumbered"]) == (reversed_, renumbered)
+
+
+texts = st.text(alphabet=st.characters(codec="utf-8"), max_size=80) | st.sampled_from(
+    [GOLD, "", "10", "not", "No. 5% of 10k on 31/31/2026 at 99:99pm", "İ’n't '", "a " * 400]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts, texts, texts)
+def test_any_text_gives_finite_features_and_a_probability(question, gold, answer):
+    assert all(math.isfinite(value) for value in against(question, gold, answer).values())
+    judge = OfflineJudge()
+    tasks = [
+        task(answer, gold, question),
+        Task("fact", {"question": question, "fact": gold, "answer": answer}),
+        Task("factuality", {"question": question, "gold": gold, "answer": answer}),
+        Task("context_recall", {"question": question, "gold": gold, "context": answer}),
+    ]
+    assert all(0 <= value <= 1 for value in judge.probability(tasks))
+    assert all(verdict.reason and not verdict.missing for verdict in judge.judge(tasks))
+
+
+# ----------------------------------------------------------------------------------------- judge
+
+
+def test_right_and_wrong_answers(judge):
+    right = "An upload may have up to 10MiB per file; Ada Byron owns the limit since 2026-04-07."
+    assert judge.correctness(QUESTION, GOLD, right).value is True
+    for wrong in (
+        "The limit is 20 MiB per file, owned by Ada Byron since April 7, 2026.",
+        "The limit is not 10 MiB per file, owned by Ada Byron since April 7, 2026.",
+        "I could not find that in the documents.",
+        "Lunch is at noon in the canteen.",
+        "",
+        "[1]",
+    ):
+        assert judge.correctness(QUESTION, GOLD, wrong).value is False
+
+
+def test_facts_one_by_one(judge):
+    answer = "An upload may have up to 10MiB per file."
+    assert judge.fact(QUESTION, "The limit for an upload is 10 MiB per file.", answer).value
+    assert not judge.fact(QUESTION, "Ada Byron owns the limit.", answer).value
+
+
+def test_reasons_name_what_is_missing(judge):
+    verdict = judge.correctness(QUESTION, GOLD, "The limit is 20 MiB per file.")
+    assert "other numbers in place of 10" in verdict.reason
+    assert "no number or date 04-07, 2026" in verdict.reason
+    assert f"probability {verdict.score:.2f}" in verdict.reason
+    unsure = judge.correctness(QUESTION, GOLD, "The limit is not specified.")
+    assert "says that something is not known" in unsure.reason
+
+
+def test_unanswerable_questions_are_judged_by_the_abstention(judge):
+    gold = "The answer must say that the question is not answerable from the documents."
+    yes = judge.correctness(QUESTION, gold, "I could not find that in the documents.")
+    no = judge.correctness(QUESTION, gold, "The limit is 10 MiB.")
+    assert (yes.value, no.value) == (True, False)
+    assert "unanswerable" in yes.reason
+    assert yes.score == read_coefficients().unanswerable["opening"]
+
+
+def test_unvalidated_kinds_say_so(judge):
+    found = judge.factuality(QUESTION, GOLD, GOLD)
+    assert found.reason.startswith("unvalidated factuality")
+    assert found.value == judge.probability([task(GOLD)])[0]
+    recall = judge.context_recall(QUESTION, "Ada left. Bob came.", "Yesterday Ada left us.")
+    assert recall.reason.startswith("unvalidated context recall")
+    # the first sentence is there, of the second (bob 5, came 6) nothing
+    assert recall.value == 0.5
+    assert recall.score is None
+
+
+def test_a_verdict_depends_on_its_task_alone(judge):
+    tasks = [task(f"The limit is {n} MiB.", GOLD + f" Or {n % 3}.") for n in range(30)]
+    alone = [judge.judge([one])[0] for one in tasks]
+    mixed = list(range(30))
+    random.Random(1).shuffle(mixed)
+    together = judge.judge([tasks[place] for place in mixed])
+    assert [together[mixed.index(place)] for place in range(30)] == alone
+    assert judge.probability(tasks) == [verdict.score for verdict in alone]
+
+
+def test_repeats_are_the_same_verdict(judge):
+    found = judge.correctness(QUESTION, GOLD, GOLD, repeat=3)
+    assert found.values == (True, True, True)
+    assert found.spread == 0
+    with pytest.raises(UsageError, match="repeat"):
+        judge.correctness(QUESTION, GOLD, GOLD, repeat=0)
+
+
+def test_tasks_that_it_cannot_judge(judge):
+    with pytest.raises(UsageError, match="no verdicts of validity"):
+        judge.validity(QUESTION, "A document.")
+    with pytest.raises(UsageError, match="no verdicts of claims"):
+        judge.probability([Task("claims", {"question": QUESTION, "answer": "x"})])
+
+
+# ------------------------------------------------------------------------------------ calibration
+
+
+def judged(n=60):
+    rng = random.Random(0)
+    tasks, verdicts = [], []
+    for number in range(n):
+        days, right = rng.randint(2, 90), number % 3 > 0
+        gold = f"Refunds take {days} days after the request."
+        answer = f"A refund takes {days if right else days + 1} days." if number % 5 else "Unknown."
+        tasks.append(task(answer, gold, "How long do refunds take?"))
+        verdicts.append(right and number % 5 > 0)
+    facts = [
+        Task("fact", {"question": "?", "fact": one.fields["gold"], "answer": one.fields["answer"]})
+        for one in tasks
+    ]
+    return [*tasks, *facts], [*verdicts, *verdicts]
+
+
+def test_calibration_learns_verdicts():
+    tasks, verdicts = judged()
+    own = OfflineJudge(calibrate(tasks, verdicts))
+    assert [verdict.value for verdict in own.judge(tasks)] == verdicts
+    for model in own.coefficients.models.values():
+        assert all(SIGNS.get(name, 0) * value >= 0 for name, value in model.items())
+
+
+def test_calibration_does_not_depend_on_the_order_and_skips_missing_verdicts():
+    tasks, verdicts = judged()
+    fitted = calibrate(tasks, verdicts)
+    turned = calibrate(tasks[::-1], verdicts[::-1])
+    missing = calibrate([*tasks, tasks[0]], [*verdicts, math.nan])
+    assert missing == fitted
+    for kind, model in fitted.models.items():
+        assert turned.models[kind] == pytest.approx(model, abs=2e-3)
+
+
+def test_a_group_shares_its_verdict():
+    tasks, verdicts = judged()
+    half = len(tasks) // 2
+    # Two facts an answer, one of them true everywhere: completeness 1/2 or 1.
+    sure = [
+        Task("fact", {"question": "?", "fact": "Refunds exist.", "answer": "Refunds exist."})
+        for _ in range(half)
+    ]
+    groups = [*range(half), *range(half), *range(half)]
+    shares = [*verdicts[:half], *((1 + value) / 2 for value in verdicts[half:])]
+    fitted = calibrate([*tasks, *sure], [*shares, *shares[half:]], groups=groups, penalty=0.01)
+    own = OfflineJudge(fitted)
+    probabilities = own.probability(tasks[half:])
+    assert [value > 0.5 for value in probabilities] == verdicts[half:]
+    assert min(own.probability(sure)) > 0.9
+
+
+def test_weights_count():
+    tasks, verdicts = judged()
+    none = calibrate([*tasks, *tasks], [*verdicts, *(not v for v in verdicts)],
+                     weights=[1.0] * len(tasks) + [0.0] * len(tasks))  # fmt: skip
+    own = OfflineJudge(none)
+    assert [verdict.value for verdict in own.judge(tasks)] == verdicts
+
+
+def test_abstentions_are_counted_with_one_yes_and_one_no_added():
+    gold = "The answer must say that this is not documented."
+    asked = [
+        task(answer, gold) for answer in ["I do not know.", "Unknown.", "It is 5.", "It is 6."]
+    ]
+    tasks, verdicts = judged()
+    fitted = calibrate([*tasks, *asked], [*verdicts, 1, 1, 0, 1])
+    assert fitted.unanswerable == {"opening": 0.75, "later": 0.5, "never": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"verdicts": [True]}, UsageError, "equally many"),
+        ({"verdicts": [2.0] * 120}, DataError, "share from 0 to 1"),
+        ({"verdicts": [True] * 120}, DataError, "both kinds"),
+        ({"penalty": 0}, UsageError, "penalty"),
+        ({"weights": [-1.0] * 120}, UsageError, "negative"),
+        ({"groups": [1]}, UsageError, "equally many"),
+        (
+            {"tasks": [Task("claims", {"question": "?", "answer": "x"})] * 120},
+            UsageError,
+            "correctness and fact only",
+        ),
+    ],
+)
+def test_bad_calibrations(change, error, message):
+    tasks, verdicts = judged()
+    given = {"tasks": tasks, "verdicts": verdicts} | change
+    with pytest.raises(error, match=message):
+        calibrate(**given)
+
+
+def test_coefficients_to_a_file_and_back(tmp_path):
+    tasks, verdicts = judged()
+    fitted = calibrate(tasks, verdicts, provenance={"systems": ["a", 'b "c"'], "answers": 60})
+    path = tmp_path / "own.toml"
+    path.write_text(fitted.to_toml(), encoding="utf-8")
+    assert read_coefficients(path) == fitted
+    own = load_judge(f"offline:{path}")
+    assert own.name == f"offline:{fitted.digest}"
+    assert own.probability(tasks) == OfflineJudge(fitted).probability(tasks)
+    assert load_judge("offline").name == "offline"
+    assert own.describe(["fact"]) != load_judge("offline").describe(["fact"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("= 3", "not a file of coefficients"),
+        ("[other]", "expected the tables"),
+        ("[models.fact]\nx = 1.0", "the model of correctness should give intercept"),
+        (None, "finite number"),
+    ],
+)
+def test_bad_files_of_coefficients(tmp_path, text, message):
+    path = tmp_path / "own.toml"
+    good = COEFFICIENTS.read_text("utf-8")
+    path.write_text(good.replace("never = ", "never = nan # ") if text is None else text, "utf-8")
+    with pytest.raises(DataError, match=message) as info:
+        read_coefficients(path)
+    assert str(path) in info.value.message
+
+
+def test_coefficients_that_come_with_the_package():
+    fitted = read_coefficients()
+    assert isinstance(fitted, Coefficients)
+    assert fitted.to_toml() == COEFFICIENTS.read_text("utf-8")
+    assert fitted.provenance["answers"] > 5000
+
+
+# ------------------------------------------------------------------------------ gold and damaged
+
+
+def test_damage_by_hand():
+    frame = questions().assign(
+        text="After how many days?",
+        answer=["It is 30 days, or 31.", "Two", "The answer is not documented."],
+    )
+    made = perturb(frame)
+    assert made[made["question_id"] == "q1"].set_index("change")["answer"].to_dict() == {
+        "gold": "It is 30 days, or 31.",
+        "number changed": "It is 31 days, or 31.",
+        "negated": "It is not 30 days, or 31.",
+        "truncated": "It is",
+        "other question's": "Two",
+        "no answer": "I could not find that in the documents.",
+    }
+    assert made[made["question_id"] == "q2"]["change"].tolist() == [
+        "gold",
+        "other question's",
+        "no answer",
+    ]
+    assert "q3" not in set(made["question_id"])
+
+
+def test_damage_is_found_on_the_sample(judge):
+    from ragkit import datasets
+
+    made = perturb(datasets.load("enterpriserag_bench", profile="sample").questions)
+    tasks = [task(row.answer, row.gold, row.question) for row in made.itertuples()]
+    yes = made.assign(yes=[verdict.value for verdict in judge.judge(tasks)])
+    share = yes.groupby("change")["yes"].mean()
+    assert share["gold"] == 1
+    assert share["other question's"] == share["no answer"] == 0
+    assert share["number changed"] < 0.15
+    assert share["negated"] < 0.35
+
+
+# ------------------------------------------------------------------------------------ command line
+
+
+def test_evaluate_with_the_offline_judge(tmp_path, capsys):
+    write_jsonl(tmp_path / "q.jsonl", question_rows())
+    write_jsonl(tmp_path / "a.jsonl", answer_rows())
+    arguments = [
+        "evaluate",
+        "--questions",
+        f"{tmp_path}/q.jsonl",
+        "--answers",
+        f"{tmp_path}/a.jsonl",
+    ]
+    arguments += ["--judge", "offline", "--out", f"{tmp_path}/R.json"]
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert not stopped.value.code
+    assert "3 of 3 questions evaluated" in capsys.readouterr().out
+    report = read(tmp_path / "R.json")
+    assert report.questions["correctness"].tolist() == [1, 0, 1]
+    assert json.loads((tmp_path / "R.json").read_text())["judge"] is not None
+
+
+def test_features_are_of_the_answer_without_citations():
+    assert features(task("It is 10 MiB [3].")) == features(task("It is 10 MiB."))
