@@ -81,8 +81,8 @@ _ABSTENTION = re.compile(
     r"""(?:\bnot|n't|\bnever|\bcannot|\bunable\s+to)\s+(?:\w+\s+){0,2}?(?:specified|specify|mentioned
         |mention|provided|provide|contain|contained|include|included|available|found|find|stated
         |state|given|documented|defined|described|disclosed|listed|determined?|answerable|answer
-        |enough|sufficient|know|known|clear|locate|confirm|present|identified|identify|details?)\b
-    |\bno\s+(?:\w+\s+){0,2}?(?:information|mention|details?|evidence|data|answer|reference|indication
+        |enough|sufficient|know|known|clear|locate|confirm|present|identified|identify|detail(?:s|ed)?|address(?:ed)?)\b
+    |\bno\s+(?:\w+\s+){0,2}?(?:information|mentions?|details?|evidence|data|answer|reference|indication
         |documentation|record)\b
     |\b(?:insufficient|unanswerable|unknown|unclear)\b""",
     re.VERBOSE | re.IGNORECASE,
