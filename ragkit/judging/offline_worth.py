@@ -13,8 +13,9 @@ import pandas as pd
 from scipy.stats import kendalltau, rankdata
 
 from ragkit.errors import DataError, UsageError, did_you_mean
-from ragkit.judging.offline import OfflineJudge
+from ragkit.judging.offline import OfflineJudge, bare
 from ragkit.judging.offline_calibrate import fit_public
+from ragkit.judging.offline_text import abstains
 from ragkit.judging.offline_verdicts import correctness_tasks, fact_tasks
 from ragkit.stats import Interval
 
@@ -318,3 +319,111 @@ def concordance(frame: pd.DataFrame, *, resamples: int = 500, seed: int = 0) -> 
         raise DataError("no two answers to one question have different verdicts")
     values = np.concatenate(pairs)
     return clustered(names, lambda rows: values[rows].mean(), resamples=resamples, seed=seed)
+
+
+def reading(frame: pd.DataFrame, *, resamples: int = 500, seed: int = 0) -> pd.DataFrame:
+    """Return what speaks for and against a judge having read the answers and the gold answers.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Rows of `judged_answers` on answerable questions, with probability.
+    resamples, seed
+        As in `clustered`.
+
+    Returns
+    -------
+    DataFrame
+        One row a judge. accepted: share of answers accepted; accepted_abstaining and
+        accepted_other: the same of answers that open by saying that they have no answer, and of
+        the others; auc_other: ROC AUC of the probability among the others, with low and high;
+        concordance: see `concordance`; question, system, answer: see `variance_shares`;
+        same_text: share of texts given by several systems to a question that got one verdict.
+    """
+    rows = []
+    for judge, group in frame.groupby("judge", sort=False):
+        silent = group["answer"].map(bare).map(abstains).astype(bool)
+        other = group[~silent]
+        truth, score = other["correct"].to_numpy(), other["probability"].to_numpy()
+        found = clustered(
+            other["question_id"],
+            lambda rows, truth=truth, score=score: auc(truth[rows], score[rows]),
+            resamples=resamples,
+            seed=seed,
+        )
+        repeated = group[group.duplicated(["question_id", "answer"], keep=False)]
+        verdicts = repeated.groupby(["question_id", "answer"])["correct"].nunique()
+        rows.append(
+            {
+                "judge": judge,
+                "accepted": group["correct"].mean(),
+                "accepted_abstaining": group.loc[silent, "correct"].mean(),
+                "accepted_other": other["correct"].mean(),
+                "auc_other": found.estimate,
+                "low": found.low,
+                "high": found.high,
+                "concordance": concordance(group, resamples=1).estimate,
+                **variance_shares(group),
+                "same_text": (verdicts == 1).mean(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def twice(frame: pd.DataFrame, one: str, other: str) -> dict[str, float]:
+    """Return how far two judges agree on the same answers: the most that a third can reach.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Rows of `judged_answers`.
+    one, other : str
+        Two judges in it.
+
+    Returns
+    -------
+    dict
+        answers (the same text from the same system), agreement, auc of the one's verdicts for the
+        other's, spearman of completeness.
+    """
+    keys = ["system", "question_id", "answer"]
+    both = frame[frame["judge"] == one].merge(frame[frame["judge"] == other], on=keys)
+    return {
+        "answers": len(both),
+        "agreement": float((both["correct_x"] == both["correct_y"]).mean()),
+        "auc": auc(both["correct_x"], both["correct_y"].astype(float)),
+        "spearman": spearman(both["completeness_x"], both["completeness_y"]),
+    }
+
+
+def standings(
+    frame: pd.DataFrame, columns: dict[str, str], *, resamples: int = 500, seed: int = 0
+) -> pd.DataFrame:
+    """Return each system's mean of some columns with an interval over questions.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With judge, system, question_id and the columns.
+    columns : dict of str to str
+        Column to the name that its row gets, formatted with the row's judge.
+    resamples, seed
+        As in `clustered`.
+
+    Returns
+    -------
+    DataFrame
+        scale (the name), system, value, low, high, n.
+    """
+    rows = []
+    for (judge, system), group in frame.groupby(["judge", "system"], sort=False):
+        for column, name in columns.items():
+            values = group[column].to_numpy(float)
+            found = clustered(
+                group["question_id"],
+                lambda rows, values=values: values[rows].mean(),
+                resamples=resamples,
+                seed=seed,
+            )
+            rows.append((name.format(judge=judge), system, *found))
+    return pd.DataFrame(rows, columns=["scale", "system", "value", "low", "high", "n"])
