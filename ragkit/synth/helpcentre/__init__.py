@@ -1,0 +1,374 @@
+"""A help centre in the shape of WixQA, written from the facts of an invented product.
+
+Articles of three types and three question sets (section 3 of the paper). No language model is
+used: every answer is made of sentences that its gold articles state.
+
+>>> from ragkit.synth.helpcentre import HelpCentre, generate_helpcentre
+>>> centre = HelpCentre(articles=30, seed=7)
+>>> sum(centre.types.values())
+30
+>>> generate_helpcentre("build/help", articles=300, seed=7)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable
+from functools import cache, cached_property
+from pathlib import Path
+
+from ragkit.datasets import reported
+from ragkit.errors import UsageError
+from ragkit.files import write_text
+from ragkit.synth.briefs import shares
+from ragkit.synth.helpcentre.articles import Article, Desk, Fact
+from ragkit.synth.helpcentre.product import (
+    GROUPS,
+    Topic,
+    product_name,
+    things,
+    topics,
+    trait_faults,
+)
+from ragkit.synth.helpcentre.questions import Asker, Question
+
+__all__ = ["Article", "Fact", "HelpCentre", "Question", "generate_helpcentre"]
+
+# Of all tutorials, while there are enough of each.
+MIX = {"basic": 42, "setting": 18, "trouble": 16, "chain": 12, "link": 12}
+PER_THING = 18
+KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
+TEST = "wixqa/wixqa_{}/test.jsonl"
+SETS = ("expertwritten", "simulated", "synthetic")
+
+
+class HelpCentre:
+    """A help centre for a seed: counts at once, articles and questions when they are asked for.
+
+    Parameters
+    ----------
+    articles : int
+    seed : int
+    expertwritten, simulated : int, optional
+        Questions in these sets, by default 200 but no more than two thirds of the articles. The
+        synthetic set has one for each article.
+
+    Attributes
+    ----------
+    product : str
+    types : dict of str to int
+        Articles by type, in the paper's proportions (section 3.1).
+    sets : dict of str to int
+        Questions by set.
+    multi : dict of str to int
+        Questions about two articles by set, in the paper's proportions (Table 2).
+    articles : list of Article
+    questions : dict of str to list of Question
+
+    Raises
+    ------
+    UsageError
+        If the counts are impossible.
+    """
+
+    def __init__(
+        self,
+        *,
+        articles: int,
+        seed: int,
+        expertwritten: int | None = None,
+        simulated: int | None = None,
+    ):
+        if articles < 1:
+            raise UsageError(f"articles must be at least 1, not {articles}")
+        if seed < 0:
+            raise UsageError(f"seed must be at least 0, not {seed}")
+        self.seed = seed
+        self.product = product_name(seed)
+        usual = min(200, articles * 2 // 3)
+        self.sets = {
+            "expertwritten": usual if expertwritten is None else expertwritten,
+            "simulated": usual if simulated is None else simulated,
+            "synthetic": articles,
+        }
+        for name, count in self.sets.items():
+            if not 0 <= count <= articles:
+                raise UsageError(
+                    f"{name} must be from 0 to the {articles:,} articles, not {count:,}",
+                    "ask for fewer questions or make more articles",
+                )
+        printed = reported.load("wixqa", "text:3.1")
+        printed = printed[printed["metric"] == "article_type_share"].set_index("row")["value"]
+        self.types = dict(zip(printed.index, shares(articles, list(printed)), strict=True))
+        table = reported.load("wixqa", "2")
+        table = table[table["metric"] == "multi_article_share"].set_index("row")["value"]
+        self.multi = {
+            name: shares(n, [table[name], 100 - table[name]])[0] for name, n in self.sets.items()
+        }
+        room = capacity()
+        for name, count in self.types.items():
+            if count > room[name]:
+                most = min(int(room[t] * printed.sum() / printed[t]) for t in printed.index)
+                raise UsageError(
+                    f"{articles:,} articles would be {count:,} of type {name}, and the banks hold "
+                    f"{room[name]:,}",
+                    f"at most {most:,} articles can be made",
+                )
+        self.desk = Desk(seed, self.product)
+        self.progress: Callable[[str, int, int], None] = lambda stage, done, total: None
+
+    def summary(self) -> dict:
+        """Return the counts that a dry run prints."""
+        return {
+            "product": self.product,
+            "articles": dict(self.types),
+            "questions": dict(self.sets),
+            "about two articles": {k: n for k, n in self.multi.items() if n},
+        }
+
+    @cached_property
+    def articles(self) -> list[Article]:
+        chosen = self._choose()
+        draw = self.desk.stream("order")
+        chosen = draw.sample(chosen, len(chosen))
+        by_thing: dict[str, list[Article]] = {}
+        by_kind: dict[str, list[Article]] = {}
+        for article in chosen:
+            by_thing.setdefault(article.topic.thing.name, []).append(article)
+            by_kind.setdefault(article.topic.kind, []).append(article)
+        for number, article in enumerate(chosen, 1):
+            topic = article.topic
+            draw = self.desk.stream("links", topic.name)
+            near = draw.sample(by_thing[topic.thing.name], 3) + draw.sample(by_kind[topic.kind], 1)
+            near = [other for other in near if other is not article and other.steps]
+            near = list({other.url: other for other in near}.values())
+            self.desk.write(article, near[: draw.between(0 if topic.type != "article" else 1, 3)])
+            self.progress("articles", number, len(chosen))
+        return chosen
+
+    def _choose(self) -> list[Article]:
+        """Return the articles of all types, begun: few things, each covered well."""
+        draw = self.desk.stream("things")
+        order = draw.sample(things(), len(things()))
+        known = self._known(order)
+        taken = {(topic.thing.name, topic.key) for topic in known}
+        pools: dict[str, list[Topic]] = {name: [] for name in (*GROUPS, "request")}
+        count = min(len(order), max(4, math.ceil(sum(self.types.values()) / PER_THING)))
+        for number, thing in enumerate(order):
+            full = [
+                sum(len(pools[g]) for g in GROUPS) >= 2 * self.types["article"],
+                len(pools["request"]) >= 1.5 * self.types["feature_request"],
+            ]
+            if number >= count and all(full):
+                break
+            for topic in topics(thing):
+                if topic.group != "trouble" or (thing.name, topic.key) not in taken:
+                    pools[topic.group].append(topic)
+        pools = {name: draw.sample(pool, len(pool)) for name, pool in pools.items()}
+        urls: set[str] = set()
+        chosen = self._begin(known, self.types["known_issue"], urls)
+        chosen += self._begin(pools["request"], self.types["feature_request"], urls)
+        left = self.types["article"]
+        for name, number in zip(GROUPS, shares(left, [MIX[g] for g in GROUPS]), strict=True):
+            got = self._begin(pools[name], number, urls)
+            chosen += got
+            left -= len(got)
+        rest = [
+            topic
+            for name in ("link", "chain", "setting", "trouble", "basic")
+            for topic in pools[name]
+        ]
+        chosen += self._begin(draw.sample(rest, len(rest)), left, urls)
+        return chosen
+
+    def _known(self, order) -> list[Topic]:
+        """Return a topic for every known issue: problems that are not solved yet."""
+        draw = self.desk.stream("known")
+        found = []
+        while len(found) < self.types["known_issue"]:
+            thing = order[len(found) % len(order)]
+            fault = draw.pick(thing.faults + trait_faults(thing))
+            topic = Topic("known_issue", "known", "known", thing, fault.symptom, fault)
+            if topic not in found:
+                found.append(topic)
+        return found
+
+    def _begin(self, pool: list[Topic], number: int, urls: set[str]) -> list[Article]:
+        """Begin up to `number` articles of a pool, taking their topics out of it."""
+        begun: list[Article] = []
+        while pool and len(begun) < number:
+            article = self.desk.begin(pool.pop())
+            if article.url not in urls:
+                urls.add(article.url)
+                begun.append(article)
+        return begun
+
+    @cached_property
+    def questions(self) -> dict[str, list[Question]]:
+        asker = Asker(self.desk, self.articles)
+        made = {}
+        for name in ("expertwritten", "simulated"):
+            draw = self.desk.stream("set", name)
+            made[name] = asker.make_set(name, self.sets[name], self.multi[name], draw)
+            self.progress(name, 1, 1)
+        made["synthetic"] = [
+            asker.synthetic(article, self.desk.stream("synthetic", article.topic.name))
+            for article in self.articles
+        ]
+        self.progress("synthetic", 1, 1)
+        return made
+
+
+@cache
+def capacity() -> dict[str, int]:
+    """Return how many articles of each type the banks hold."""
+    found = Counter(topic.type for thing in things() for topic in topics(thing))
+    faults = sum(topic.group == "trouble" for thing in things() for topic in topics(thing))
+    return {
+        "article": found["article"] - faults // 4,
+        "feature_request": found["feature_request"],
+        "known_issue": faults // 4,
+    }
+
+
+def generate_helpcentre(
+    out: str | Path,
+    *,
+    articles: int,
+    seed: int,
+    expertwritten: int | None = None,
+    simulated: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> dict:
+    """Write a help centre and its question sets to `out`; return the statistics.
+
+    `out/wixqa` has the benchmark's own layout. Beside it stand `documents.jsonl` and
+    `questions.jsonl` in ragkit's columns, which `ragkit.datasets.load(str(out))` reads, questions
+    with the sentences of which their answers are made; `facts.jsonl` (every fact, its values, its
+    article and sentence); `dialogues.jsonl` (from which the simulated questions are distilled) and
+    `statistics.json`. The same arguments give the same bytes on every machine.
+
+    Parameters
+    ----------
+    out : path-like
+        A new or empty folder.
+    articles, seed, expertwritten, simulated
+        See `HelpCentre`.
+    progress : callable, optional
+        Called with stage, steps done and steps in all.
+
+    Returns
+    -------
+    dict
+        Counts and medians in words, as in `statistics.json`.
+
+    Raises
+    ------
+    UsageError
+        If the counts are impossible or the folder is not empty.
+    OSError
+        If the disk does not take a file.
+    """
+    out = Path(out)
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file, not a folder")
+    if out.is_dir() and any(out.iterdir()):
+        raise UsageError(f"{out} is not empty", "name a new folder")
+    centre = HelpCentre(
+        articles=articles, seed=seed, expertwritten=expertwritten, simulated=simulated
+    )
+    if progress:
+        centre.progress = progress
+    _jsonl(out / KB, [article.row() for article in centre.articles])
+    asked, dialogues = [], []
+    for name in SETS:
+        rows = centre.questions[name]
+        if rows:
+            _jsonl(out / TEST.format(name), [question.row() for question in rows])
+        for number, question in enumerate(rows, 1):
+            key = f"{name}-{number:04d}"
+            asked.append(_own_row(key, name, question))
+            if question.dialogue:
+                turns = [{"who": who, "text": text} for who, text in question.dialogue]
+                dialogues.append({"question_id": key, "turns": turns})
+    _jsonl(out / "facts.jsonl", list(_facts(centre)))
+    _jsonl(out / "questions.jsonl", asked)
+    _jsonl(out / "documents.jsonl", [_own_document(article) for article in centre.articles])
+    if dialogues:
+        _jsonl(out / "dialogues.jsonl", dialogues)
+    found = describe(centre)
+    write_text(out / "statistics.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    return found
+
+
+def describe(centre: HelpCentre) -> dict:
+    """Return counts, and medians in words, of articles and sets."""
+
+    def words(texts):
+        return statistics.median(len(text.split()) for text in texts)
+
+    kinds = {
+        name: words(a.contents for a in centre.articles if a.topic.type == name)
+        for name, count in centre.types.items()
+        if count
+    }
+    sets = {
+        name: {
+            "questions": len(rows),
+            "about_two_articles": sum(len(q.articles) > 1 for q in rows),
+            "median_question_words": words(q.text for q in rows),
+            "median_answer_words": words(q.answer for q in rows),
+        }
+        for name, rows in centre.questions.items()
+        if rows
+    }
+    return {
+        "product": centre.product,
+        "seed": centre.seed,
+        "articles": dict(centre.types),
+        "median_article_words": kinds,
+        "facts": sum(len(a.steps) + len(a.facts) for a in centre.articles),
+        "sets": sets,
+    }
+
+
+def _facts(centre: HelpCentre):
+    for article in centre.articles:
+        for fact in (*article.steps, *article.facts):
+            yield {
+                "fact_id": fact.fact_id,
+                "subject": fact.subject,
+                "attribute": fact.attribute,
+                "values": list(fact.values),
+                "statement": fact.statement,
+                "article_id": article.id,
+            }
+
+
+def _own_row(key: str, name: str, question: Question) -> dict:
+    return {
+        "question_id": key,
+        "text": question.text,
+        "type": name,
+        "answer": question.answer,
+        "facts": [fact.statement for fact in question.facts],
+        "fact_ids": [fact.fact_id for fact in question.facts],
+        "gold_doc_ids": [article.id for article in question.articles],
+    }
+
+
+def _own_document(article: Article) -> dict:
+    return {
+        "doc_id": article.id,
+        "source": article.topic.type,
+        "title": article.title,
+        "text": article.contents,
+        "url": article.url,
+    }
+
+
+def _jsonl(path: Path, rows: list[dict]) -> None:
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
