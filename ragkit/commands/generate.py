@@ -100,6 +100,40 @@ def erb(
         click.echo(f"{left:,} documents were left out by the author: see left_out.jsonl in stages")
 
 
+@command.command()
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="A new folder.")
+@click.option("--articles", type=int, required=True, help="All three types together.")
+@click.option("--seed", type=int, required=True)
+@click.option("--expertwritten", type=int, help="Default: 200, at most two thirds of the articles.")
+@click.option("--simulated", type=int, help="Default: 200, at most two thirds of the articles.")
+@click.option("--dry-run", is_flag=True, help="Print counts; no more.")
+def helpcentre(out, articles, seed, expertwritten, simulated, dry_run):
+    """Make a help centre and its three question sets in the layout of WixQA.
+
+    The synthetic set has one question for each article. No language model is used, and the same
+    options give the same bytes.
+    """
+    from tqdm import tqdm
+
+    from ragkit.synth.helpcentre import HelpCentre, generate_helpcentre
+
+    counts = {"articles": articles, "seed": seed}
+    counts |= {"expertwritten": expertwritten, "simulated": simulated}
+    if dry_run:
+        _show(HelpCentre(**counts).summary())
+        return
+    with tqdm(total=articles, leave=False) as bar:
+
+        def progress(stage: str, done: int, total: int) -> None:
+            bar.set_description(stage)
+            bar.total, bar.n = total, done
+            bar.update(0)
+
+        found = generate_helpcentre(out, **counts, progress=progress)
+    asked = sum(row["questions"] for row in found["sets"].values())
+    click.echo(f"{articles:,} articles and {asked:,} questions in {out}")
+
+
 def _show(summary: dict) -> None:
     for name, value in summary.items():
         if isinstance(value, dict):

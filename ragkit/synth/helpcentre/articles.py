@@ -240,7 +240,7 @@ class Desk:
             f"{topic.name}/{name}",
             topic.thing.name,
             name,
-            tuple(drawn),
+            tuple(map(pen.fill, drawn)),
             statement,
             pen.fill(ask),
             pen.fill(lay),
