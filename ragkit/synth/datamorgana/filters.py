@@ -67,7 +67,7 @@ class Score:
 
 def factuality(text: str) -> Score:
     """Score how many different details a text has: amounts, codes, names."""
-    n = len(set(match.group().lower() for match in _DETAIL.finditer(text)))
+    n = len({match.group().lower() for match in _DETAIL.finditer(text)})
     return Score(_step(n, (1, 2, 4, 7)), f"{n} details")
 
 

@@ -64,7 +64,10 @@ def double(word: str, stream: Stream) -> str:
     if twice:
         i = stream.pick(twice)
         return word[:i] + word[i + 1 :]
-    i = stream.between(1, len(word) - 1)
+    letters = [i for i in range(1, len(word)) if word[i].isalpha()]
+    if not letters:
+        return word
+    i = stream.pick(letters)
     return word[:i] + word[i] + word[i:]
 
 

@@ -1,0 +1,105 @@
+"""`ragkit generate datamorgana`: questions of configured kinds about the documents of a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ragkit.errors import UsageError
+
+
+@click.command()
+@click.option(
+    "--documents",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="A folder with documents.jsonl and, for the offline author, facts.jsonl.",
+)
+@click.option("--questions", type=int, required=True, help="How many.")
+@click.option(
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Categories and their probabilities (TOML). Default: LiveRAG's eight categorizations.",
+)
+@click.option("--seed", type=int, required=True)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="A new .jsonl file; notes and a report are written beside it.",
+)
+@click.option("--author", default="offline", show_default=True, help="offline or openai:MODEL.")
+@click.option("--dry-run", is_flag=True, help="Print counts, and for a model the cost; no more.")
+@click.option(
+    "--ledger",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where a model's answers are kept. Default: beside --out.",
+)
+@click.option("--budget", type=float, metavar="USD", help="The most that a model may cost.")
+@click.option("--concurrency", type=click.IntRange(1), help="Requests at once. Default: 8.")
+@click.option("--yes", is_flag=True, help="Do not ask before a model is paid.")
+def datamorgana(
+    documents,
+    questions,
+    config,
+    seed,
+    out,
+    author,
+    dry_run,
+    ledger,
+    budget,
+    concurrency,
+    yes,
+):
+    """Make LiveRAG-style questions with DataMorgana's categories.
+
+    Without a model the facts of a folder from `ragkit generate erb` are asked about; the same
+    options give the same bytes. A model asks about any documents; what it has answered is in the
+    ledger, so that the same command goes on where it was interrupted.
+    """
+    from tqdm import tqdm
+
+    from ragkit.synth.author import check_author
+    from ragkit.synth.datamorgana import foresee, make_questions
+
+    check_author(author)
+    given = {"ledger": ledger, "budget": budget, "concurrency": concurrency}
+    options = {name: value for name, value in given.items() if value is not None}
+    if author != "offline":
+        options.setdefault("ledger", out.with_suffix(".ledger.sqlite"))
+    if dry_run or author != "offline":
+        fresh = {k: v for k, v in options.items() if k != "ledger" or Path(v).exists()}
+        plan = foresee(
+            documents, questions=questions, config=config, seed=seed, author=author, **fresh
+        )
+        for line in plan:
+            click.echo(line)
+        if dry_run:
+            return
+    if out.exists():
+        raise UsageError(f"{out} is there already", "name a new file")
+    if author != "offline" and not yes:
+        click.confirm("Go ahead?", abort=True, err=True)
+    with tqdm(total=questions, unit="step", leave=False) as bar:
+
+        def progress(stage: str, done: int, total: int) -> None:
+            bar.set_description(stage)
+            bar.total, bar.n = total, done
+            bar.refresh()
+
+        made = make_questions(
+            documents,
+            questions=questions,
+            config=config,
+            seed=seed,
+            author=author,
+            progress=progress,
+            **options,
+        )
+    made.write(out)
+    asked = made.report["documents"]["asked about"]
+    click.echo(f"{len(made.rows):,} questions about {asked:,} documents in {out}")
+    failed = made.report.get("failed", {})
+    if failed:
+        click.echo(f"{sum(failed.values()):,} left out: see the report beside it")

@@ -1,0 +1,345 @@
+"""DataMorgana from facts: what every question of a made set must be."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+
+import pytest
+from click.testing import CliRunner
+
+from ragkit.errors import DataError, UsageError
+from ragkit.synth.datamorgana import load_config, make_questions
+from ragkit.synth.datamorgana.config import DEFAULT
+from ragkit.synth.datamorgana.mistakes import error_rate
+from ragkit.synth.datamorgana.wording import POLITE
+
+COUNT = 120
+
+
+@pytest.fixture(scope="module")
+def benchmark(made):
+    return make_questions(made.out, questions=COUNT, seed=3)
+
+
+@pytest.fixture
+def facts(made):
+    return {(f["key"], f["entity"], f["scope"]): f for f in made.facts}
+
+
+def chosen(benchmark, name, category):
+    rows = zip(benchmark.rows, benchmark.notes, strict=True)
+    return [(r, n) for r, n in rows if r["DataMorgana_Config"][name] == category]
+
+
+def test_gold_documents_state_the_facts(benchmark, facts):
+    seen = 0
+    for row, note in zip(benchmark.rows, benchmark.notes, strict=True):
+        what, *key = note["asks"]
+        text = " ".join(d["content"] for d in row["Supporting_Documents"]).lower()
+        if what in ("fact", "yes/no", "term"):
+            value = facts[tuple(key)]["value"]
+            assert value.lower() in text, row["Question"]
+            assert value in row["Answer"], row["Answer"]
+            seen += 1
+        elif what == "reason":
+            assert key[0].lower() in text
+            seen += 1
+    assert seen > COUNT / 2
+
+
+def test_yes_means_that_the_stated_value_agrees(benchmark, facts):
+    plain = [
+        (r, n)
+        for r, n in chosen(benchmark, "Answer Type", "yes/no")
+        if " than " not in n["correct"]
+    ]
+    plain = [
+        (r, n) for r, n in plain if " above " not in n["correct"] and " below " not in n["correct"]
+    ]
+    assert len(plain) >= 3
+    for row, note in plain:
+        value = facts[tuple(note["asks"][1:])]["value"].lower()
+        said = value.replace("'", "") in note["correct"].lower()
+        assert row["Answer"].startswith("Yes") == said, (row["Question"], row["Answer"])
+
+
+def test_two_documents_where_the_type_wants_two(benchmark):
+    for row in benchmark.rows:
+        two = row["DataMorgana_Config"]["Answer Type"] in ("comparison", "multi-aspect")
+        ids = {d["doc_id"] for d in row["Supporting_Documents"]}
+        assert len(ids) == len(row["Supporting_Documents"]) == (2 if two else 1)
+
+
+def test_neither_document_answers_two_aspects_alone(benchmark, facts):
+    values = {(f["key"], f["entity"]): f["value"].lower() for f in facts.values()}
+    rows = chosen(benchmark, "Answer Type", "multi-aspect")
+    assert rows
+    for row, note in rows:
+        _, entity, one, two = note["asks"]
+        both = [values[one, entity], values[two, entity]]
+        texts = [d["content"].lower() for d in row["Supporting_Documents"]]
+        assert all(any(v in t for t in texts) for v in both)
+        assert not any(all(v in t for v in both) for t in texts)
+
+
+def test_claims_make_up_the_answer(benchmark):
+    for row in benchmark.rows:
+        claims = row["Answer_Claims"]
+        assert list(claims) == ["direct", "useful", "useless"]
+        assert claims["direct"]
+        assert row["Answer"] == " ".join(c for kind in claims.values() for c in kind)
+        if row["DataMorgana_Config"]["Answer Style"] == "concise-answer":
+            assert not claims["useful"]
+            assert not claims["useless"]
+    assert any(r["Answer_Claims"]["useful"] for r in benchmark.rows)
+    assert any(r["Answer_Claims"]["useless"] for r in benchmark.rows)
+
+
+def test_polite_iff_asked(benchmark):
+    for row, note in zip(benchmark.rows, benchmark.notes, strict=True):
+        polite = row["DataMorgana_Config"]["Politeness"] == "polite"
+        assert bool(POLITE.search(note["correct"])) == polite, note["correct"]
+
+
+def test_search_queries_are_keywords_of_their_length(benchmark):
+    for kind, fits in (("short", lambda n: n <= 6), ("long", lambda n: n >= 7)):
+        rows = chosen(benchmark, "Phrasing", f"{kind}-search-query")
+        assert len(rows) > 5
+        for row, note in rows:
+            assert fits(len(note["correct"].split())), row["Question"]
+            assert note["correct"] == note["correct"].lower()
+            assert not set('?!;"') & set(note["correct"])
+
+
+def test_verbose_questions_have_more_than_nine_words(benchmark):
+    for _, note in chosen(benchmark, "Phrasing", "verbose-and-natural"):
+        assert len(note["correct"].split()) > 9, note["correct"]
+
+
+def test_persona_speaks_in_the_premise(benchmark):
+    """A premise tells of a user in the first person or by a role; without one nobody is told of."""
+    natural = [
+        (r, n)
+        for r, n in zip(benchmark.rows, benchmark.notes, strict=True)
+        if r["DataMorgana_Config"]["Phrasing"].endswith("natural")
+    ]
+    own = (
+        "i ",
+        "i'm ",
+        "my ",
+        "our ",
+        "as ",
+        "for ",
+        "this is my ",
+        "somebody ",
+        "in my ",
+        "having ",
+    )
+    for row, note in natural:
+        begins = note["correct"].lower().startswith(own)
+        if row["DataMorgana_Config"]["Premise"] == "with-premise":
+            assert begins, note["correct"]
+
+
+def test_mistakes_grow_with_severity(benchmark):
+    rates = {}
+    for kind in ("correct", "mild-mistakes", "severe-mistakes"):
+        rows = chosen(benchmark, "Linguistic Correctness", kind)
+        for row, note in rows:
+            assert note["error_rate"] == pytest.approx(
+                error_rate(note["correct"], row["Question"]), abs=1e-4
+            )
+            assert (row["Question"] == note["correct"]) == (kind == "correct")
+        rates[kind] = sum(n["error_rate"] for _, n in rows) / len(rows)
+    assert rates["correct"] == 0
+    assert 0 < 2 * rates["mild-mistakes"] < rates["severe-mistakes"]
+
+
+def test_words_in_common_follow_the_variation(benchmark):
+    near = [
+        n["overlap"] for _, n in chosen(benchmark, "Linguistic Variation", "similar-to-document")
+    ]
+    far = [
+        n["overlap"] for _, n in chosen(benchmark, "Linguistic Variation", "distant-from-document")
+    ]
+    assert sum(near) / len(near) > 2 * sum(far) / len(far)
+
+
+def test_no_question_twice_and_no_fact_asked_twice(benchmark):
+    assert len({r["Question"].lower() for r in benchmark.rows}) == COUNT
+    assert len({tuple(n["asks"]) for n in benchmark.notes}) == COUNT
+
+
+def test_sessions_overlap_as_in_the_challenge(benchmark):
+    counts = Counter(r["Session"] for r in benchmark.rows)
+    assert counts == {"First": 53, "Second": 53, "Both": 14}  # 395 : 395 : 105 of 120
+
+
+def test_same_seed_same_bytes_and_read_back(made, benchmark, tmp_path):
+    again = make_questions(made.out, questions=COUNT, seed=3)
+    assert again == benchmark
+    other = make_questions(made.out, questions=20, seed=4)
+    assert other.rows != benchmark.rows[:20]
+    out = tmp_path / "questions.jsonl"
+    benchmark.write(out)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "questions.jsonl",
+        "questions.notes.jsonl",
+        "questions.report.json",
+    ]
+    from ragkit.datasets import liverag
+    from ragkit.files import read_jsonl
+
+    frames = liverag._official(read_jsonl(out, liverag.COLUMNS), str(out))
+    questions = frames["questions"]
+    assert len(questions) == COUNT
+    for name in liverag.CATEGORIZATIONS:
+        assert not (questions[name] == "unknown").any()
+    assert set(questions["session"]) == {"First", "Second", "Both"}
+    assert set(questions.explode("gold_doc_ids")["gold_doc_ids"]) == set(
+        frames["documents"]["doc_id"]
+    )
+
+
+# Categories
+
+
+def test_a_draw_keeps_probabilities_and_exclusions():
+    from scipy.stats import chisquare
+
+    from ragkit.synth.streams import Stream
+
+    config = load_config()
+    drawn = [config.draw(Stream(1, "draw", i)) for i in range(6000)]
+    for name, choices in config.categorizations.items():
+        counts = Counter(d[name] for d in drawn)
+        observed = [counts[c.name] for c in choices]
+        assert chisquare(observed, [6000 * c.probability for c in choices]).pvalue > 1e-3, name
+    for rule, _ in config.impossible:
+        assert not any(all(d[name] in labels for name, labels in rule.items()) for d in drawn)
+
+
+def test_shares_of_the_default_add_up():
+    config = load_config()
+    assert set(map(len, config.categorizations.values())) == {7, 3, 2, 4}
+    for choices in config.categorizations.values():
+        assert math.fsum(c.probability for c in choices) == pytest.approx(1, abs=1e-9)
+    two = sum(c.probability for c in config.categorizations["Answer Type"] if c.documents == 2)
+    assert two == pytest.approx(137 / 895, abs=1e-3)  # Table 3
+
+
+def changed(tmp_path, old, new):
+    text = DEFAULT.read_text("utf-8")
+    assert old in text
+    path = tmp_path / "config.toml"
+    path.write_text(text.replace(old, new, 1), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("factoid = { probability = 0.270", "factoid = { probability = 0.300", "add up to 1.03"),
+        ("factoid = { probability = 0.270", "factoid = { probability = 1.270", "from 0 to 1"),
+        ('"Politeness" = ["polite"]', '"Politeness" = ["polit"]', "no category 'polit'"),
+        ('"Politeness" = ["polite"]', '"Courtesy" = ["polite"]', "no categorization 'Courtesy'"),
+        ('reason = "courtesies are not keywords"', "", "no reason"),
+        ("toxicity = { at_most = 2 }", "toxity = { at_most = 2 }", "no criterion 'toxity'"),
+        ("toxicity = { at_most = 2 }", "toxicity = { at_most = 9 }", "from 1 to 5"),
+        ("min_words = 40", "min_words = 0", "above 0"),
+        ("documents = 2", "documents = 3", "1 or 2"),
+        ("[sampling]", "[sampling", "not TOML"),
+    ],
+)
+def test_bad_configurations_are_named(tmp_path, old, new, says):
+    with pytest.raises(DataError, match=says):
+        load_config(changed(tmp_path, old, new))
+
+
+def test_impossible_shares_are_named(tmp_path):
+    path = changed(tmp_path, "polite = { probability = 0.25", "polite = { probability = 0.75")
+    text = path.read_text("utf-8").replace(
+        "neutral = { probability = 0.75", "neutral = { probability = 0.25"
+    )
+    path.write_text(text, "utf-8")
+    # Only 60 % of the questions are natural, and 75 % are to be polite.
+    with pytest.raises(DataError, match="cannot hold together"):
+        load_config(path)
+
+
+def test_an_unknown_category_is_refused_by_the_offline_author(made, tmp_path):
+    path = changed(tmp_path, "factoid = {", "riddle = {")
+    with pytest.raises(DataError, match="knows no category 'riddle'"):
+        make_questions(made.out, questions=5, seed=1, config=path)
+
+
+# Folders
+
+
+def test_more_questions_than_facts(made):
+    with pytest.raises(UsageError, match="do not carry the questions"):
+        make_questions(made.out, questions=50_000, seed=1)
+
+
+def test_folders_without_documents_or_facts(tmp_path):
+    with pytest.raises(DataError, match="no such folder"):
+        make_questions(tmp_path / "none", questions=5, seed=1)
+    with pytest.raises(DataError, match="no documents"):
+        make_questions(tmp_path, questions=5, seed=1)
+    (tmp_path / "documents.jsonl").write_text('{"doc_id": "a", "title": "b", "text": "c"}\n')
+    with pytest.raises(DataError, match="no facts") as caught:
+        make_questions(tmp_path, questions=5, seed=1)
+    assert "openai:MODEL" in caught.value.hint
+
+
+@pytest.mark.parametrize(("questions", "seed"), [(0, 1), (-3, 1), (5, -1)])
+def test_numbers_out_of_range(made, questions, seed):
+    with pytest.raises(UsageError, match="at least"):
+        make_questions(made.out, questions=questions, seed=seed)
+
+
+def test_options_of_a_model_are_refused_offline(made):
+    with pytest.raises(UsageError, match="no option 'budget'"):
+        make_questions(made.out, questions=5, seed=1, budget=3.0)
+
+
+# Command line
+
+
+def run(*arguments):
+    from ragkit.commands.generate_datamorgana import datamorgana
+
+    return CliRunner().invoke(datamorgana, [*map(str, arguments)])
+
+
+def test_command_writes_and_refuses_to_overwrite(made, tmp_path):
+    out = tmp_path / "q.jsonl"
+    options = ("--documents", made.out, "--questions", 15, "--seed", 2, "--out", out)
+    done = run(*options)
+    assert done.exit_code == 0, done.output
+    assert "15 questions" in done.output
+    assert len(out.read_text("utf-8").splitlines()) == 15
+    before = out.read_bytes()
+    again = run(*options)
+    assert isinstance(again.exception, UsageError)
+    assert out.read_bytes() == before
+
+
+def test_dry_run_writes_nothing(made, tmp_path):
+    out = tmp_path / "q.jsonl"
+    done = run("--documents", made.out, "--questions", 200, "--seed", 2, "--out", out, "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert "factoid" in done.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_report_counts(benchmark):
+    report = benchmark.report
+    assert report["questions"] == COUNT
+    for choices in report["categories"].values():
+        assert sum(c["drawn"] for c in choices.values()) == COUNT
+    kept, left = report["documents"]["kept"], report["documents"]["left out"]
+    assert kept + sum(left.values()) == report["documents"]["found by topic"]
+    json.dumps(report)
