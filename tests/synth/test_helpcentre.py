@@ -40,7 +40,7 @@ def tree(folder):
 # Articles
 
 
-@given(st.integers(10, 7000))
+@given(st.integers(10, 6700))
 @settings(max_examples=30, deadline=None)
 def test_types_and_multi_article_shares_are_the_printed_ones_within_rounding(n):
     centre = HelpCentre(articles=n, seed=1)

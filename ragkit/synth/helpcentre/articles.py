@@ -16,7 +16,7 @@ from ragkit.synth.streams import Stream
 # The remarks that may follow a step, by its first word.
 VERBS = {
     "after open": frozenset("open go find in visit scroll unfold".split()),
-    "after press": frozenset("press click confirm finish test hit tap use".split()),
+    "after press": frozenset("press click confirm finish test hit tap".split()),
     "after choose": frozenset(
         "choose pick select set tick decide under drag add mark match".split()
     ),
@@ -249,6 +249,8 @@ class Desk:
     def _comment(self, step: str, pen: Pen) -> str:
         """Return a step, sometimes with a remark that fits its verb."""
         verb = step.split(" ")[0].strip(",.;:").lower()
+        if verb == "go" and not step.startswith("Go to"):
+            return step
         section = next((name for name, verbs in VERBS.items() if verb in verbs), None)
         if section is None or not pen.stream.chance(0.8):
             return step
@@ -285,10 +287,11 @@ class Desk:
             return
         lines = kinds()[topic.kind].lines
         intro = [pen.fill(pen.choose("intro", lines["intro"][0]))]
-        if draw.chance(0.4):
+        size = draw.weighted((0, 1, 2), (1, 2, 1))
+        if size == 2 or draw.chance(0.3):
             intro.append(pen.fill(pen.choose("intro", lines["intro"][0])))
         before = phrases("before", "kinds")
-        for _ in range(draw.between(1, 3)):
+        for _ in range(draw.between(size, size + 2)):
             intro.append(pen.fill(pen.choose("before", before)))
         steps = "\n".join(f"{i}. {fact.statement}" for i, fact in enumerate(article.steps, 1))
         steps = f"\n{self._head(pen, 'stepheads')}\n{steps}"
@@ -301,13 +304,19 @@ class Desk:
         if "table" in pen.slots:
             told += f"\n\n{pen.slots['table']}"
         trouble = f"\n{self._head(pen, 'troubleheads')}\n{article.remedy.statement}"
-        example = "\n" + pen.fill(pen.choose("example", phrases("example", "kinds")))
-        tips = phrases("tips", "kinds")
-        tips = [pen.fill(pen.choose("tips", tips)) for _ in range(draw.between(3, 6))]
-        tips = f"\n{self._head(pen, 'tipheads')}\n" + "\n".join(f"- {tip}" for tip in tips)
+        examples = [
+            "\n" + pen.fill(pen.choose("example", phrases("example", "kinds")))
+            for _ in range(draw.between(size, size + 1))
+        ]
+        tips = [
+            pen.fill(pen.choose("tips", phrases("tips", "kinds")))
+            for _ in range(draw.between(2 * size, 3 * size + 1))
+        ]
+        if tips:
+            head = self._head(pen, "tipheads")
+            tips = [f"\n{head}\n" + "\n".join(f"- {tip}" for tip in tips)]
         middle = [steps, told] if draw.chance(0.7) else [told, steps]
-        more = "\n" + pen.fill(pen.choose("example", phrases("example", "kinds")))
-        rest = [trouble, *draw.sample([example, tips, more], draw.between(2, 3))]
+        rest = [trouble, *examples, *tips]
         rest = draw.sample(rest, len(rest))
         blocks = [article.title, " ".join(intro), *middle, *rest]
         if links:

@@ -180,15 +180,21 @@ def topics(thing: Thing) -> Iterator[Topic]:
         yield Topic("article", "setting", "setting", thing, option.name, option)
     for fault in (*thing.faults, *trait_faults(thing)):
         yield Topic("article", "trouble", "trouble", thing, fault.symptom, fault)
-    for action in phrases("actions"):
+    for action in fitting("actions", thing):
         for state in thing.states:
             name = banks.fields(action)[0]
             yield Topic("article", "chain", "chain", thing, f"{name}/{state}", (action, state))
-    for partner in phrases("partners"):
+    for partner in fitting("partners", thing):
         yield Topic("article", "link", "link", thing, banks.fields(partner)[0], partner)
     wishes = (_wish(t) for trait in (*several, traits()["all"]) for t in trait["req"])
     for wish in (*thing.wishes, *wishes):
         yield Topic("feature_request", "request", "request", thing, wish[0], wish)
+
+
+def fitting(section: str, thing: Thing) -> list[str]:
+    """Return the lines of a section whose last field names a trait of the thing."""
+    lines = (line.rsplit(" | ", 1) for line in phrases(section))
+    return [line for line, traits in lines if not set(thing.traits).isdisjoint(traits.split())]
 
 
 def trait_faults(thing: Thing) -> tuple[Fault, ...]:

@@ -83,7 +83,8 @@ class Asker:
             return text
         lines = kinds()["trouble" if topic.kind == "known" else topic.kind].lines
         if formal:
-            text = pen.fill(draw.pick(lines["ask"][0])).rstrip("?")
+            small = {"setting": pen.slots.get("setting", "").lower()}
+            text = pen.fill(draw.pick(lines["ask"][0]), small).rstrip("?")
             return text[:1].lower() + text[1:]
         return pen.fill(draw.pick(lines["lay"][0]), noun)
 
@@ -140,13 +141,15 @@ class Asker:
                 facts = article.facts
                 blocks.append(" ".join(fact.statement for fact in facts))
             else:
-                if article.topic.group == "trouble" and all(f.attribute != "fix" for f in facts):
+                if article.topic.group == "trouble" and all(f.attribute != "cause" for f in facts):
                     facts = [*facts, *(f for f in article.facts if f.attribute == "cause")]
                 blocks.append(numbered(article.steps))
                 rules = draw.pick(phrases("rules", "asks"))
                 if len(articles) == 1 and draw.chance(0.8):
                     facts = [*facts, article.remedy]
-                blocks.append(f"{rules}\n" + "\n".join(f"- {f.statement}" for f in facts))
+                if facts:
+                    told = "\n".join(f"- {fact.statement}" for fact in facts)
+                    blocks.append(f"{rules}\n{told}")
                 used += article.steps
             used += facts
         if draw.chance(0.5):
@@ -201,14 +204,14 @@ class Asker:
             steps = article.steps[:2]
             return text, [*steps, *(f for f in own if f.attribute == "preset")]
         gerund, verb = banks.fields(kinds()[topic.kind].lines["short"][0][0])
-        if own and draw.chance(0.45):
+        if own and draw.chance(0.42):
             fact = own[0]
             more = {**noun, "when": pen.fill(gerund, noun), "ask": fact.ask}
             text = pen.fill(draw.pick(phrases("simulated.fact", "asks")), more)
             return text, own[: 2 if alone else 1]
         more = {**noun, "verb": pen.fill(verb, noun)}
         text = pen.fill(draw.pick(phrases("simulated.how", "asks")), more)
-        return text, article.steps[: 4 if alone else 2] + own[: 0 if alone else 1]
+        return text, article.steps[: draw.between(3, 4) if alone else 2] + own[: 0 if alone else 1]
 
     def synthetic(self, article: Article, draw: Stream) -> Question:
         """Return a question in the article's words, and what the article says."""
