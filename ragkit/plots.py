@@ -1023,6 +1023,10 @@ def judge_damage(table: pd.DataFrame, *, label: str) -> Figure:
     return fig
 
 
+# Up to four judges in one figure.
+SIDES = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"))
+
+
 def judge_worth(table: pd.DataFrame, *, targets: dict[str, float]) -> Figure:
     """Draw agreement with real verdicts, a panel a metric, by what was held out.
 
@@ -1036,7 +1040,7 @@ def judge_worth(table: pd.DataFrame, *, targets: dict[str, float]) -> Figure:
     import matplotlib.pyplot as plt
 
     schemes, sides = (list(dict.fromkeys(table[column])) for column in ("held_out", "against"))
-    marks = _marks(sides)
+    marks = dict(zip(sides, SIDES, strict=False))
     fig, axes = plt.subplots(
         1, len(targets), sharey=True, squeeze=False, figsize=size("page", 0.9 + 0.45 * len(schemes))
     )
@@ -1071,7 +1075,7 @@ def judge_calibration(curves: pd.DataFrame) -> Figure:
     fig, ax = plt.subplots(figsize=size("column", 2.7))
     ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=0.9)
     sides = list(dict.fromkeys(curves["against"]))
-    marks = _marks(sides)
+    marks = dict(zip(sides, SIDES, strict=False))
     for side in sides:
         rows, (paint, shape) = curves[curves["against"] == side], marks[side]
         ax.vlines(rows["probability"], rows["low"], rows["high"], color=paint, linewidth=1)
@@ -1120,7 +1124,7 @@ def judge_standings(table: pd.DataFrame, *, label: str) -> Figure:
                 fontsize=7,
             )  # fmt: skip
         ax.set_xlim(0, 1)
-        ax.set_title(scale, fontsize=7)
+        ax.set_title(scale, fontsize=7, fontweight="normal")
         ax.grid(axis="x")
     axes[0, 0].set_yticks(np.arange(len(order)), order)
     fig.supxlabel(label, fontsize=8)

@@ -281,11 +281,13 @@ def names(text: str) -> frozenset[str]:
     return frozenset(found.lower() for found in _CAPITAL.findall(text))
 
 
+@lru_cache(maxsize=1 << 16)
 def abstentions(text: str) -> int:
     """Return how often a text says that something is not known, not found or not stated."""
     return len(_ABSTENTION.findall(text))
 
 
+@lru_cache(maxsize=1 << 16)
 def abstains(text: str) -> bool:
     """Whether a text opens by saying that it has no answer.
 
@@ -295,6 +297,7 @@ def abstains(text: str) -> bool:
     return bool(_ABSTENTION.search(" ".join(text.split())[:200]))
 
 
+@lru_cache(maxsize=1 << 16)
 def asks_abstention(gold: str) -> bool:
     """Whether a gold answer says, in its opening, that the question has no answer."""
     return bool(_ASKS_ABSTENTION.search(" ".join(gold.split())[:200]))

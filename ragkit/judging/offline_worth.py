@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import rankdata
 
 from ragkit.errors import DataError, UsageError, did_you_mean
 from ragkit.judging.offline import OfflineJudge, bare
@@ -173,6 +173,20 @@ def spearman(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.corrcoef(a, b)[0, 1])
 
 
+def kendall(one: np.ndarray, other: np.ndarray) -> float:
+    """Return Kendall's tau-b, NaN where one side does not vary.
+
+    >>> round(kendall([1, 2, 3, 4], [1, 2, 4, 3]), 4)
+    0.6667
+    """
+    a, b = (np.sign(np.subtract.outer(side, side)) for side in map(np.asarray, (one, other)))
+    return (
+        float((a * b).sum() / np.sqrt((a**2).sum() * (b**2).sum()))
+        if a.any() and b.any()
+        else np.nan
+    )
+
+
 def calibration_error(truth: np.ndarray, probability: np.ndarray, *, bins: int = BINS) -> float:
     """Return the expected calibration error over bins of equal width.
 
@@ -218,7 +232,7 @@ def worth(
     def tau(rows, score):
         size = np.maximum(np.bincount(system[rows]), 1)
         means = [np.bincount(system[rows], part[rows]) / size for part in (truth, score)]
-        return kendalltau(*means).statistic if len(size) > 1 else np.nan
+        return kendall(*means)
 
     measures = {
         "ROC AUC": lambda rows: auc(truth[rows], score[rows]),
@@ -427,3 +441,36 @@ def standings(
             )
             rows.append((name.format(judge=judge), system, *found))
     return pd.DataFrame(rows, columns=["scale", "system", "value", "low", "high", "n"])
+
+
+def by_type(
+    frame: pd.DataFrame, types: pd.Series, *, resamples: int = 500, seed: int = 0
+) -> pd.DataFrame:
+    """Return the ROC AUC against each judge by type of question.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With judge, question_id, correct, probability.
+    types : Series
+        Type by question_id.
+    resamples, seed
+        As in `clustered`.
+
+    Returns
+    -------
+    DataFrame
+        type, system (the judge), value (NaN where all answers have one verdict), low, high, n
+        (questions).
+    """
+    rows = []
+    for (kind, judge), group in frame.groupby([frame["question_id"].map(types), "judge"]):
+        truth, score = group["correct"].to_numpy(), group["probability"].to_numpy()
+        found = clustered(
+            group["question_id"],
+            lambda rows, truth=truth, score=score: auc(truth[rows], score[rows]),
+            resamples=resamples,
+            seed=seed,
+        )
+        rows.append((kind, judge, *found[:3], group["question_id"].nunique()))
+    return pd.DataFrame(rows, columns=["type", "system", "value", "low", "high", "n"])

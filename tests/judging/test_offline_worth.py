@@ -1,0 +1,264 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kendalltau, spearmanr
+from sklearn.metrics import roc_auc_score
+
+from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.judging.offline import COEFFICIENTS, OfflineJudge
+from ragkit.judging.offline_verdicts import correctness_tasks, fact_tasks, judged_answers
+from ragkit.judging.offline_worth import (
+    auc,
+    by_type,
+    calibration_curve,
+    calibration_error,
+    clustered,
+    concordance,
+    held_out,
+    kendall,
+    predict,
+    reading,
+    spearman,
+    standings,
+    twice,
+    variance_shares,
+    worth,
+)
+
+
+def verdicts(judges=("A", "B"), systems=3, questions=24, seed=0):
+    """Return answers that are right, wrong or missing at random, with verdicts to match."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for judge in judges:
+        for system in range(systems):
+            for number in range(questions):
+                days = 10 + number
+                kind = rng.integers(3)
+                answer = ["I could not find it.", f"They take {days + 3} weeks.", None][kind]
+                answer = answer or f"Refunds of plan {number} take {days} days."
+                gold = f"Refunds take {days} days on plan {number}."
+                rows.append(
+                    {
+                        "judge": judge,
+                        "system": f"{judge}{system}",
+                        "question_id": f"q{number}",
+                        "question": "How long do refunds take?",
+                        "type": ["basic", "semantic"][number % 2],
+                        "gold": gold,
+                        "facts": (gold, f"The plan is number {number}."),
+                        "answer": answer,
+                        "answerable": True,
+                        "correct": kind == 2,
+                        "completeness": float(kind == 2),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+# ------------------------------------------------------------------------------------- measures
+
+shares = st.lists(st.tuples(st.booleans(), st.integers(0, 8)), min_size=2, max_size=40)
+
+
+@given(shares)
+def test_measures_are_those_of_other_libraries(rows):
+    truth, score = (np.array(side, dtype=float) for side in zip(*rows, strict=True))
+    if truth.min() == truth.max():
+        assert np.isnan(auc(truth, score))
+        return
+    assert auc(truth, score) == pytest.approx(roc_auc_score(truth, score))
+    if np.ptp(score) == 0:
+        assert np.isnan(spearman(truth, score))
+        assert np.isnan(kendall(truth, score))
+        return
+    assert spearman(truth, score) == pytest.approx(spearmanr(truth, score).statistic)
+    assert kendall(truth, score) == pytest.approx(kendalltau(truth, score).statistic)
+
+
+def test_calibration_by_hand():
+    # bin 2: mean .25, half right; bin 9: mean .95, all right
+    truth, probability = [0, 1, 1, 1], [0.2, 0.3, 0.9, 1.0]
+    assert calibration_error(truth, probability, bins=2) == pytest.approx((0.5 + 0.1) / 4)
+    assert calibration_error([1, 0], [1.0, 0.0]) == 0
+    frame = pd.DataFrame({"probability": probability, "correct": [False, True, True, True]})
+    curve = calibration_curve(frame, bins=2)
+    assert curve["n"].tolist() == [2, 2]
+    assert curve["correct"].tolist() == [0.5, 1]
+    assert curve["probability"].tolist() == pytest.approx([0.25, 0.95])
+
+
+def test_intervals_resample_clusters():
+    values = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])
+    found = clustered(list("aaabbb"), lambda rows: values[rows].mean())
+    assert (found.estimate, found.low, found.high, found.n) == (0.5, 0, 1, 6)
+    rows = clustered(range(6), lambda rows: values[rows].mean())
+    assert rows.low > 0
+    assert rows.high < 1
+    assert clustered(range(6), lambda rows: values[rows].mean()) == rows
+    one = clustered([1, 1], lambda rows: float(len(rows)))
+    assert (one.estimate, one.n) == (2, 2)
+    assert np.isnan(one.low)
+    never = clustered([1, 2], lambda rows: np.nan)
+    assert np.isnan(never.high)
+
+
+def test_variance_by_hand():
+    def layout(values):
+        grid = pd.DataFrame(values, columns=["s", "t"], index=["q", "r"])
+        return grid.rename_axis("question_id").melt(
+            ignore_index=False, var_name="system", value_name="correct"
+        ).reset_index()  # fmt: skip
+
+    assert variance_shares(layout([[1, 1], [0, 0]])) == {"question": 1, "system": 0, "answer": 0}
+    assert variance_shares(layout([[1, 0], [1, 0]])) == {"question": 0, "system": 1, "answer": 0}
+    assert variance_shares(layout([[1, 0], [0, 1]])) == {"question": 0, "system": 0, "answer": 1}
+    # means of rows 1, 1/2: variance 1/8; of columns the same; residuals 1/4 each: 4/16 / 1
+    found = variance_shares(layout([[1, 1], [1, 0]]))
+    assert found == {"question": 0, "system": 0, "answer": 1}
+    with pytest.raises(DataError, match="two systems"):
+        variance_shares(layout([[1, 1], [0, 0]]).query("system == 's'"))
+
+
+def test_concordance_by_hand():
+    frame = pd.DataFrame(
+        {
+            "question_id": ["q", "q", "q", "r", "r", "s"],
+            "correct": [True, False, False, True, False, True],
+            "probability": [0.5, 0.2, 0.5, 0.1, 0.9, 0.9],
+        }
+    )
+    found = concordance(frame)
+    # q: higher, equal; r: lower; s has no pair
+    assert (found.estimate, found.n) == (0.5, 3)
+    with pytest.raises(DataError, match="different verdicts"):
+        concordance(frame[frame["question_id"] == "s"])
+
+
+# ---------------------------------------------------------------------------- judged on held out
+
+
+def test_answers_of_other_systems_are_predicted():
+    frame = verdicts()
+    for scheme in ("systems", "systems and questions", "systems and types"):
+        found = held_out(frame, scheme=scheme, folds=3)
+        assert found.index.equals(frame.index)
+        assert found["probability"].notna().all()
+        table = worth(found, resamples=50).set_index("metric")
+        assert table.loc["ROC AUC", "value"] > 0.95
+        assert table.loc["ROC AUC", "n"] == len(frame)
+        assert (table["low"] <= table["high"]).all()
+    kinds = frame.drop_duplicates("question_id").set_index("question_id")["type"]
+    typed = by_type(found, kinds, resamples=10)
+    assert len(typed) == 4
+    assert typed["n"].tolist() == [12] * 4
+
+
+def test_what_is_predicted_takes_no_part_in_the_calibration():
+    frame = verdicts()
+    turned = frame.assign(
+        correct=frame["correct"] ^ (frame["judge"] == "B"),
+        completeness=(frame["completeness"] - (frame["judge"] == "B")).abs(),
+    )
+    one, other = held_out(frame), held_out(turned)
+    b = frame["judge"] == "B"
+    pd.testing.assert_series_equal(one.loc[b, "probability"], other.loc[b, "probability"])
+    assert not one.loc[~b, "probability"].equals(other.loc[~b, "probability"])
+
+
+def test_bad_schemes():
+    with pytest.raises(UsageError, match="no scheme 'system'"):
+        held_out(verdicts(), scheme="system")
+    with pytest.raises(UsageError, match="folds"):
+        held_out(verdicts(), scheme="systems and questions", folds=1)
+    with pytest.raises(DataError, match="two judges"):
+        held_out(verdicts(judges=("A",)))
+
+
+def test_what_verdicts_depend_on():
+    frame = predict(verdicts(), OfflineJudge(), facts=False)
+    found = reading(frame, resamples=20).set_index("judge")
+    silent = frame["answer"] == "I could not find it."
+    assert found["accepted_abstaining"].tolist() == [0, 0]
+    a = frame["judge"] == "A"
+    assert found.loc["A", "accepted_other"] == frame.loc[a & ~silent, "correct"].mean()
+    assert found.loc["A", "same_text"] == 1
+    assert found.loc["A", "concordance"] > 0.95
+    board = standings(frame, {"correct": "accepted by {judge}"}, resamples=20)
+    assert board["scale"].unique().tolist() == ["accepted by A", "accepted by B"]
+    assert board["value"].tolist() == frame.groupby(["judge", "system"])["correct"].mean().tolist()
+
+
+def test_the_same_judge_twice():
+    frame = verdicts(judges=("A",))
+    again = frame.assign(judge="A again", correct=frame["correct"] ^ (frame.index == 0))
+    found = twice(pd.concat([frame, again]), "A", "A again")
+    assert found["answers"] == len(frame)
+    assert found["agreement"] == 1 - 1 / len(frame)
+    assert found["spearman"] == pytest.approx(1)
+
+
+def test_tasks_of_answers_and_of_their_facts():
+    frame = verdicts().head(2)
+    assert [task.fields["answer"] for task in correctness_tasks(frame)] == list(frame["answer"])
+    tasks, rows = fact_tasks(frame)
+    assert rows == [0, 0, 1, 1]
+    assert tasks[3].fields["fact"] == frame["facts"].iloc[1][1]
+
+
+def test_no_data(tmp_path):
+    with pytest.raises(MissingData):
+        judged_answers(data=tmp_path)
+
+
+# ----------------------------------------------------------------------------------- the real data
+
+
+@pytest.fixture(scope="module")
+def public(mirror):
+    return judged_answers(data=mirror)
+
+
+def test_the_public_verdicts(public):
+    sizes = public.groupby("judge").agg(n=("correct", "size"), systems=("system", "nunique"))
+    assert sizes["systems"].to_dict() == {"A": 7, "A again": 4, "B": 4, "Mistral-7B": 7}
+    assert sizes["n"].to_dict() == {"A": 3499, "A again": 1999, "B": 2000, "Mistral-7B": 3498}
+    assert (public["answerable"] == (public["type"] != "info_not_found")).all()
+    same = twice(public, "A", "A again")
+    assert same["answers"] == 1999
+    assert same["agreement"] > 0.99
+
+
+def test_each_report_fits_its_own_answers_best(public):
+    """Verdicts of a report belong to the answers whose probabilities they follow most."""
+    rows = public[(public["judge"] == "B") & public["answerable"]]
+    rows = rows[rows["question_id"].isin(sorted(rows["question_id"].unique())[::2])]
+    made = predict(rows, OfflineJudge(), facts=False)
+    truth = made.pivot(index="question_id", columns="system", values="correct").astype(bool)
+    score = made.pivot(index="question_id", columns="system", values="probability")
+    for report in truth:
+        areas = {system: auc(truth[report], score[system]) for system in score}
+        assert max(areas, key=areas.get) == report
+
+
+@pytest.mark.slow
+def test_the_coefficients_come_from_the_public_verdicts(mirror, tmp_path):
+    from click.testing import CliRunner
+
+    from ragkit.judging.offline_calibrate import main
+
+    out = tmp_path / "made.toml"
+    ran = CliRunner().invoke(main, ["--data", str(mirror), "--out", str(out)])
+    assert ran.exit_code == 0, ran.output
+    assert out.read_bytes() == COEFFICIENTS.read_bytes()
+
+
+@pytest.mark.slow
+def test_targets_on_systems_held_out(public):
+    strict = public[public["judge"].isin(["A", "B"]) & public["answerable"]]
+    table = worth(held_out(strict), resamples=20).set_index("metric")["value"]
+    assert table["ROC AUC"] >= 0.92
+    assert table["Spearman, completeness"] >= 0.70
+    assert table["tau, share of yes"] >= 0.9
