@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import statistics
 from collections import Counter
 
 import pytest
@@ -12,13 +13,15 @@ from hypothesis import strategies as st
 
 from ragkit import datasets
 from ragkit.commands.generate import command
-from ragkit.datasets import wixqa
+from ragkit.datasets import reported, wixqa
 from ragkit.datasets.base import Source
 from ragkit.errors import UsageError
+from ragkit.retrieval.bm25 import BM25
 from ragkit.synth.helpcentre import HelpCentre, capacity, generate_helpcentre
 from ragkit.synth.helpcentre.product import an, kinds, phrases, plural, things
 from ragkit.synth.helpcentre.questions import misspell
 from ragkit.synth.streams import Stream
+from ragkit.text import lengths
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +170,46 @@ def test_simulated_questions_end_their_dialogue(centre):
         assert {who for who, _ in question.dialogue} == {"user", "bot"}
         for i in range(3, len(question.dialogue), 4):
             assert question.dialogue[i][1] in question.answer
+
+
+def test_medians_are_near_the_printed_ones(centre):
+    table = reported.load("wixqa", "2").set_index(["row", "metric"])["value"]
+    for name, rows in centre.questions.items():
+        for metric, texts in {
+            "median_question_tokens": [question.text for question in rows],
+            "median_answer_tokens": [question.answer for question in rows],
+        }.items():
+            found = statistics.median(lengths(texts, "cl100k_base"))
+            assert found == pytest.approx(table[name, metric], rel=0.15), (name, metric)
+
+
+@pytest.mark.parametrize("seed", [7, 11])
+def test_a_word_search_finds_them_in_the_order_of_the_paper(seed):
+    centre = HelpCentre(articles=300, seed=seed)
+    search = BM25().fit(
+        {"doc_id": a.id, "title": a.title, "text": a.contents} for a in centre.articles
+    )
+    recall = {}
+    for name, rows in centre.questions.items():
+        found = search.search([question.text for question in rows], k=5)
+        top = found.groupby("question_id", sort=False)["doc_id"].agg(set)
+        gold = [{article.id for article in question.articles} for question in rows]
+        ids = sorted(top.index, key=int)
+        assert len(ids) == len(gold)
+        recall[name] = statistics.mean(
+            len(top[i] & ids_) / len(ids_) for i, ids_ in zip(ids, gold, strict=True)
+        )
+    assert 0.5 < recall["simulated"] < recall["expertwritten"] < 0.9
+    assert recall["synthetic"] > 0.95
+
+
+@pytest.mark.slow
+def test_the_size_of_the_paper():
+    centre = HelpCentre(articles=6221, seed=7)
+    assert len({article.id for article in centre.articles}) == 6221
+    assert Counter(article.topic.type for article in centre.articles) == centre.types
+    assert {name: len(rows) for name, rows in centre.questions.items()} == centre.sets
+    assert centre.sets == {"expertwritten": 200, "simulated": 200, "synthetic": 6221}
 
 
 # Files

@@ -15,7 +15,7 @@ from ragkit.synth.streams import Stream
 
 # The remarks that may follow a step, by its first word.
 VERBS = {
-    "after open": frozenset("open go find in visit scroll unfold".split()),
+    "after open": frozenset("open go find in visit unfold".split()),
     "after press": frozenset("press click confirm finish test hit tap".split()),
     "after choose": frozenset(
         "choose pick select set tick decide under drag add mark match".split()
@@ -23,6 +23,8 @@ VERBS = {
     "after type": frozenset("type enter fill write give overwrite name change".split()),
     "after read": frozenset("read look check compare go filter leave".split()),
 }
+# Steps that need no remark, whatever their first word.
+BARE = ("Go from", "Go through", "Look for", "Look whether", "Find the", "Enter a first day")
 _VALUES = re.compile(r"<([^<>]*)>")
 
 
@@ -249,10 +251,10 @@ class Desk:
     def _comment(self, step: str, pen: Pen) -> str:
         """Return a step, sometimes with a remark that fits its verb."""
         verb = step.split(" ")[0].strip(",.;:").lower()
-        if verb == "go" and not step.startswith("Go to"):
+        if step.startswith(BARE):
             return step
         section = next((name for name, verbs in VERBS.items() if verb in verbs), None)
-        if section is None or not pen.stream.chance(0.8):
+        if section is None or not pen.stream.chance(0.88):
             return step
         return f"{step} {pen.fill(pen.choose(section, phrases(section, 'kinds')))}"
 
@@ -279,8 +281,10 @@ class Desk:
         if topic.type != "article":
             parts = [fact.statement for fact in article.facts]
             if topic.kind == "request":
+                done = any(fact.attribute == "done" for fact in article.facts)
+                closes = phrases("request.close done" if done else "request.close")
                 for _ in range(draw.between(1, 3)):
-                    parts.append(_sentence(pen.fill(pen.choose("close", phrases("request.close")))))
+                    parts.append(_sentence(pen.fill(pen.choose("close", closes))))
             cut = draw.between(1, max(1, len(parts) - 1))
             blocks = [article.title, " ".join(parts[:cut]), " ".join(parts[cut:]), links]
             article.contents = "\n".join(block for block in blocks if block)

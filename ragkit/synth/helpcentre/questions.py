@@ -10,12 +10,12 @@ from itertools import combinations
 from ragkit.errors import UsageError
 from ragkit.synth import banks
 from ragkit.synth.helpcentre.articles import Article, Desk, Fact
-from ragkit.synth.helpcentre.product import kinds, phrases, words
+from ragkit.synth.helpcentre.product import an, kinds, phrases, words
 from ragkit.synth.pen import cap
 from ragkit.synth.streams import Stream
 
 # How often a user says it without the product's own noun.
-LAY = {"expertwritten": 0.12, "simulated": 0.95}
+LAY = {"expertwritten": 0.12, "simulated": 1.0}
 FORMAL = 0.6  # how often an expert-written question is put in the words of the product
 FREE = ("basic", "chain", "link")  # groups whose facts can be asked for on their own
 DAYS = ("Monday", "Tuesday", "Thursday", "Friday", "Saturday", "1 April", "the 15th")
@@ -120,8 +120,9 @@ class Asker:
 
     def _context(self, draw: Stream) -> str:
         line = draw.pick(phrases("context", "asks"))
-        for name, pool in (("shop", words("shop", "asks")), ("day", DAYS)):
-            line = line.replace(f"{{{name}}}", draw.pick(pool))
+        shop = draw.pick(words("shop", "asks"))
+        for name, word in (("shop", shop), ("a_shop", an(shop)), ("day", draw.pick(DAYS))):
+            line = line.replace(f"{{{name}}}", word)
         return line.replace("{n}", str(draw.between(2, 14)))
 
     def _expert_answer(self, articles, wanted, draw) -> tuple[str, list[Fact]]:
