@@ -125,9 +125,10 @@ def helpcentre(out, articles, seed, expertwritten, simulated, dry_run):
     with tqdm(total=articles, leave=False) as bar:
 
         def progress(stage: str, done: int, total: int) -> None:
-            bar.set_description(stage)
-            bar.total, bar.n = total, done
-            bar.update(0)
+            bar.set_description(stage, refresh=False)
+            if done < bar.n:
+                bar.reset(total)
+            bar.update(done - bar.n)
 
         found = generate_helpcentre(out, **counts, progress=progress)
     asked = sum(row["questions"] for row in found["sets"].values())
