@@ -73,7 +73,8 @@ class Brief:
     metadata : dict
         Fields of the source's records that the brief fixes.
     split : dict
-        For intra-document questions: question, answer, facts, spread over distant points.
+        For intra-document questions: how to ask (a rule of the bank `glue`), scope, answer and
+        facts, spread over distant points.
     """
 
     doc_id: str
@@ -379,7 +380,7 @@ def _longer(world, stream, topic, subject, scope, facts, points):
 
 
 def split_fact(stream: Stream, subject: Subject, scope: str) -> dict:
-    """Return a fact whose halves belong into distant passages, with its question and answer.
+    """Return a fact whose halves belong into distant passages, with its answer.
 
     Either a rule by class with the class told elsewhere, or a price of an option that is
     chosen, or struck out, later on.
@@ -400,7 +401,7 @@ def split_fact(stream: Stream, subject: Subject, scope: str) -> dict:
         }
         first = stream.pick(rules["class.rule"])
         last = stream.pick(rules["class.place"])
-        ask = stream.pick(rules["class.ask"])
+        ask = "class.ask"
         slots_last = {"c2": names[chosen], "scope": place}
         answer = f"{cap(place)} belongs to class {names[chosen]}, which is inspected every {values[chosen]}."
         facts = (
@@ -418,8 +419,8 @@ def split_fact(stream: Stream, subject: Subject, scope: str) -> dict:
         }
         first = stream.pick(rules["drop.rule"])
         last = stream.pick(rules["drop.place"])
-        ask = stream.pick(rules["drop.ask"])
         reason = stream.pick(rules["drop.reason"])
+        ask = "drop.ask"
         slots_last = {"o1": options[0], "o2": options[1], "reason": reason}
         answer = f"{options[1]} was chosen for {place}, at {values[1]}; {options[0]} was dropped because {reason}."
         facts = (
@@ -432,7 +433,8 @@ def split_fact(stream: Stream, subject: Subject, scope: str) -> dict:
     return {
         "first": cap(pen.fill(first, slots)),
         "last": cap(pen.fill(last, slots_last)),
-        "question": pen.fill(ask, {"scope": place}),
+        "ask": ask,
+        "scope": place,
         "answer": answer,
         "facts": facts,
         "needed": needed,

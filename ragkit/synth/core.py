@@ -19,7 +19,7 @@ from ragkit.synth.briefs import (
     ticket_prefix,
     volume_brief,
 )
-from ragkit.synth.pen import Pen, cap
+from ragkit.synth.pen import Pen, cap, voices
 from ragkit.synth.streams import Stream
 from ragkit.synth.world import FIRST_DAY, Fact, Subject, World, say_date
 
@@ -153,6 +153,12 @@ class _Maker:
         )
         self.briefs.append(brief)
         return brief
+
+
+def turn(world: World, section: str, number: int) -> str:
+    """Return a line of the bank `questions`, another one for each number until all had theirs."""
+    lines = banks.sections("questions")[section]
+    return lines[(number + Stream(world.seed, "turn", section).below(len(lines))) % len(lines)]
 
 
 def text(*parts: str) -> list[Point]:
@@ -730,10 +736,10 @@ def project(world: World, number: int, size: int) -> Group:
         make.briefs.append(brief)
 
     def draft(pattern, texts, answer, facts, gold, needed, absent=()):
-        line = stream.pick(banks.sections("questions")[texts])
+        line = turn(world, texts, number)
         return Draft(
             "project_related",
-            cap(Pen(stream, asked).fill(line)),
+            cap(Pen(stream, voices(world, stream) | asked).fill(line)),
             answer,
             tuple(facts),
             tuple(b.doc_id for b in gold),
@@ -895,8 +901,8 @@ def cluster(world: World, number: int) -> Group:
     }
     stream = Stream(world.seed, "cluster", number)
     code = f"Operation {world.code(60 + number).capitalize()}"
-    turn = number // len(rows)
-    alias = f"the {(*ORDINALS, f'{turn + 1}th ')[min(turn, len(ORDINALS))]}{title} round"
+    ordinal = number // len(rows)
+    alias = f"the {(*ORDINALS, f'{ordinal + 1}th ')[min(ordinal, len(ORDINALS))]}{title} round"
     topic = banks.topics()[topic_key]
     size = stream.between(*CLUSTER_SIZES)
     subjects = stream.sample(world.pool(kind, topic.area, topic.key), size)
@@ -1012,11 +1018,12 @@ def cluster(world: World, number: int) -> Group:
     stated = [f"{f.entity} has {f.value}." for f in facts] + (
         [f"The total is {total:,} {unit}."] if unit != "%" else []
     )
-    asks = banks.sections("questions")["cluster"]
-    asks = phrases["ask"] if turn == 0 and stream.chance(0.5) else asks
+    own = ordinal == 0 and stream.chance(0.4)
+    ask = stream.pick(phrases["ask"]) if own else turn(world, "cluster", number)
+    asked = voices(world, stream) | {"c": code if stream.chance(0.5) else alias}
     draft = Draft(
         "completeness",
-        cap(stream.pick(asks).replace("{c}", code if stream.chance(0.5) else alias)),
+        cap(Pen(stream, asked).fill(ask)),
         answer,
         tuple(stated),
         tuple(b.doc_id for b in briefs),

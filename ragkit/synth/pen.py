@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 from ragkit.errors import DataError
 from ragkit.synth import banks
 from ragkit.synth.streams import Stream
+from ragkit.synth.world import FIRST_DAY, LAST_DAY, MONTHS, WEEKDAYS, World, say_date
 
 GLUE = banks.sections("glue")
 CASE = ("problem", "cause", "fix")
@@ -84,6 +86,25 @@ class Pen:
                 out.append(value if type(value) is str else value(self))
             else:
                 self._fill(part[self.stream.below(len(part))], more, out)
+
+
+def voices(world: World, stream: Stream) -> dict[str, str | Callable[[Pen], str]]:
+    """Return slots for who asks and when: people of the directory, days, times."""
+    asker, person, other = stream.sample(world.employees[:400], 3)
+    day = FIRST_DAY + timedelta(days=stream.below((LAST_DAY - FIRST_DAY).days))
+    return {
+        "p": other.name.split()[0],
+        "person": person.name,
+        "me": asker.name,
+        "title": asker.title,
+        "team": asker.team,
+        "office": asker.office,
+        "weekday": stream.pick(WEEKDAYS[:5]),
+        "month": stream.pick(MONTHS),
+        "day": say_date(day),
+        "clock": f"{stream.between(6, 21):02d}:{stream.between(0, 59):02d}",
+        "n": str(stream.between(3, 48)),
+    }
 
 
 def cap(text: str) -> str:

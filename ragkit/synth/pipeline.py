@@ -44,7 +44,9 @@ from ragkit.synth.world import World
 
 SHARD = 5000  # documents in one file, and in one slice of the export
 SMALL = 20_000  # up to so many documents there are documents.jsonl and facts.jsonl, too
-VERSION = 1
+VERSION = 2
+# What documents are counted by, see `Index.count`.
+KEYS = ("full", "pair", "topic", "split", "told")
 STAGES = ("1-scaffolding", "2-core", "3-volume", "4-noise", "5-questions", "6-export")
 
 
@@ -524,6 +526,7 @@ class Run:
                 extra,
                 index.count,
                 index.scopes,
+                index.stating,
                 _rows(self.folder(4) / "near_duplicates.jsonl"),
                 [noise.misc(plan.world, i) for i in range(plan.n_misc)],
             )
@@ -735,19 +738,17 @@ class Index:
     def __init__(self, run: Run):
         self.run = run
         self.offsets: dict[str, np.ndarray] = {}
-        parts: dict[str, list[np.ndarray]] = {
-            k: [] for k in ("full", "pair", "topic", "split", "where")
-        }
+        parts: dict[str, list[np.ndarray]] = {k: [] for k in (*KEYS, "where", "about")}
         for source in SOURCES:
             places = np.full(run.plan.volume_counts[source], -1, np.int64)
             for k in range(math.ceil(run.plan.volume_counts[source] / SHARD)):
                 with np.load(run.folder(3) / f"{_shard(source, k)}.npz") as index:
                     places[index["numbers"]] = index["offsets"]
-                    for name in ("full", "pair", "topic", "split"):
+                    for name in (*KEYS, "about"):
                         parts[name].append(index[name])
                     parts["where"].append(index["at"] + (SOURCES.index(source) << 40))
             self.offsets[source] = places
-        more = {name: [] for name in ("full", "pair", "topic", "split")}
+        more = {name: [] for name in KEYS}
         for group in run.plan.groups:
             for brief in group.briefs:
                 for name, values in _keys(brief).items():
@@ -756,6 +757,9 @@ class Index:
         where = np.concatenate([*parts["where"], np.zeros(0, np.int64)])
         order = np.argsort(pair, kind="stable")
         self._pair, self._where = pair[order], where[order]
+        about = np.concatenate([*parts["about"], np.zeros(0, np.uint64)])
+        order = np.argsort(about, kind="stable")
+        self._about, self._about_where = about[order], where[order]
         self._sorted = {
             name: np.sort(np.concatenate([*parts[name], np.array(more[name], np.uint64)]))
             for name in more
@@ -778,13 +782,12 @@ class Index:
 
     def scopes(self, *names: str) -> list[tuple[str, int]]:
         """Return the volume documents that state an attribute of an entity."""
-        key = np.uint64(digest64(*names))
-        low, high = (
-            np.searchsorted(self._pair, key, "left"),
-            np.searchsorted(self._pair, key, "right"),
-        )
-        rows = sorted(set(self._where[low:high].tolist()))
+        rows = sorted(set(_under(self._pair, self._where, names).tolist()))
         return [(SOURCES[row >> 40], row & ((1 << 40) - 1)) for row in rows]
+
+    def stating(self, source: str, key: str) -> np.ndarray:
+        """Return the numbers of a source's volume documents that state an attribute of anybody."""
+        return _under(self._about, self._about_where, (source, key)) & ((1 << 40) - 1)
 
     def has(self, source: str, number: int) -> bool:
         return self.offsets[source][number] >= 0
@@ -801,11 +804,23 @@ class Index:
         return json.loads(file.readline())
 
 
+def _under(keys: np.ndarray, values: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    """Return the values whose key, in sorted order, is that of the names."""
+    key = np.uint64(digest64(*names))
+    return values[np.searchsorted(keys, key, "left") : np.searchsorted(keys, key, "right")]
+
+
 def _keys(brief: Brief) -> dict[str, list[int]]:
-    keys: dict[str, list[int]] = {"full": [], "pair": [], "topic": [], "split": []}
+    keys: dict[str, list[int]] = {name: [] for name in KEYS}
+    subject = brief.subject
     for fact in brief.facts:
         keys["full"].append(digest64(fact.key, fact.entity, fact.scope))
         keys["pair"].append(digest64(fact.key, fact.entity))
+        if subject and fact.entity == subject.name:
+            for name in filter(None, (subject.far, subject.nick)):
+                keys["told"].append(digest64(fact.key, subject.kind, name))
+                if fact.scope:
+                    keys["told"].append(digest64(fact.key, subject.kind, name, fact.scope))
     if brief.topic and brief.subject:
         keys["topic"].append(digest64(brief.topic.key, brief.subject.name))
     if brief.split:
@@ -821,8 +836,9 @@ def _shard(source: str, k: int) -> str:
 def _write_shard(run: Run, task: tuple[str, int]) -> None:
     source, k = task
     folder = run.folder(3)
-    keys: dict[str, list[int]] = {"full": [], "pair": [], "topic": [], "split": []}
+    keys: dict[str, list[int]] = {name: [] for name in KEYS}
     at: list[int] = []
+    about: list[int] = []
     numbers: list[int] = []
     offsets: list[int] = []
     left: list[dict] = []
@@ -845,6 +861,7 @@ def _write_shard(run: Run, task: tuple[str, int]) -> None:
                 for name, values in _keys(brief).items():
                     keys[name] += values
                 at += [number] * len(brief.facts)
+                about += [digest64(source, fact.key) for fact in brief.facts]
     if left:
         _jsonl(folder / f"{_shard(source, k)}.left_out.jsonl", left)
     arrays = {name: np.array(values, np.uint64) for name, values in keys.items()}
@@ -855,6 +872,7 @@ def _write_shard(run: Run, task: tuple[str, int]) -> None:
             numbers=np.array(numbers, np.int64),
             offsets=np.array(offsets, np.int64),
             at=np.array(at, np.int64),
+            about=np.array(about, np.uint64),
             left=np.array(len(left)),
             **arrays,
         )

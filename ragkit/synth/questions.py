@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from ragkit.errors import UsageError
 from ragkit.synth import banks
 from ragkit.synth.briefs import SOURCES, Brief, Volume, shares
 from ragkit.synth.core import Draft, Group
-from ragkit.synth.pen import Pen, cap, stop
+from ragkit.synth.pen import CASE, GLUE, Pen, cap, stop, voices
 from ragkit.synth.streams import Stream
-from ragkit.synth.world import WEEKDAYS, Subject, World
+from ragkit.synth.world import (
+    Fact,
+    Subject,
+    World,
+)
 
 TYPES = (
     "basic semantic intra_document_reasoning project_related constrained conflicting_info "
@@ -24,9 +29,13 @@ TYPES = (
 ).split()
 SEMANTIC_OVERLAP = 0.36  # most content words that a semantic question may share with its document
 BASIC_OVERLAP = 0.25  # fewest that a basic one shares
-PATIENCE = 40  # documents passed over before a phrase may come up again early
-CROWD = 24  # of so many subjects alike one is hardly ever the only one
+TURN = 0.1  # of a use: what a document without a question costs its attribute in the rotation
 DISTANCE = 250  # characters between the halves of an intra-document answer, at least
+# Words that open a question and are written small inside a sentence.
+ASKING = frozenset(
+    """After Among As At By Did Do Does For From How In Is Of On Until Up What When Where Which Who
+    Whom Whose Why With Within""".split()
+)
 STOP = frozenset(
     """a about after all an and any are as at be been before by can did do does done each for from
     get gets had has have how if in into is it its may me more much must my name need no not of off
@@ -50,15 +59,18 @@ class Corpus:
         Written documents outside the volume, by id.
     count : callable
         `(kind, *names)` to the number of documents with that key; kinds are "full" (attribute,
-        entity, scope), "pair" (attribute, entity), "topic" (topic, entity), "split" (place).
+        entity, scope), "pair" (attribute, entity), "topic" (topic, entity), "split" (place),
+        "told" (attribute, kind of subject, description, perhaps a scope).
     scopes : callable
         `(attribute key, entity)` to the volume documents that state it, as (source, number).
+    stating : callable
+        `(source, attribute key)` to the numbers of the volume documents that state it of anybody.
     pairs : list of dict
         Records of near-duplicates.
     misc : list of Brief
     """
 
-    def __init__(self, world, volume, read, groups, extra, count, scopes, pairs, misc):
+    def __init__(self, world, volume, read, groups, extra, count, scopes, stating, pairs, misc):
         self.world: World = world
         self.volume: Volume = volume
         self.read: Callable = read
@@ -66,6 +78,7 @@ class Corpus:
         self.extra: dict[str, dict] = extra
         self.count: Callable = count
         self.scopes: Callable = scopes
+        self.stating: Callable = stating
         self.pairs: list[dict] = pairs
         self.misc: list[Brief] = misc
         self.changed = {(p["key"], p["entity"]) for p in pairs}
@@ -228,20 +241,50 @@ def _documents(
             yield stream, volume.brief(source, number), document
 
 
-def lead(stream: Stream, world: World, question: str, share: float = 0.3) -> str:
-    """Return a question as people ask it: now and then with a word before or after."""
+def lead(
+    corpus: Corpus, stream: Stream, question: str, share: float = 0.5, brief: Brief | None = None
+) -> str:
+    """Return a question as people ask it: with who asks, what for, or what it is about.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    stream : Stream
+    question : str
+    share : float
+        Of the questions that get such words.
+    brief : Brief, optional
+        Of the document, whose case may then be called to mind.
+    """
     if not stream.chance(share):
         return question
-    text = stream.pick(banks.sections("questions")["lead"])
-    slots = {
-        "p": stream.pick(world.staff).split()[0],
+    banked = banks.sections("questions")
+    slots = voices(corpus.world, stream) | {
         "q": question,
         "Q": question,
-        "q2": question[:1].lower() + question[1:],
-        "weekday": stream.pick(WEEKDAYS[:5]),
-        "clock": f"{stream.between(7, 18):02d}:{stream.pick(('00', '15', '30', '45'))}",
+        "q2": _inner(question),
     }
-    return Pen(stream, slots).fill(text)
+    case = [p for p in brief.points if p.role in CASE] if brief else []
+    if case and stream.chance(0.6):
+        texts = {p.text for p in case}
+        told = corpus.phrases.least(sorted(texts))
+        role = next(p.role for p in case if p.text == told)
+        slots |= {"case": told, "Case": cap(told)}
+        lines = banked[f"{role} in mind"]
+    else:
+        lines = banked["lead"]
+    line = corpus.phrases.least(_fit(lines, question))
+    return Pen(stream, slots).fill(line)
+
+
+def _inner(question: str) -> str:
+    return question[:1].lower() + question[1:]
+
+
+def _fit(lines: Sequence[str], question: str) -> list[str]:
+    """Return the lines in which a question can stand: inside a sentence only a whole one can."""
+    whole = question.split()[0].rstrip(",") in ASKING and question.count("?") == 1
+    return [line for line in lines if whole or "2}" not in line]
 
 
 def _sentence(fact) -> str:
@@ -260,56 +303,88 @@ class _Phrases:
         self.attributes: Counter[str] = Counter()
         self.phrases: Counter[str] = Counter()
 
-    def take(self, attribute, phrases: tuple[str, ...], late: bool) -> str | None:
-        """Return the phrase used least, or None if it is not this attribute's turn."""
-        turn = sum(self.attributes.values()) / len(banks.attributes())
-        if self.attributes[attribute.key] > turn and not late:
-            return None
+    def take(self, attribute, phrases: tuple[str, ...]) -> str:
+        """Return the phrase of an attribute that was used least."""
         self.attributes[attribute.key] += 1
+        return self.least(phrases)
+
+    def least(self, phrases: Sequence[str]) -> str:
         fewest = min(self.phrases[p] for p in phrases)
         phrase = self.stream.pick([p for p in phrases if self.phrases[p] == fewest])
         self.phrases[phrase] += 1
         return phrase
 
 
-def _single(corpus: Corpus, kind: str, weights: dict[str, float]) -> Iterator[Draft]:
-    world = corpus.world
-    waiting: list = []
-    for late, (stream, brief, document) in _twice(_documents(corpus, kind, weights), waiting):
-        facts = [f for f in brief.facts if (f.key, f.entity) not in corpus.changed]
-        facts = [f for f in facts if corpus.count("full", f.key, f.entity, f.scope) == 1]
-        if not facts:
+def _stating(
+    corpus: Corpus, name: str, weights: dict[str, float]
+) -> Iterator[tuple[Stream, Brief, dict, Fact]]:
+    """Yield volume documents, each once, with a fact that no other document states.
+
+    The source is drawn by weight; the attribute is the one whose turn it is there, and the
+    document is drawn from those that state it, so that none is looked at in vain for its topic.
+    """
+    stream = Stream(corpus.world.seed, "questions", name)
+    keys = {
+        source: [key for key in banks.attributes() if len(corpus.stating(source, key))]
+        for source in weights
+        if corpus.volume.counts.get(source)
+    }
+    weights = {source: weights[source] for source, found in keys.items() if found}
+    if not weights:
+        return
+    taken: set[tuple[str, int]] = set()
+    tries: Counter[str] = Counter()
+    used = corpus.phrases.attributes
+    for _ in range(60 * min(sum(corpus.volume.counts.values()), 6000)):
+        source = stream.weighted(list(weights), list(weights.values()))
+        rank = {key: used[key] + TURN * tries[key] for key in keys[source]}
+        fewest = min(rank.values())
+        key = stream.pick([key for key, turn in rank.items() if turn == fewest])
+        tries[key] += 1
+        number = int(stream.pick(corpus.stating(source, key)))
+        if (source, number) in taken:
             continue
-        fact = facts[0]
-        attribute = _attribute(fact)
+        brief = corpus.volume.brief(source, number)
+        fact = next((f for f in brief.facts if f.key == key and _only(corpus, f)), None)
+        document = corpus.document(source, number) if fact else None
+        if document is not None:
+            taken.add((source, number))
+            yield stream, brief, document, fact
+
+
+def _only(corpus: Corpus, fact: Fact) -> bool:
+    """Whether one document states a fact, and no later one changes it."""
+    unchanged = (fact.key, fact.entity) not in corpus.changed
+    return unchanged and corpus.count("full", fact.key, fact.entity, fact.scope) == 1
+
+
+def _single(corpus: Corpus, kind: str, weights: dict[str, float]) -> Iterator[Draft]:
+    for stream, brief, document, fact in _stating(corpus, kind, weights):
+        attribute = banks.attributes()[fact.key]
         gold = (document["doc_id"],)
         if kind == "semantic":
-            name = _description(corpus, stream, brief.subject, fact)
-            phrase = corpus.phrases.take(attribute, attribute.far, late) if name else None
-            if name and not phrase:
-                waiting.append((stream, brief, document))
-            if phrase:
-                text = _hinted(stream, brief, phrase.replace("{f}", name))
-                needed = {gold[0]: (fact.value,)}
-                yield Draft(kind, text, _sentence(fact), (_sentence(fact),), gold, needed)
+            phrase = corpus.phrases.least(attribute.far)
+            text = _roundabout(corpus, stream, brief, document, fact, phrase)
+            if not text:
+                continue
+            corpus.phrases.attributes[fact.key] += 1
+            needed = {gold[0]: (fact.value,)}
+            yield Draft(kind, text, _sentence(fact), (_sentence(fact),), gold, needed)
             continue
-        phrase = corpus.phrases.take(attribute, attribute.ask, late)
-        if phrase is None:
-            waiting.append((stream, brief, document))
-            continue
-        text = phrase.replace("{s}", fact.subject)
+        text = corpus.phrases.take(attribute, attribute.ask).replace("{s}", fact.subject)
         stated = [fact]
-        second = next((f for f in facts[1:] if f.scope == fact.scope), None)
-        if second and text.endswith("?") and stream.chance(0.3):
+        second = next((f for f in brief.facts if f.scope == fact.scope and f.key != fact.key), None)
+        if second and _only(corpus, second) and text.endswith("?") and stream.chance(0.2):
             ask = stream.pick([a for a in _attribute(second).ask if a.endswith("?")])
-            place = brief.subject.kind in ("customer", "office")
-            other = ask.replace("{s}", stream.pick(("them", "that place")) if place else "them")
-            text = f"{text[:-1]}, and {other[:1].lower()}{other[1:]}"
-            stated.append(second)
+            if ask.split()[0] in ASKING:
+                place = brief.subject.kind in ("customer", "office")
+                other = ask.replace("{s}", stream.pick(("them", "that place")) if place else "them")
+                text = f"{text[:-1]}, and {other[:1].lower()}{other[1:]}"
+                stated.append(second)
         answer = " ".join([_sentence(fact), *(stop(f.statement) for f in stated[1:])])
         yield Draft(
-            kind,
-            lead(stream, world, text, 0.15),
+            "basic",
+            lead(corpus, stream, text, 0.6, brief),
             answer,
             tuple(map(_sentence, stated)),
             gold,
@@ -317,61 +392,64 @@ def _single(corpus: Corpus, kind: str, weights: dict[str, float]) -> Iterator[Dr
         )
 
 
-def _twice(items: Iterator, waiting: list) -> Iterator:
-    """Yield (False, item), then (True, item) for those that were put off into `waiting`.
+def _names(corpus: Corpus, subject: Subject, fact: Fact) -> Iterator[str]:
+    """Yield what a subject may be called so that one document alone states the attribute of it.
 
-    After every `PATIENCE` items put off, the next is final at once.
+    Descriptions, the short name that colleagues use, and the name itself; the scope only where
+    it is needed.
     """
-    size = row = 0
-    for item in items:
-        row += len(waiting) - size
-        size = len(waiting)
-        late = row >= PATIENCE
-        if late:
-            row = 0
-        yield late, item
-    for item in list(waiting):
-        yield True, item
+    scope = fact.scope
+    told = [subject.far, *([subject.nick] if subject.nick else [])]
+    for name in told:
+        if corpus.count("told", fact.key, subject.kind, name) == 1:
+            yield name
+    short = corpus.world.short(subject)
+    part = "" if corpus.count("pair", fact.key, subject.name) == 1 else scope
+    yield subject.phrase(part)
+    if short:
+        aside = subject.label if subject.kind == "office" else subject.nick or subject.far
+        aside = f"{aside}, {part}" if part else aside
+        yield f"{short} ({part})" if part else short
+        yield f"{short} ({aside})"
+    if scope:
+        for name in told:
+            if corpus.count("told", fact.key, subject.kind, name, scope) == 1:
+                yield f"{name} ({scope})"
 
 
-def _description(corpus: Corpus, stream: Stream, subject: Subject, fact) -> str:
-    """Return words for a subject that fit no other of which the same attribute is stated, or ""."""
-    alike = [s for s in corpus.world.subjects[subject.kind] if s.nick == subject.nick]
-    if not subject.nick:
-        alike = [s for s in alike if s.far == subject.far]
-    near = [s for s in alike if s.far == subject.far]
-    ways = []
-    if subject.nick:
-        ways.append((subject.nick, alike, ""))
-    ways.append((subject.far, near, ""))
-    if fact.scope:
-        ways += [(f"{name} ({fact.scope})", group, fact.scope) for name, group, _ in ways[:]]
-    for name, group, scope in ways:
-        if len(group) > CROWD:
+def _elsewhere(stream: Stream, name: str) -> str:
+    """Return a description with its region told in one of several ways."""
+    for _, ways in banks.rows("regions"):
+        first, *others = banks.alternatives(ways)
+        if first in name:
+            return name.replace(first, stream.pick((first, *others)))
+    return name
+
+
+def _roundabout(corpus, stream, brief, document, fact, phrase) -> str:
+    """Return a question in other words than the document's about a subject that can be told, or "".
+
+    The words for what is asked are far from the document's; whom it is about may be described or
+    called by a name.
+    """
+    names = list(_names(corpus, brief.subject, fact))
+    for name in stream.sample(names, len(names)):
+        text = phrase.replace("{f}", _elsewhere(stream, name))
+        text = re.sub(r"\b(at|by|near|in|to) the people at the ", r"\1 the ", text)
+        if overlap(text, document) > SEMANTIC_OVERLAP:
             continue
-        if scope:
-            total = sum(corpus.count("full", fact.key, s.name, scope) for s in group)
-        else:
-            total = sum(corpus.count("pair", fact.key, s.name) for s in group)
-        if total == 1:
-            return name
+        if stream.chance(0.55):
+            return lead(corpus, stream, text, 0.45)
+        thing = stream.pick(brief.topic.things)
+        slots = voices(corpus.world, stream) | {
+            "q": text,
+            "who": stream.pick(brief.people[:3]),
+            "thing": thing,
+            "Thing": cap(thing),
+        }
+        line = corpus.phrases.least(banks.sections("questions")["hint"])
+        return cap(Pen(stream, slots).fill(line))
     return ""
-
-
-def _hinted(stream: Stream, brief: Brief, question: str) -> str:
-    """Return a roundabout question about a subject that is described and not named.
-
-    Most come with the kind of hint that people remember: a person, a part of a site, a thing.
-    """
-    if stream.chance(0.4):
-        return question
-    slots = {
-        "q": question,
-        "who": stream.pick(brief.people[:3]).split()[0],
-        "thing": stream.pick(brief.topic.things),
-        "scope": brief.scope or brief.subject.region,
-    }
-    return cap(Pen(stream, slots).say_from(banks.sections("questions")["hint"]))
 
 
 def _intra(corpus: Corpus, weights: dict[str, float]) -> Iterator[Draft]:
@@ -382,9 +460,11 @@ def _intra(corpus: Corpus, weights: dict[str, float]) -> Iterator[Draft]:
         place = brief.subject.phrase(brief.scope) if brief.scope else brief.subject.name
         if corpus.count("split", place) != 1:
             continue
+        slots = voices(corpus.world, stream) | {"scope": split["scope"]}
+        ask = corpus.phrases.least(GLUE[split["ask"]])
         yield Draft(
             "intra_document_reasoning",
-            lead(stream, corpus.world, split["question"], 0.2),
+            lead(corpus, stream, cap(Pen(stream, slots).fill(ask)), 0.4, brief),
             split["answer"],
             split["facts"],
             (document["doc_id"],),
@@ -408,7 +488,7 @@ def _miscellaneous(corpus: Corpus) -> Iterator[Draft]:
         answer = f"About {fact.entity}: {fact.statement}."
         yield Draft(
             "miscellaneous",
-            lead(stream, corpus.world, text, 0.2),
+            lead(corpus, stream, text, 0.5),
             answer,
             (answer,),
             (brief.doc_id,),
@@ -426,8 +506,9 @@ def _from_groups(corpus: Corpus, kind: str) -> Iterator[Draft]:
     for turn in range(longest):
         for i, group in enumerate(groups):
             # Not every project is asked the same things in the same order.
-            drafts = group.drafts
-            yield drafts[(turn + 2 * i) % len(drafts)]
+            draft = group.drafts[(turn + 2 * i) % len(group.drafts)]
+            stream = Stream(corpus.world.seed, "asked", draft.text)
+            yield replace(draft, text=lead(corpus, stream, draft.text, 0.3))
 
 
 def _constrained(corpus: Corpus) -> Iterator[Draft]:
@@ -466,10 +547,11 @@ def _constrained(corpus: Corpus) -> Iterator[Draft]:
             if not others:
                 continue
             attribute = _attribute(fact)
-            ask = corpus.phrases.take(attribute, attribute.ask, True).replace("{s}", fact.entity)
+            ask = corpus.phrases.take(attribute, attribute.ask).replace("{s}", fact.entity)
             part = f"the {fact.scope}" if not fact.scope.startswith("Depot") else fact.scope
-            slots = {"ask": ask, "ask2": ask[:1].lower() + ask[1:], "part": part, "n": fact.entity}
-            text = Pen(stream, slots).say_from(banks.sections("questions")["only"])
+            slots = {"ask": ask, "ask2": _inner(ask), "part": part, "n": fact.entity}
+            line = corpus.phrases.least(_fit(banks.sections("questions")["only"], ask))
+            text = cap(Pen(stream, voices(corpus.world, stream) | slots).fill(line))
             bans = tuple(
                 f"The answer must not give {rival.value}, which holds for {rival.subject}."
                 for rival in list(others.values())[:3]
@@ -493,11 +575,11 @@ def _conflicting(corpus: Corpus) -> Iterator[Draft]:
     for pair in corpus.pairs:
         corpus.document(pair["source"], pair["number"])
         attribute = banks.attributes()[pair["key"]]
-        ask = corpus.phrases.take(attribute, attribute.ask, True)
+        ask = corpus.phrases.take(attribute, attribute.ask)
         ask = ask.replace("{s}", pair["subject"])
-        text = Pen(stream, {"ask": ask, "ask2": ask[:1].lower() + ask[1:]}).say_from(
-            banks.sections("questions")["conflict"]
-        )
+        slots = voices(corpus.world, stream) | {"ask": ask, "ask2": _inner(ask)}
+        line = corpus.phrases.least(_fit(banks.sections("questions")["conflict"], ask))
+        text = Pen(stream, slots).fill(line)
         answer = f"{pair['new']}. A note of {pair['new_day']} replaces the one of {pair['old_day']}, which said {pair['old']}."
         yield Draft(
             "conflicting_info",
@@ -653,11 +735,11 @@ def _not_found(corpus: Corpus) -> Iterator[Draft]:
         seen.add(subject.name)
         attribute = stream.pick(missing)
         slots = {"attribute": attribute.name, "s": subject.phrase(brief.scope), "n": subject.name}
-        text = corpus.phrases.take(attribute, attribute.ask, True)
+        text = corpus.phrases.take(attribute, attribute.ask)
         text = text.replace("{s}", subject.phrase(brief.scope))
         yield Draft(
             "info_not_found",
-            lead(stream, corpus.world, text, 0.25),
+            lead(corpus, stream, text, 0.6, brief),
             Pen(stream, slots).say_from(lines["not known"]),
             (lines["not known fact"][0],),
             distractors=(brief.doc_id,),

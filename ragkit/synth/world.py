@@ -6,6 +6,7 @@ so documents can be written in any order, in parallel, on any machine, and still
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
@@ -237,6 +238,15 @@ class World:
     def _by_name(self) -> dict[str, Subject]:
         return {s.name: s for subjects in self.subjects.values() for s in subjects}
 
+    def short(self, subject: Subject) -> str:
+        """Return the part of a name that colleagues use for short, or "" if others share it."""
+        short = _short(subject.name)
+        return short if self._shorts[short] == 1 else ""
+
+    @cached_property
+    def _shorts(self) -> Counter[str]:
+        return Counter(_short(s.name) for part in self.subjects.values() for s in part)
+
     def pool(self, kind: str, area: str, topic: str, region: str = "") -> list[Subject]:
         """Return the subjects that a topic is about, in a region if any is there."""
         key = (kind, area, topic, region)
@@ -326,6 +336,7 @@ class World:
             stream = Stream(self.seed, kind, i)
             row = rows[i % len(rows)]
             region, where = regions[stream.below(len(regions))]
+            where = banks.alternatives(where)[0]
             own, nick = scopes, ""
             if kind == "team":
                 word = "engineering scopes" if i % 2 == 0 else "business scopes"
@@ -376,6 +387,14 @@ class World:
         given, family = banks.words("given names"), banks.words("surnames")
         pairs = Stream(self.seed, kind, "names").sample(range(len(given) * len(family)), count)
         return [f"{given[p % len(given)]} {family[p // len(given)]}" for p in pairs]
+
+
+def _short(name: str) -> str:
+    """Return Ebbmoor for Ebbmoor Food Halls, Kettle for Team Kettle, Eldby for the Eldby office."""
+    words = name.split()
+    if words[0] in ("Team", "the"):
+        return words[1]
+    return " ".join(words[:3]) if words[1] == "&" else words[0]
 
 
 def _genitive(name: str) -> str:
