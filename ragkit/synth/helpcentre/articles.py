@@ -24,7 +24,10 @@ VERBS = {
     "after read": frozenset("read look check compare go filter leave".split()),
 }
 # Steps that need no remark, whatever their first word.
-BARE = ("Go from", "Go through", "Look for", "Look whether", "Find the", "Enter a first day")
+BARE = (
+    *("Go from", "Go through", "Look for", "Look whether", "Find the", "In your"),
+    *("Select the file", "Pick the file", "Enter a first day"),
+)
 _VALUES = re.compile(r"<([^<>]*)>")
 
 
