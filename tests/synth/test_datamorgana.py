@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 
 import pytest
@@ -13,7 +14,7 @@ from ragkit.errors import DataError, UsageError
 from ragkit.synth.datamorgana import load_config, make_questions
 from ragkit.synth.datamorgana.config import DEFAULT
 from ragkit.synth.datamorgana.mistakes import error_rate
-from ragkit.synth.datamorgana.wording import POLITE
+from ragkit.synth.datamorgana.wording import POLITE, phrases
 
 COUNT = 120
 
@@ -118,29 +119,48 @@ def test_verbose_questions_have_more_than_nine_words(benchmark):
         assert len(note["correct"].split()) > 9, note["correct"]
 
 
-def test_persona_speaks_in_the_premise(benchmark):
-    """A premise tells of a user in the first person or by a role; without one nobody is told of."""
-    natural = [
-        (r, n)
-        for r, n in zip(benchmark.rows, benchmark.notes, strict=True)
-        if r["DataMorgana_Config"]["Phrasing"].endswith("natural")
-    ]
-    own = (
-        "i ",
-        "i'm ",
-        "my ",
-        "our ",
-        "as ",
-        "for ",
-        "this is my ",
-        "somebody ",
-        "in my ",
-        "having ",
-    )
-    for row, note in natural:
-        begins = note["correct"].lower().startswith(own)
-        if row["DataMorgana_Config"]["Premise"] == "with-premise":
-            assert begins, note["correct"]
+def pattern(line):
+    """Return a phrase as a regular expression: any choice of a choice, anything in a slot."""
+    out = ""
+    for part in re.split(r"(\[[^\]]*\]|\{\w+\})", line):
+        if part.startswith("["):
+            out += f"(?:{'|'.join(map(pattern, part[1:-1].split('|')))})"
+        else:
+            out += r"[^.]+?" if part.startswith("{") else re.escape(part)
+    return out
+
+
+def premise_of(text):
+    """Return the persona whose premise begins a text, or None."""
+    for persona, lines in phrases()["premises"].items():
+        if any(re.match(pattern(line) + " ", text) for line in lines):
+            return persona
+    return None
+
+
+def test_a_premise_is_that_of_the_persona_and_there_iff_asked(benchmark):
+    seen = set()
+    for row, note in zip(benchmark.rows, benchmark.notes, strict=True):
+        config = row["DataMorgana_Config"]
+        if config["Phrasing"].endswith("natural"):
+            wanted = config["User Persona"] if config["Premise"] == "with-premise" else None
+            assert premise_of(note["correct"]) == wanted, note["correct"]
+            seen.add(wanted)
+    assert seen == {None, "expert", "novice", "researcher", "journalist"}
+
+
+def test_an_answer_style_is_asked_for_iff_wanted(benchmark):
+    """Concise and detailed questions say so, in words that no other question has."""
+    for row, note in zip(benchmark.rows, benchmark.notes, strict=True):
+        config = row["DataMorgana_Config"]
+        if not config["Phrasing"].endswith("query"):
+            continue
+        for style, bank in phrases()["style"].items():
+            said = any(note["correct"].endswith(" " + words) for words in bank["keywords"])
+            if config["Answer Style"] == style:
+                assert said, note["correct"]
+            elif config["Answer Style"] == "unspecified":
+                assert not said, note["correct"]
 
 
 def test_mistakes_grow_with_severity(benchmark):

@@ -59,7 +59,7 @@ class Known:
     def people(self) -> str:
         """Return the subject as people, for roundabout phrases."""
         join = {"team": "behind", "thing": ""}.get(self.kind, "at")
-        return f"the people {join} {self.name}" if join else self.name
+        return f"[the people|the staff|the crew|those] {join} {self.name}" if join else self.name
 
     def state(self) -> str:
         """Return the fact as a sentence."""

@@ -119,9 +119,9 @@ def term(attribute: banks.Attribute) -> str:
 
 
 def _verb(attribute: banks.Attribute) -> str:
-    return (
-        "are" if term(attribute).endswith("s") and not term(attribute).startswith("num") else "is"
-    )
+    label = term(attribute)
+    single = label.startswith(("number", "share")) or not label.endswith("s")
+    return "is" if single else "are"
 
 
 def _leaning(attribute: banks.Attribute) -> str:

@@ -18,6 +18,10 @@ EAR = (
     ("ce", "se"), ("ci", "si"), ("er", "ur"), ("ly", "lee"), ("ge", "je"), ("x", "ks"), ("au", "o"),
     ("ur", "er"), ("ey", "y"), ("dge", "ge"), ("sc", "s"), ("gh", "g"), ("age", "ige"), ("oo", "u"),
 )  # fmt: skip
+# Words that no slip of the finger may make.
+_RUDE = re.compile(
+    r"bitch|shit|fuck|cunt|dick|cock|\bass\b|tits?\b|whore|slut|rape|nazi|fag|porn", re.I
+)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
@@ -135,7 +139,7 @@ def _wrong(word: str, severe: bool, stream: Stream) -> str:
     for _ in range(2 if severe and len(word) > 7 and stream.chance(0.4) else 1):
         for _ in range(20):
             new = stream.pick(ways)(made, stream)
-            if new not in (made, word):
+            if new not in (made, word) and not _RUDE.search(new):
                 made = new
                 break
     return made

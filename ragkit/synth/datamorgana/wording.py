@@ -8,11 +8,13 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+from ragkit.synth import banks
 from ragkit.synth.datamorgana import words
 from ragkit.synth.datamorgana.materials import AREAS, Material
 from ragkit.synth.datamorgana.mistakes import misspell
 from ragkit.synth.pen import cap
 from ragkit.synth.streams import Stream
+from ragkit.synth.world import MONTHS, WEEKDAYS
 
 SHORT = 9  # most words of a concise natural question, a name as one, without what stands around it
 QUERY = 6  # most words of a short search query
@@ -157,9 +159,18 @@ class Writer:
 
     def _slots(self, material: Material, near: bool, stream: Stream) -> dict[str, str]:
         topic = material.topic
+        heads, tails = banks.words("place heads"), banks.words("place tails")
+        slots = {
+            "years": str(stream.between(4, 19)),
+            "first": stream.pick(banks.words("given names")),
+            "place": stream.pick(heads) + stream.pick(tails),
+            "weekday": stream.pick(WEEKDAYS),
+            "month": stream.pick(MONTHS),
+            "clock": f"{stream.between(6, 22)}:{stream.pick(('00', '15', '30', '45'))}",
+        }
         if near:
-            return {"title": topic.title, "thing": stream.pick(topic.things)}
-        return {"title": AREAS.get(topic.area, "this matter"), "thing": ""}
+            return slots | {"title": topic.title, "thing": stream.pick(topic.things)}
+        return slots | {"title": AREAS.get(topic.area, "this matter"), "thing": ""}
 
     def _politely(self, text: str, material: Material, stream: Stream) -> str:
         bank = phrases()["polite"]
