@@ -227,10 +227,9 @@ class Asker:
         facts.sort(key=lambda fact: fact.attribute in ("cause", "fix", "what", "is"))
         fact, *others = facts
         ask = pen.fill(draw.pick(kinds()[topic.kind].lines["ask"][0])).rstrip("?")
-        text = f"{ask}, and {fact.ask}?"
-        if draw.chance(0.7):
-            where = draw.pick((topic.thing.area, self.desk.product))
-            text = f"In {where}, {text[:1].lower()}{text[1:]}"
+        more = {"ask": ask, "ask_l": ask[:1].lower() + ask[1:], "more": fact.ask}
+        more["where"] = draw.pick((topic.thing.area, self.desk.product))
+        text = pen.fill(draw.pick(phrases("synthetic", "asks")), more)
         facts = [fact, *others[: draw.between(1, 3)]]
         if draw.chance(0.6):
             facts.append(article.remedy)
