@@ -68,7 +68,7 @@ def joint(result: IRTResult) -> Figure:
     ax.set_xlabel(_HARDER)
     ax.set_ylabel("discrimination" if signed else "log discrimination")
     if flagged.any():
-        ax.legend(loc="lower left", fontsize=6)
+        ax.legend(loc="best", fontsize=6)
     axes[0, 0].hist(items["diff"], bins=30, color="C0")
     axes[1, 1].hist(disc, bins=30, color="C0", orientation="horizontal")
     axes[0, 0].set_ylabel("items")
