@@ -6,10 +6,15 @@ from pathlib import Path
 
 import click
 
+from ragkit.commands.generate_datamorgana import datamorgana
+
 
 @click.group(help="Make documents and questions: a company from a seed.")
 def command():
     pass
+
+
+command.add_command(datamorgana)
 
 
 @command.command()

@@ -533,7 +533,9 @@ def _listed(company, doc_id, kind, key, facts, name, labels) -> Material:
 
 def _them(phrase: str) -> str:
     """Return a roundabout phrase about those who were named before."""
-    return _AFTER.sub(lambda m: f"{m[1]} them", phrase).replace("{f}", "they")
+    return _AFTER.sub(
+        lambda m: "there" if m[1] in ("at", "to", "in") else f"{m[1]} them", phrase
+    ).replace("{f}", "they")
 
 
 def _offers(company: Company, doc_id: str, match: re.Match) -> Material:
