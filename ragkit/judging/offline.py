@@ -132,6 +132,9 @@ class OfflineJudge(Judge):
     `context_recall` the mean over the gold answer's sentences of the weighted share of their words
     that the context has.
 
+    A probability of one half or more is a yes. A fact that is a rule for the answer ("must not claim
+    that ...") is read as any other fact, which is wrong for a prohibition.
+
     Parameters
     ----------
     coefficients : Coefficients, optional
