@@ -442,14 +442,18 @@ def split_fact(stream: Stream, subject: Subject, scope: str) -> dict:
 
 
 def _title(stream, source, kind, thing, about, subject, problem) -> str:
-    thing = cap(thing)
+    return cap(_headline(stream, source, kind, thing, about, subject, problem))
+
+
+def _headline(stream, source, kind, inside, about, subject, problem) -> str:
+    thing = cap(inside)
     if source == "slack":
         return stream.pick(
             (
                 f"{thing}, {subject.name}",
                 f"{cap(problem)}",
                 f"{thing}: {about}",
-                f"{about}: {thing.lower()}",
+                f"{about}: {inside}",
             )
         )
     if kind == "figures":
@@ -459,16 +463,16 @@ def _title(stream, source, kind, thing, about, subject, problem) -> str:
     if kind == "contact":
         return f"{subject.contact}, {subject.name}"
     if kind in ("company", "deal"):
-        return f"{subject.name}: {thing.lower()}" if kind == "deal" else subject.name
+        return f"{subject.name}: {inside}" if kind == "deal" else subject.name
     if kind == "sheet":
         return stream.pick(
-            (f"{thing} by site ({subject.name})", f"Overview {subject.name}: {thing.lower()}")
+            (f"{thing} by site ({subject.name})", f"Overview {subject.name}: {inside}")
         )
     if kind == "checklist":
         return stream.pick(
             (
-                f"Checklist: {thing.lower()}, {about}",
-                f"Before you start: {thing.lower()} at {about}",
+                f"Checklist: {inside}, {about}",
+                f"Before you start: {inside} at {about}",
             )
         )
     if kind == "reference":
@@ -476,7 +480,7 @@ def _title(stream, source, kind, thing, about, subject, problem) -> str:
     if kind == "questions":
         return stream.pick(
             (
-                f"Questions on {thing.lower()} ({about})",
+                f"Questions on {inside} ({about})",
                 f"{thing} at {about}: questions and answers",
             )
         )
@@ -492,15 +496,15 @@ def _title(stream, source, kind, thing, about, subject, problem) -> str:
         return stream.pick(
             (
                 f"{thing}, call with {subject.name}",
-                f"{subject.name}: {thing.lower()}",
-                f"Meeting on {thing.lower()}",
+                f"{subject.name}: {inside}",
+                f"Meeting on {inside}",
             )
         )
     return stream.pick(
         (
             f"{cap(problem)} ({subject.name})",
             f"{thing} at {about}",
-            f"{about}: {thing.lower()}",
+            f"{about}: {inside}",
             cap(problem),
         )
     )

@@ -830,7 +830,7 @@ def project(world: World, number: int, size: int) -> Group:
         draft(
             "contradiction",
             "money",
-            f"No. The plan has {planned_cost:,} euros and {vendor.name} asks for {offer:,} euros, {offer - planned_cost:,} euros more.",
+            f"The plan has {planned_cost:,} euros and {vendor.name} asks for {offer:,} euros: {offer - planned_cost:,} euros are missing.",
             (
                 f"The plan has {planned_cost:,} euros for {vendor.name}.",
                 f"{vendor.name} asks for {offer:,} euros.",

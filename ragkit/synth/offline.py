@@ -175,10 +175,11 @@ def slack(world: World, brief, pen: Pen):
             if stream.chance(0.45):
                 speak(pen.fill("{talk}"))
         elif point.role == "fix":
-            speak(pen.say("slack.fix"), stream.pick(cast[1:]))
+            speaker = stream.pick(cast[1:])
+            speak(pen.say("slack.fix"), speaker)
             if stream.chance(0.5):
                 speak(cap(pen.fill("{question}")))
-                speak(pen.say("slack.reply"), cast[1])
+                speak(pen.say("slack.reply"), speaker)
         elif point.role == "fact":
             line = pen.choose("slack.fact", GLUE["slack.fact"])
             speak(pen.fill(line, {"fact": point.text, "Fact": cap(point.text)}))
@@ -241,7 +242,8 @@ def _standup(world: World, brief, pen: Pen, cast) -> list[str]:
         lines.append(f"{cast[-1]}: {_plain(point)}")
     if stream.chance(0.6):
         lines.append(f"{cast[0]}: {pen.fill('{talk}')}")
-    lines.append(f"{stream.pick(cast[1:])}: {pen.say('slack.ack')}")
+    others = [p for p in cast[1:] if not lines[-1].startswith(f"{p}:")]
+    lines.append(f"{stream.pick(others)}: {pen.say('slack.ack')}")
     return lines
 
 
@@ -306,13 +308,12 @@ def _comments(brief, pen: Pen, count: int, points) -> list[str]:
         at = stream.between(at, len(texts))
         texts.insert(at, _plain(point))
         at += 1
-    day = brief.day
+    day, who = brief.day, ""
     lines = []
     for text in texts:
         day += timedelta(days=stream.between(0, 4))
-        lines.append(
-            f"{stream.pick(brief.people)}, {day.day} {MONTHS[day.month - 1][:3]}: {stop(text)}"
-        )
+        who = stream.pick([p for p in brief.people if p != who])
+        lines.append(f"{who}, {day.day} {MONTHS[day.month - 1][:3]}: {stop(text)}")
     return lines
 
 
@@ -604,7 +605,7 @@ def fireflies(world: World, brief, pen: Pen):
             decided.append(point.text)
             if stream.chance(0.6):
                 speak(cap(pen.fill("{question}")))
-                speak(pen.say("meet.reply"))
+                speak(pen.say("meet.reply"), cast[0])
         elif point.role == "fact":
             line = pen.choose("meet.fact", GLUE["meet.fact"])
             speak(pen.fill(line, {"fact": point.text}))

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import date
 
 from ragkit.errors import UsageError
 from ragkit.synth import banks
@@ -17,11 +18,7 @@ from ragkit.synth.briefs import SOURCES, Brief, Volume, shares
 from ragkit.synth.core import Draft, Group
 from ragkit.synth.pen import CASE, GLUE, Pen, cap, stop, voices
 from ragkit.synth.streams import Stream
-from ragkit.synth.world import (
-    Fact,
-    Subject,
-    World,
-)
+from ragkit.synth.world import MONTHS, Fact, Subject, World, say_date
 
 TYPES = (
     "basic semantic intra_document_reasoning project_related constrained conflicting_info "
@@ -242,7 +239,14 @@ def _documents(
 
 
 def lead(
-    corpus: Corpus, stream: Stream, question: str, share: float = 0.5, brief: Brief | None = None
+    corpus: Corpus,
+    stream: Stream,
+    question: str,
+    share: float,
+    *,
+    brief: Brief | None = None,
+    value: str = "",
+    before: bool = False,
 ) -> str:
     """Return a question as people ask it: with who asks, what for, or what it is about.
 
@@ -255,8 +259,13 @@ def lead(
         Of the questions that get such words.
     brief : Brief, optional
         Of the document, whose case may then be called to mind.
+    value : str
+        The answer; to a number people add other words than to a name or a day.
+    before : bool
+        Whether the question has to come last.
     """
-    if not stream.chance(share):
+    question = cap(question)
+    if not stream.chance(share) or not re.fullmatch(r"[^.?!:]+[.?!]", question):
         return question
     banked = banks.sections("questions")
     slots = voices(corpus.world, stream) | {
@@ -265,7 +274,7 @@ def lead(
         "q2": _inner(question),
     }
     case = [p for p in brief.points if p.role in CASE] if brief else []
-    if case and stream.chance(0.6):
+    if case and stream.chance(0.35):
         texts = {p.text for p in case}
         told = corpus.phrases.least(sorted(texts))
         role = next(p.role for p in case if p.text == told)
@@ -273,8 +282,12 @@ def lead(
         lines = banked[f"{role} in mind"]
     else:
         lines = banked["lead"]
+        if re.match(rf"[\d,.]+ (?!{'|'.join(MONTHS)})", value):
+            lines = (*lines, *banked["lead number"])
+    if before:
+        lines = [line for line in lines if line.lower().endswith(("{q}", "{q2}"))]
     line = corpus.phrases.least(_fit(lines, question))
-    return Pen(stream, slots).fill(line)
+    return cap(Pen(stream, slots).fill(line))
 
 
 def _inner(question: str) -> str:
@@ -375,8 +388,10 @@ def _single(corpus: Corpus, kind: str, weights: dict[str, float]) -> Iterator[Dr
         stated = [fact]
         second = next((f for f in brief.facts if f.scope == fact.scope and f.key != fact.key), None)
         if second and _only(corpus, second) and text.endswith("?") and stream.chance(0.2):
-            ask = stream.pick([a for a in _attribute(second).ask if a.endswith("?")])
-            if ask.split()[0] in ASKING:
+            ask = stream.pick(_attribute(second).ask)
+            # A pronoun has to be an object, and both have to be whole questions.
+            whole = {text.split()[0], ask.split()[0]} <= ASKING and ask.endswith("?")
+            if whole and re.search(r"\b(at|by|for|from|in|of|to|with) \{s\}(?!')", ask):
                 place = brief.subject.kind in ("customer", "office")
                 other = ask.replace("{s}", stream.pick(("them", "that place")) if place else "them")
                 text = f"{text[:-1]}, and {other[:1].lower()}{other[1:]}"
@@ -384,7 +399,7 @@ def _single(corpus: Corpus, kind: str, weights: dict[str, float]) -> Iterator[Dr
         answer = " ".join([_sentence(fact), *(stop(f.statement) for f in stated[1:])])
         yield Draft(
             "basic",
-            lead(corpus, stream, text, 0.6, brief),
+            lead(corpus, stream, text, 0.65, brief=brief, value=fact.value),
             answer,
             tuple(map(_sentence, stated)),
             gold,
@@ -439,7 +454,7 @@ def _roundabout(corpus, stream, brief, document, fact, phrase) -> str:
         if overlap(text, document) > SEMANTIC_OVERLAP:
             continue
         if stream.chance(0.55):
-            return lead(corpus, stream, text, 0.45)
+            return lead(corpus, stream, text, 0.5, value=fact.value)
         thing = stream.pick(brief.topic.things)
         slots = voices(corpus.world, stream) | {
             "q": text,
@@ -464,7 +479,7 @@ def _intra(corpus: Corpus, weights: dict[str, float]) -> Iterator[Draft]:
         ask = corpus.phrases.least(GLUE[split["ask"]])
         yield Draft(
             "intra_document_reasoning",
-            lead(corpus, stream, cap(Pen(stream, slots).fill(ask)), 0.4, brief),
+            lead(corpus, stream, cap(Pen(stream, slots).fill(ask)), 0.5, brief=brief),
             split["answer"],
             split["facts"],
             (document["doc_id"],),
@@ -508,7 +523,7 @@ def _from_groups(corpus: Corpus, kind: str) -> Iterator[Draft]:
             # Not every project is asked the same things in the same order.
             draft = group.drafts[(turn + 2 * i) % len(group.drafts)]
             stream = Stream(corpus.world.seed, "asked", draft.text)
-            yield replace(draft, text=lead(corpus, stream, draft.text, 0.3))
+            yield replace(draft, text=lead(corpus, stream, draft.text, 0.5, before=True))
 
 
 def _constrained(corpus: Corpus) -> Iterator[Draft]:
@@ -549,8 +564,11 @@ def _constrained(corpus: Corpus) -> Iterator[Draft]:
             attribute = _attribute(fact)
             ask = corpus.phrases.take(attribute, attribute.ask).replace("{s}", fact.entity)
             part = f"the {fact.scope}" if not fact.scope.startswith("Depot") else fact.scope
-            slots = {"ask": ask, "ask2": _inner(ask), "part": part, "n": fact.entity}
-            line = corpus.phrases.least(_fit(banks.sections("questions")["only"], ask))
+            slots = {"ask": cap(ask), "ask2": _inner(ask), "part": part, "n": fact.entity}
+            lines = banks.sections("questions")["only"]
+            if brief.subject.kind in ("customer", "office"):
+                lines = (*lines, *banks.sections("questions")["only place"])
+            line = corpus.phrases.least(_fit(lines, ask))
             text = cap(Pen(stream, voices(corpus.world, stream) | slots).fill(line))
             bans = tuple(
                 f"The answer must not give {rival.value}, which holds for {rival.subject}."
@@ -577,17 +595,18 @@ def _conflicting(corpus: Corpus) -> Iterator[Draft]:
         attribute = banks.attributes()[pair["key"]]
         ask = corpus.phrases.take(attribute, attribute.ask)
         ask = ask.replace("{s}", pair["subject"])
-        slots = voices(corpus.world, stream) | {"ask": ask, "ask2": _inner(ask)}
+        slots = voices(corpus.world, stream) | {"ask": cap(ask), "ask2": _inner(ask)}
         line = corpus.phrases.least(_fit(banks.sections("questions")["conflict"], ask))
-        text = Pen(stream, slots).fill(line)
-        answer = f"{pair['new']}. A note of {pair['new_day']} replaces the one of {pair['old_day']}, which said {pair['old']}."
+        text = cap(Pen(stream, slots).fill(line))
+        days = [say_date(date.fromisoformat(pair[name])) for name in ("old_day", "new_day")]
+        answer = f"{pair['new']}. A note of {days[1]} replaces the one of {days[0]}, which said {pair['old']}."
         yield Draft(
             "conflicting_info",
             text,
             answer,
             (
                 f"The {pair['attribute']} for {pair['subject']} is {pair['new']}.",
-                f"It was {pair['old']} before {pair['new_day']}.",
+                f"It was {pair['old']} before {days[1]}.",
                 f"The answer must not give {pair['old']} as the current {pair['attribute']}.",
             ),
             (pair["original"], pair["duplicate"]),
@@ -739,7 +758,7 @@ def _not_found(corpus: Corpus) -> Iterator[Draft]:
         text = text.replace("{s}", subject.phrase(brief.scope))
         yield Draft(
             "info_not_found",
-            lead(corpus, stream, text, 0.6, brief),
+            lead(corpus, stream, text, 0.6, brief=brief),
             Pen(stream, slots).say_from(lines["not known"]),
             (lines["not known fact"][0],),
             distractors=(brief.doc_id,),

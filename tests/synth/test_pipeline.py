@@ -186,6 +186,55 @@ def test_intra_document_answers_stand_in_distant_passages(made):
         assert last - value > 200, row
 
 
+def test_the_index_counts_what_the_briefs_say(made):
+    run = pipeline.Run(made.out, Settings(**SIZE))
+    plan = run.plan
+    stating, told = defaultdict(list), Counter()
+    for source, k in plan.shards:
+        for number, brief in enumerate(plan.shard_briefs(source, k), k * pipeline.SHARD):
+            for fact in brief.facts:
+                stating[source, fact.key].append(number)
+    volume = [b for s, k in plan.shards for b in plan.shard_briefs(s, k)]
+    for brief in [*volume, *(b for group in plan.groups for b in group.briefs)]:
+        for fact in brief.facts:
+            if brief.subject and fact.entity == brief.subject.name:
+                told[fact.key, brief.subject.kind, brief.subject.far] += 1
+    with pipeline.Index(run) as index:
+        for (source, key), numbers in stating.items():
+            assert sorted(index.stating(source, key).tolist()) == numbers
+        assert len(index.stating("slack", "no.attribute")) == 0
+        for names, count in told.items():
+            assert index.count("told", *names) == count
+
+
+def test_a_described_subject_is_the_only_one(made):
+    stated = [f for f in made.facts if f["entity"]]
+    subjects = {s["name"]: s for s in made.stage("1-scaffolding/subjects.jsonl")}
+    described = 0
+    for row in made.of_type("semantic"):
+        fact = next(
+            f
+            for f in stated
+            if row["expected_doc_ids"][0] in f["sources"]
+            and row["gold_answer"] == f"For {f['subject']}, {f['statement']}."
+        )
+        subject = subjects[fact["entity"]]
+        nick = subject["nick"]
+        if not nick or nick not in row["question"] or subject["name"].split()[0] in row["question"]:
+            continue
+        described += 1
+        scoped = f"{fact['scope']})" in row["question"]
+        alike = [
+            f
+            for f in stated
+            if f["key"] == fact["key"]
+            and subjects.get(f["entity"], {}).get("far") == subject["far"]
+            and (not scoped or f["scope"] == fact["scope"])
+        ]
+        assert {f["value"] for f in alike} == {fact["value"]}, row
+    assert described
+
+
 def test_constrained_questions_have_distractors(made):
     notes = {n["question_id"]: n for n in made.stage("5-questions/notes.jsonl")}
     for row in made.of_type("constrained"):

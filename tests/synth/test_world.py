@@ -1,6 +1,8 @@
+import re
 import subprocess
 import sys
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -168,3 +170,34 @@ def test_every_fact_of_a_brief_is_in_the_document():
                 assert fact.value in document["content"], (source, number, fact)
             assert "{" not in document["title"]
             assert document["content"].strip() == document["content"]
+
+
+def test_short_names_mean_one_subject():
+    world = World(6, 4000)
+    subjects = [s for kind in world.subjects.values() for s in kind]
+    shorts = Counter(filter(None, map(world.short, subjects)))
+    assert set(shorts.values()) == {1}
+    assert len(shorts) > 50
+    for subject in subjects:
+        assert world.short(subject) in subject.name
+
+
+def test_nobody_answers_their_own_comment():
+    world = World(4, 900)
+    volume, author = Volume(world, dict.fromkeys(SOURCES, 60)), Offline(world)
+    seen = 0
+    for source in ("linear", "jira"):
+        for number in range(60):
+            content = author.write(volume.brief(source, number))["content"]
+            who = re.findall(r"^([A-Z][^:,\n]+), \d+ [A-Z][a-z]{2}: ", content, flags=re.M)
+            seen += len(who)
+            assert all(a != b for a, b in pairwise(who)), content
+    assert seen > 200
+
+
+def test_titles_begin_with_a_capital():
+    volume = Volume(World(4, 900), dict.fromkeys(SOURCES, 60))
+    for source in SOURCES:
+        for number in range(60):
+            title = volume.brief(source, number).title
+            assert title[0] == title[0].upper()
