@@ -527,6 +527,7 @@ class Run:
                 index.count,
                 index.scopes,
                 index.stating,
+                index.split_once,
                 _rows(self.folder(4) / "near_duplicates.jsonl"),
                 [noise.misc(plan.world, i) for i in range(plan.n_misc)],
             )
@@ -738,7 +739,7 @@ class Index:
     def __init__(self, run: Run):
         self.run = run
         self.offsets: dict[str, np.ndarray] = {}
-        parts: dict[str, list[np.ndarray]] = {k: [] for k in (*KEYS, "where", "about")}
+        parts: dict[str, list[np.ndarray]] = {k: [] for k in (*KEYS, "where", "about", "split_at")}
         for source in SOURCES:
             places = np.full(run.plan.volume_counts[source], -1, np.int64)
             for k in range(math.ceil(run.plan.volume_counts[source] / SHARD)):
@@ -746,7 +747,9 @@ class Index:
                     places[index["numbers"]] = index["offsets"]
                     for name in (*KEYS, "about"):
                         parts[name].append(index[name])
-                    parts["where"].append(index["at"] + (SOURCES.index(source) << 40))
+                    first = SOURCES.index(source) << 40
+                    parts["where"].append(index["at"] + first)
+                    parts["split_at"].append(index["split_at"] + first)
             self.offsets[source] = places
         more = {name: [] for name in KEYS}
         for group in run.plan.groups:
@@ -764,6 +767,10 @@ class Index:
             name: np.sort(np.concatenate([*parts[name], np.array(more[name], np.uint64)]))
             for name in more
         }
+        split = np.concatenate([*parts["split"], np.zeros(0, np.uint64)])
+        places = self._sorted["split"]
+        once = np.searchsorted(places, split, "right") - np.searchsorted(places, split, "left") == 1
+        self._split_where = np.concatenate([*parts["split_at"], np.zeros(0, np.int64)])[once]
         self._files: dict[tuple[str, int], object] = {}
 
     def __enter__(self) -> Index:
@@ -788,6 +795,11 @@ class Index:
     def stating(self, source: str, key: str) -> np.ndarray:
         """Return the numbers of a source's volume documents that state an attribute of anybody."""
         return _under(self._about, self._about_where, (source, key)) & ((1 << 40) - 1)
+
+    def split_once(self, source: str) -> np.ndarray:
+        """Return the numbers of a source's volume documents that alone split a fact on a place."""
+        own = self._split_where >> 40 == SOURCES.index(source)
+        return self._split_where[own] & ((1 << 40) - 1)
 
     def has(self, source: str, number: int) -> bool:
         return self.offsets[source][number] >= 0
@@ -839,6 +851,7 @@ def _write_shard(run: Run, task: tuple[str, int]) -> None:
     keys: dict[str, list[int]] = {name: [] for name in KEYS}
     at: list[int] = []
     about: list[int] = []
+    split_at: list[int] = []
     numbers: list[int] = []
     offsets: list[int] = []
     left: list[dict] = []
@@ -861,6 +874,7 @@ def _write_shard(run: Run, task: tuple[str, int]) -> None:
                 for name, values in _keys(brief).items():
                     keys[name] += values
                 at += [number] * len(brief.facts)
+                split_at += [number] * bool(brief.split)
                 about += [digest64(source, fact.key) for fact in brief.facts]
     if left:
         _jsonl(folder / f"{_shard(source, k)}.left_out.jsonl", left)
@@ -873,6 +887,7 @@ def _write_shard(run: Run, task: tuple[str, int]) -> None:
             offsets=np.array(offsets, np.int64),
             at=np.array(at, np.int64),
             about=np.array(about, np.uint64),
+            split_at=np.array(split_at, np.int64),
             left=np.array(len(left)),
             **arrays,
         )

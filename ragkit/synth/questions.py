@@ -62,12 +62,16 @@ class Corpus:
         `(attribute key, entity)` to the volume documents that state it, as (source, number).
     stating : callable
         `(source, attribute key)` to the numbers of the volume documents that state it of anybody.
+    split_once : callable
+        Source to the numbers of its volume documents that alone split a fact on their place.
     pairs : list of dict
         Records of near-duplicates.
     misc : list of Brief
     """
 
-    def __init__(self, world, volume, read, groups, extra, count, scopes, stating, pairs, misc):
+    def __init__(
+        self, world, volume, read, groups, extra, count, scopes, stating, split_once, pairs, misc
+    ):
         self.world: World = world
         self.volume: Volume = volume
         self.read: Callable = read
@@ -76,6 +80,7 @@ class Corpus:
         self.count: Callable = count
         self.scopes: Callable = scopes
         self.stating: Callable = stating
+        self.split_once: Callable = split_once
         self.pairs: list[dict] = pairs
         self.misc: list[Brief] = misc
         self.changed = {(p["key"], p["entity"]) for p in pairs}
@@ -468,13 +473,16 @@ def _roundabout(corpus, stream, brief, document, fact, phrase) -> str:
 
 
 def _intra(corpus: Corpus, weights: dict[str, float]) -> Iterator[Draft]:
-    for stream, brief, document in _documents(corpus, "intra", weights):
+    stream = Stream(corpus.world.seed, "questions", "intra")
+    numbers = {s: corpus.split_once(s) for s in weights if corpus.volume.counts.get(s)}
+    left = {s: stream.sample(found.tolist(), len(found)) for s, found in numbers.items()}
+    while left := {source: found for source, found in left.items() if found}:
+        source = stream.weighted(list(left), [weights[s] for s in left])
+        number = left[source].pop()
+        brief, document = corpus.volume.brief(source, number), corpus.document(source, number)
+        if document is None:
+            continue
         split = brief.split
-        if not split:
-            continue
-        place = brief.subject.phrase(brief.scope) if brief.scope else brief.subject.name
-        if corpus.count("split", place) != 1:
-            continue
         slots = voices(corpus.world, stream) | {"scope": split["scope"]}
         ask = corpus.phrases.least(GLUE[split["ask"]])
         yield Draft(
