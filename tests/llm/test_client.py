@@ -523,6 +523,8 @@ def interrupt(path):
 
     def interrupt(latency, key, often):
         script = (
+            # A test run in the background may have handed down that Ctrl-C is ignored.
+            "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "from ragkit.llm import Client\n"
             f"c = Client('openai:m', ledger={str(path)!r}, concurrency=4)\n"
             "c.complete([str(i) for i in range(400)])\n"
