@@ -15,6 +15,7 @@ from pathlib import Path
 from tests.bench import Row
 
 DOCUMENTS = 2_000
+FEW = 5_000
 MANY = 20_000
 FULL = 511_962
 QUESTIONS = 895  # as many as LiveRAG has
@@ -28,14 +29,22 @@ def run():
 
     folder = Path(tempfile.mkdtemp(prefix="ragkit-synth-"))
     try:
-        seconds = {}
+        seconds, asking = {}, {}
         for size, options in (
             (DOCUMENTS, {}),
             (QUESTION_DOCUMENTS, {"questions": QUESTIONS}),
+            (FEW, {}),
             (MANY, {}),
         ):
+            marks = []
+
+            def progress(stage, done, total, marks=marks):
+                if stage == "5-questions":
+                    marks.append(time.perf_counter())
+
             start = time.perf_counter()
-            generate(folder / str(size), documents=size, seed=7, **options)
+            generate(folder / str(size), documents=size, seed=7, progress=progress, **options)
+            asking[size] = marks[-1] - marks[0]
             seconds[size] = time.perf_counter() - start
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         bound = "bound"
@@ -58,6 +67,16 @@ def run():
             30,
             False,
             "min",
+        )
+        ratio = asking[MANY] / asking[FEW]
+        yield Row(
+            f"500 questions, {MANY:,} / {FEW:,} documents",
+            asking[MANY],
+            asking[FEW],
+            f"{FEW:,}",
+            ratio,
+            MANY / FEW,
+            False,
         )
         yield Row(f"memory, {MANY:,} documents", memory, 2.0, bound, memory, 2, False, "GiB")
 
