@@ -35,6 +35,8 @@ def test_anatomy(book):
     ids = [cell["id"] for cell in content.cells]
     assert ids[:3] == ["title", "params", "setup"]
     assert {"takeaways", "export"} <= set(ids)
+    (export,) = [cell for cell in content.cells if cell["id"] == "export"]
+    assert "out.measured(" in export.source
     assert len(ids) <= 27
     for cell in content.cells:
         if cell.cell_type == "code":
