@@ -24,6 +24,7 @@ from ragkit.corpus.geometry import (
 from ragkit.corpus.maps import Map, atlas, cluster_terms, map_tsne, map_umap, trustworthiness
 from ragkit.corpus.parts import pool, split
 from ragkit.corpus.scaling import Extrapolation, ScalingFit, extrapolate, fit_scaling, nested
+from ragkit.corpus.siblings import closest_siblings
 from ragkit.corpus.signs import profile, text_signs
 from ragkit.corpus.vectors import Neighbours, neighbours
 
@@ -36,6 +37,7 @@ __all__ = [
     "Neighbours",
     "ScalingFit",
     "atlas",
+    "closest_siblings",
     "cluster",
     "cluster_similarity",
     "cluster_terms",

@@ -105,13 +105,23 @@ def _maps(vectors):
             _reduced(PCA, vectors)
         ),
     }
+    times, worth = {}, {}
     for name, call in peers.items():
+        times[name], flat = _time(call, 1)
+        worth[name] = corpus.trustworthiness(vectors, np.asarray(flat))
         ours, found = reduced if name == "openTSNE" else full
-        peer, flat = _time(call, 1)
-        yield Row(f"t-SNE, 10,000, against {name}", ours, peer, name, peer / ours, 1 / 1.2)
-        value, other = found.trustworthiness, corpus.trustworthiness(vectors, np.asarray(flat))
+        yield Row(f"t-SNE, 10,000, against {name}", ours, times[name], name, times[name] / ours, 0)
         what = f"its trustworthiness less that of {name}"
-        yield Row(what, value, other, name, value - other, -0.002, unit="")
+        gap = found.trustworthiness - worth[name]
+        yield Row(what, found.trustworthiness, worth[name], name, gap, -0.002, unit="")
+    fastest = min(times, key=times.get)
+    trusted = [
+        pair for pair in (full, reduced) if pair[1].trustworthiness >= worth[fastest] - 0.002
+    ]
+    if trusted:
+        ours, peer = min(pair[0] for pair in trusted), times[fastest]
+        what = f"map of 10,000, against the fastest ({fastest})"
+        yield Row(what, ours, peer, fastest, peer / ours, 1 / 1.2)
 
 
 def _reduced(pca, vectors):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragkit.corpus import neighbours, vectors
@@ -147,3 +147,59 @@ def test_no_numbers():
 def test_options_out_of_range(clustered, options):
     with pytest.raises(UsageError):
         neighbours(clustered, **options)
+
+
+# Half precision: the same neighbours, wherever the processor can do it
+
+
+@pytest.fixture
+def halved(monkeypatch):
+    """Search by rounded products on any machine, with or without hardware for them."""
+    monkeypatch.setattr(vectors, "WORTH", 0)
+    monkeypatch.setattr(vectors, "_has_half_products", lambda: True)
+    tried = []
+    search = vectors._search_half
+    monkeypatch.setattr(
+        vectors, "_search_half", lambda *given: tried.append(search(*given)) or tried[-1]
+    )
+    return tried
+
+
+@pytest.mark.parametrize("block", [37, 512, 100_000])
+def test_half_precision_finds_the_same(halved, clustered, monkeypatch, block):
+    monkeypatch.setattr(vectors, "BLOCK", block)
+    found = neighbours(clustered, k=7)
+    assert all(part is not None for part in halved)
+    ids, similarity = brute(clustered, 7)
+    assert (np.sort(found.ids) == np.sort(ids)).all()
+    assert np.allclose(found.similarity, similarity, atol=1e-6)
+
+
+@given(st.integers(0, 10_000), st.integers(3, 40))
+@settings(max_examples=20, deadline=None)
+def test_rounded_products_stay_within_their_bound(seed, dimensions):
+    import torch
+
+    rng = np.random.default_rng(seed)
+    one = vectors.unit(rng.normal(size=(50, dimensions)))
+    two = vectors.unit(one + rng.normal(size=one.shape) * rng.choice([1e-3, 0.1, 1]))
+    rounded = torch.from_numpy(one).bfloat16() @ torch.from_numpy(two).bfloat16().T
+    exact = one.astype(float) @ two.astype(float).T
+    assert np.abs(rounded.float().numpy() - exact).max() <= vectors.HALF
+
+
+def test_opposite_directions_and_negative_bounds(halved):
+    """With few documents the k-th best product may be negative."""
+    rows = np.eye(6) - 0.5
+    found = neighbours(rows, k=5)
+    assert halved[0] is not None
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    assert np.allclose(found.similarity, [[units[0] @ units[1]] * 5] * 6)
+
+
+def test_thousands_of_copies_are_searched_in_single_precision(halved, monkeypatch):
+    monkeypatch.setattr(vectors, "MOST", 20)
+    rows = np.repeat(np.random.default_rng(0).normal(size=(4, 16)), 50, axis=0)
+    found = neighbours(rows, k=3)
+    assert halved == [None]
+    assert np.allclose(found.similarity, 1)
