@@ -78,7 +78,7 @@ def erb(
                 click.confirm("Go ahead?", abort=True, err=True)
         if dry_run:
             return
-    with tqdm(total=1, unit="step", leave=False) as bar:
+    with tqdm(total=1, unit="step", leave=False, disable=None) as bar:
 
         def progress(stage: str, done: int, total: int) -> None:
             bar.set_description(stage)
@@ -94,7 +94,7 @@ def erb(
             author=author,
             jobs=jobs,
             resume=resume,
-            progress=progress,
+            progress=_follow(bar),
             **options,
         )
     made = sum(row["documents"] for row in statistics["sources"].values())
@@ -111,8 +111,9 @@ def erb(
 @click.option("--seed", type=int, required=True)
 @click.option("--expertwritten", type=int, help="Default: 200, at most two thirds of the articles.")
 @click.option("--simulated", type=int, help="Default: 200, at most two thirds of the articles.")
+@click.option("--resume", is_flag=True, help="Go on where an interrupted run stopped.")
 @click.option("--dry-run", is_flag=True, help="Print counts; no more.")
-def helpcentre(out, articles, seed, expertwritten, simulated, dry_run):
+def helpcentre(out, articles, seed, expertwritten, simulated, resume, dry_run):
     """Make a help centre and its three question sets in the layout of WixQA.
 
     The synthetic set has one question for each article. No language model is used, and the same
@@ -127,17 +128,36 @@ def helpcentre(out, articles, seed, expertwritten, simulated, dry_run):
     if dry_run:
         _show(HelpCentre(**counts).summary())
         return
-    with tqdm(total=articles, leave=False) as bar:
-
-        def progress(stage: str, done: int, total: int) -> None:
-            bar.set_description(stage, refresh=False)
-            if done < bar.n:
-                bar.reset(total)
-            bar.update(done - bar.n)
-
-        found = generate_helpcentre(out, **counts, progress=progress)
+    with tqdm(total=articles, leave=False, disable=None) as bar:
+        found = generate_helpcentre(out, **counts, resume=resume, progress=_follow(bar))
     asked = sum(row["questions"] for row in found["sets"].values())
     click.echo(f"{articles:,} articles and {asked:,} questions in {out}")
+
+
+@command.command()
+@click.option("--out", type=click.Path(path_type=Path), help="Default: data/sample.")
+def sample(out):
+    """Make the sample that comes with ragkit again, byte for byte."""
+    from tqdm import tqdm
+
+    from ragkit import paths
+    from ragkit.synth.sample import write_sample
+
+    out = out or paths.SAMPLE
+    with tqdm(total=1, unit="step", leave=False, disable=None) as bar:
+        files = write_sample(out, progress=_follow(bar))
+    click.echo(f"{files} files in {out}")
+
+
+def _follow(bar):
+    """Return a progress function that moves a bar through stages of different lengths."""
+
+    def progress(stage: str, done: int, total: int) -> None:
+        bar.set_description(stage, refresh=False)
+        bar.total, bar.n = total, done
+        bar.refresh()
+
+    return progress
 
 
 def _show(summary: dict) -> None:

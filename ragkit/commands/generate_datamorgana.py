@@ -30,6 +30,7 @@ from ragkit.errors import UsageError
     help="A new .jsonl file; notes and a report are written beside it.",
 )
 @click.option("--author", default="offline", show_default=True, help="offline or openai:MODEL.")
+@click.option("--resume", is_flag=True, help="Keep a finished --out of the same settings.")
 @click.option("--dry-run", is_flag=True, help="Print counts, and for a model the cost; no more.")
 @click.option(
     "--ledger",
@@ -46,6 +47,7 @@ def datamorgana(
     seed,
     out,
     author,
+    resume,
     dry_run,
     ledger,
     budget,
@@ -78,10 +80,14 @@ def datamorgana(
         if dry_run:
             return
     if out.exists():
-        raise UsageError(f"{out} is there already", "name a new file")
+        if not resume:
+            raise UsageError(f"{out} is there already", "name a new file, or say --resume")
+        _same(out, questions=questions, seed=seed, author=author)
+        click.echo(f"{out} is complete")
+        return
     if author != "offline" and not yes:
         click.confirm("Go ahead?", abort=True, err=True)
-    with tqdm(total=questions, unit="step", leave=False) as bar:
+    with tqdm(total=questions, unit="step", leave=False, disable=None) as bar:
 
         def progress(stage: str, done: int, total: int) -> None:
             bar.set_description(stage)
@@ -103,3 +109,14 @@ def datamorgana(
     failed = made.report.get("failed", {})
     if failed:
         click.echo(f"{sum(failed.values()):,} left out: see the report beside it")
+
+
+def _same(out: Path, **settings) -> None:
+    """Check that a finished file was made with these settings. It is written last, so it is whole."""
+    from ragkit.files import read_json
+    from ragkit.synth.datamorgana.make import beside
+    from ragkit.synth.stamp import same
+
+    path = beside(out, "report.json")
+    found = read_json(path) if path.exists() else {}
+    same(found, settings, f"{out} was made")

@@ -61,8 +61,8 @@ def read(name: str, source: Source) -> Dataset:
         where["questions"] = source.sample_path(QUESTIONS)
         where["extra_questions"] = source.sample_path(EXTRA)
         where["documents"] = source.sample_path("enterpriserag_bench/documents.jsonl")
-        frames["questions"] = _questions(where["questions"])
-        frames["extra_questions"] = _questions(where["extra_questions"])
+        frames["questions"] = read_questions(where["questions"])
+        frames["extra_questions"] = read_questions(where["extra_questions"])
         frames["documents"] = _documents_jsonl(where["documents"])
         return make(name, source, frames, where=where)
     for kind, found in (
@@ -71,7 +71,7 @@ def read(name: str, source: Source) -> Dataset:
     ):
         if found:
             where[kind] = found.path
-            frames[kind] = check_rows(_questions(found.path), found)
+            frames[kind] = check_rows(read_questions(found.path), found)
     found = source.find(CORPUS)
     rows = check_rows(read_archive(found.path), found) if found else _slices(source)
     if rows:
@@ -183,7 +183,14 @@ def _documents_jsonl(path: Path) -> pd.DataFrame:
     )
 
 
-def _questions(path: Path) -> pd.DataFrame:
+def read_questions(path: Path) -> pd.DataFrame:
+    """Return the questions of a file in the benchmark's released form, official or generated.
+
+    Raises
+    ------
+    DataError
+        With file and row, if a field is missing or is not what it should be.
+    """
     rows = read_jsonl(path, FIELDS)
     for number, row in enumerate(rows, start=1):
         for column in ("source_types", "expected_doc_ids", "answer_facts"):

@@ -13,7 +13,19 @@ subject, attribute, value, the documents that state it) and `Brief` (what a docu
 
 from ragkit.synth.briefs import Brief, Point
 from ragkit.synth.pipeline import Settings, generate
+from ragkit.synth.shelf import company, stream
 from ragkit.synth.streams import Stream
 from ragkit.synth.world import Fact, Subject, World
 
-__all__ = ["Brief", "Fact", "Point", "Settings", "Stream", "Subject", "World", "generate"]
+__all__ = [
+    "Brief",
+    "Fact",
+    "Point",
+    "Settings",
+    "Stream",
+    "Subject",
+    "World",
+    "company",
+    "generate",
+    "stream",
+]

@@ -403,9 +403,9 @@ def split_fact(stream: Stream, subject: Subject, scope: str) -> dict:
         last = stream.pick(rules["class.place"])
         ask = "class.ask"
         slots_last = {"c2": names[chosen], "scope": place}
-        answer = f"{cap(place)} belongs to class {names[chosen]}, which is inspected every {values[chosen]}."
+        answer = f"{cap(place)}: class {names[chosen]}, which is inspected every {values[chosen]}."
         facts = (
-            f"{cap(place)} counts as class {names[chosen]}.",
+            f"The class of {place} is {names[chosen]}.",
             f"Class {names[chosen]} is inspected every {values[chosen]}.",
         )
         needed = (names[chosen], values[chosen])

@@ -400,6 +400,7 @@ def project(world: World, number: int, size: int) -> Group:
         ),
         ("short",),
     )
+    weeks = stream.between(4, 11)
     plan = make.add(
         "google_drive",
         "plan",
@@ -430,7 +431,7 @@ def project(world: World, number: int, size: int) -> Group:
             ),
             head("Bottlenecks"),
             *text(
-                f"Not enough {row['short']}; ordering takes {stream.between(4, 11)} weeks.",
+                f"Not enough {row['short']}; ordering takes {weeks} weeks.",
                 f"{people[4].split()[0]} is away in {say_date(due(60)).split()[1]}.",
             ),
         ],
@@ -487,6 +488,7 @@ def project(world: World, number: int, size: int) -> Group:
                 kind="deal",
             )
         )
+    noticed = stream.pick(people[5:])
     jira_ticket = make.add(
         "jira",
         "incidents",
@@ -494,7 +496,7 @@ def project(world: World, number: int, size: int) -> Group:
         incident_day,
         [people[2], people[3]],
         text(
-            f"{cap(what)}. Noticed by {stream.pick(people)} at {stream.between(1, 23):02d}:{stream.between(10, 59)}, over after {hours} hours",
+            f"{cap(what)}. Noticed by {noticed} at {stream.between(1, 23):02d}:{stream.between(10, 59)}, over after {hours} hours",
             f"Affects the pilots of {code}. Effect: {effect}",
             f"Cause not known yet, see the thread. {people[3].split()[0]} looks into the {parts[0]}",
             f"Update: closed, the review is in the project pages of {code}",
@@ -571,8 +573,10 @@ def project(world: World, number: int, size: int) -> Group:
         ),
         ("launch",),
     )
+    pulls = []
     for i in range(2):
-        make.add(
+        opened = incident_day + timedelta(days=12) if i else due(80)
+        pull = make.add(
             "github",
             parts[i].replace(" ", "-"),
             stream.pick(
@@ -582,7 +586,7 @@ def project(world: World, number: int, size: int) -> Group:
                     f"{cap(parts[i])} follows decision {i + 1}",
                 )
             ),
-            due(80 + 13 * i),
+            opened,
             [owners[parts[i]], *people[4:7]],
             [
                 head("What"),
@@ -597,6 +601,7 @@ def project(world: World, number: int, size: int) -> Group:
             ],
             ("short",) if not i else (),
         )
+        pulls.append(pull)
     issues = []
     for i, part in enumerate(parts):
         issues.append(
@@ -613,6 +618,7 @@ def project(world: World, number: int, size: int) -> Group:
                 ),
             )
         )
+    ordered = stream.between(6, 40)
     order = make.add(
         "jira",
         "orders",
@@ -626,7 +632,7 @@ def project(world: World, number: int, size: int) -> Group:
         due(50),
         [people[4], people[1]],
         text(
-            f"We run out of {row['short']}. {code} needs {stream.between(6, 40)} more",
+            f"We run out of {row['short']}. {code} needs {ordered} more",
             f"{vendor.name} cannot help, not their trade",
             "Approved, arrives when it arrives",
         ),
@@ -757,6 +763,7 @@ def project(world: World, number: int, size: int) -> Group:
         "vendor": vendor.name,
         "ticket": ticket,
         "part": parts[0],
+        "part2": parts[1],
     }
     drafts = [
         draft(
@@ -807,13 +814,13 @@ def project(world: World, number: int, size: int) -> Group:
         draft(
             "cross-cutting theme",
             "shortage",
-            f"{code} was short of {row['short']}: it is mentioned in the kick-off, the plan, a pilot, an order and the look back.",
+            f"{code} was short of {row['short']}: it is mentioned in the kick-off, the plan, a pilot, an order, a pull request and the look back.",
             (
                 f"{code} was short of {row['short']}.",
                 "The shortage lasted from the kick-off to the final meeting.",
             ),
-            (kickoff, plan, order, retro, notes[2]),
-            [(row["short"],)] * 5,
+            (kickoff, plan, order, retro, notes[2], pulls[0]),
+            [(row["short"],)] * 6,
         ),
         draft(
             "contradiction",
@@ -864,9 +871,57 @@ def project(world: World, number: int, size: int) -> Group:
                 f"The decision is: {d[0][1]}.",
                 f"The reason is that {d[0][3]}.",
             ),
-            (issues[0], records[0]),
-            ((owners[parts[0]],), (d[0][3],)),
+            (issues[0], records[0], pulls[0]),
+            ((owners[parts[0]],), (d[0][3],), (d[0][1],)),
             (owners[parts[0]], d[0][3]),
+        ),
+        draft(
+            "multi-document synthesis",
+            "built",
+            f"In the {parts[0]}: {d[0][1]}, because {d[0][3]}. In the {parts[1]}: {d[1][1]}, because {d[1][3]}.",
+            (
+                f"The {parts[0]} follows this decision: {d[0][1]}.",
+                f"The reason is that {d[0][3]}.",
+                f"The {parts[1]} follows this decision: {d[1][1]}.",
+                f"The reason for that is that {d[1][3]}.",
+            ),
+            (*pulls, *records[:2]),
+            ((d[0][1],), (d[1][1],), (d[0][3],), (d[1][3],)),
+            (d[0][1], d[1][1], d[0][3], d[1][3]),
+        ),
+        draft(
+            "causal chain",
+            "noticed",
+            f"{noticed} noticed {ticket}. The cause was that {cause}.",
+            (f"{noticed} noticed {ticket}.", f"The cause of {ticket} was that {cause}."),
+            (jira_ticket, review),
+            ((noticed, ticket), (cap(cause),)),
+            (noticed, cause),
+        ),
+        draft(
+            "multi-document synthesis",
+            "order",
+            f"{code} runs out of {row['short']} and needs {ordered} more; ordering takes {weeks} weeks.",
+            (
+                f"{code} runs out of {row['short']}.",
+                f"{ordered} more are needed.",
+                f"Ordering takes {weeks} weeks.",
+            ),
+            (order, plan),
+            ((row["short"], f"needs {ordered} more"), (f"ordering takes {weeks} weeks",)),
+            (f"needs {ordered} more", f"takes {weeks} weeks"),
+        ),
+        draft(
+            "causal chain",
+            "lesson",
+            f"What follows from {ticket}: {follow}. It is not part of the change to the {parts[1]}, which carries out decision 2; it comes in a change of its own.",
+            (
+                f"What follows from {ticket} is this: {follow}.",
+                f"The follow-up of {ticket} comes in a change of its own.",
+            ),
+            (pulls[1], review),
+            ((f"Follow-up of {ticket} comes in a change of its own",), (follow,)),
+            (f"Follow-up of {ticket}", follow),
         ),
     ]
     manifest = {
@@ -1014,7 +1069,7 @@ def cluster(world: World, number: int) -> Group:
     total = sum(int(v.split()[0].replace(",", "")) for v in (f.value for f in facts))
     unit = facts[0].value.partition(" ")[2]
     listed = [f"{f.entity}: {f.value}" for f in facts]
-    answer = "; ".join(listed) + (f". Together {total:,} {unit}." if unit != "%" else ".")
+    answer = cap("; ".join(listed)) + (f". Together {total:,} {unit}." if unit != "%" else ".")
     stated = [f"{f.entity} has {f.value}." for f in facts] + (
         [f"The total is {total:,} {unit}."] if unit != "%" else []
     )

@@ -21,7 +21,7 @@ from ragkit.synth.briefs import (
 )
 from ragkit.synth.pen import cap
 from ragkit.synth.streams import Stream
-from ragkit.synth.world import Fact, Subject, World, say_date
+from ragkit.synth.world import LAST_DAY, Fact, Subject, World, say_date
 
 RANDOM_SHARE = 0.05
 PLAUSIBLE_SHARE = 0.03
@@ -126,15 +126,19 @@ def duplicate_source(world: World, number: int) -> str:
 def duplicate(world: World, number: int, original: Brief) -> tuple[Brief, dict]:
     """Return a later near-duplicate of a document in which one fact has changed, and its record.
 
-    In the same source it is the same text with another value; in another source it is written
-    anew in that source's form.
+    In the same source, which is the rarer case, people and title are those of the original and the
+    text is its text up to the remark that states the new value; what follows is reworded in part,
+    and asides of the original are left out. In another source it is a text of its own in that
+    source's form, and shares the topic, the subject and the changed fact with the original. It is
+    dated after the original, and not after the world's last day.
     """
     source = duplicate_source(world, number)
     stream = Stream(world.seed, "duplicate", number, "text")
     old = next(f for f in original.facts if f.scope == original.scope)
     attribute = banks.attributes()[old.key]
     value = world.other_value(attribute.values, stream, {old.value})
-    day = original.day + timedelta(days=stream.between(18, 120))
+    room = max(1, (LAST_DAY - original.day).days)
+    day = original.day + timedelta(days=stream.between(min(18, room), min(120, room)))
     new = replace(
         old,
         value=value,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 from ragkit.synth import banks
@@ -91,18 +92,35 @@ class Offline:
         )
         metadata, lines = _COMPOSERS[brief.source](self.world, brief, pen)
         metadata |= brief.metadata
+        title, content = situate(brief, brief.title, "\n".join(lines).strip())
         return {
             "path": brief.path,
             "doc_id": brief.doc_id,
             "source_type": brief.source,
-            "title": brief.title,
+            "title": title,
             **metadata,
-            "content": "\n".join(lines).strip(),
+            "content": content,
         }
 
     def write_all(self, briefs) -> list[dict]:
         """Return the documents of several briefs, in order."""
         return [self.write(brief) for brief in briefs]
+
+
+def situate(brief, title: str, content: str) -> tuple[str, str]:
+    """Name the place that a document is about where no phrase of it has: facts hold for a place."""
+    if not (brief.scope and brief.subject):
+        return title, content
+    if brief.scope.lower() in f"{title}\n{content}".lower():
+        return title, content
+    # Not before an apostrophe: the place would own what is the subject's.
+    name = re.compile(re.escape(brief.subject.name) + r"(?!['’\w])")
+    whole = brief.subject.phrase(brief.scope)
+    if name.search(title):
+        return name.sub(lambda _: whole, title, count=1), content
+    if name.search(content):
+        return title, name.sub(lambda _: whole, content, count=1)
+    return f"{title} ({whole})", content
 
 
 def _ordinary(brief) -> bool:
@@ -458,13 +476,23 @@ def google_drive(world: World, brief, pen: Pen):
         lines += ["", f"Signed: {brief.people[0]}, {say_date(brief.day)}"]
     else:
         style = stream.below(5)
-        count = 0
+        count, below = (
+            0,
+            -1,
+        )  # headings so far, and those under a part's own heading if there is one
 
-        def head(text: str) -> None:
-            nonlocal count
-            count += 1
-            marked = f"{count}. {text}" if style < 2 else f"## {text}"
-            lines.append(text.upper() if style == 4 else marked)
+        def head(text: str, part: bool = False) -> None:
+            nonlocal count, below
+            inside = below >= 0 and not part
+            if inside:
+                below += 1
+            else:
+                count += 1
+            number = f"{count}.{below} " if inside else f"{count}. "
+            marked = number if style < 2 else "### " if inside else "## "
+            lines.append((text if inside else text.upper()) if style == 4 else marked + text)
+            if part and _ordinary(brief):
+                below = 0
 
         lines += [pen.say("drive.purpose"), ""] if _ordinary(brief) else []
         for i, point in enumerate(brief.points):
@@ -486,10 +514,11 @@ def google_drive(world: World, brief, pen: Pen):
                     "",
                 ]
             elif point.role == "head":
-                head(point.text)
+                head(point.text, part=True)
             else:
                 lines += [_plain(point), ""]
         if _ordinary(brief) and stream.chance(0.75):
+            below = -1
             head(stream.pick(("Open questions", "Open", "To be clarified")))
             lines += [f"- {pen.say('drive.open')}" for _ in range(stream.between(2, 4))]
         lines += [
@@ -760,30 +789,31 @@ def confluence(world: World, brief, pen: Pen):
             f"| region | {brief.subject.region} | - |",
         ]
     tabled = not (brief.subject and brief.facts)
+    mark = "##"  # of the next section; one level lower under the heading of a part
     for i, point in enumerate(brief.points):
         pen.focus(brief.points, i)
         if point.role == "problem":
             lines += [
-                f"## {stream.pick(('What you see', 'Symptom', 'Background'))}",
+                f"{mark} {stream.pick(('What you see', 'Symptom', 'Background'))}",
                 stop(point.text) + " " + stop(pen.fill("{talk}")),
                 "",
             ]
         elif point.role == "cause":
             lines += [
-                f"## {stream.pick(('Why', 'The reason', 'What is behind it'))}",
+                f"{mark} {stream.pick(('Why', 'The reason', 'What is behind it'))}",
                 pen.say("page.cause"),
                 "",
             ]
         elif point.role == "fix":
             if not tabled:
                 lines += [
-                    f"## {stream.pick(('Figures', 'Values in force', 'At a glance'))}",
+                    f"{mark} {stream.pick(('Figures', 'Values in force', 'At a glance'))}",
                     *table,
                     "",
                 ]
                 tabled = True
             lines += [
-                f"## {stream.pick(('What to do', 'Rule', 'Procedure'))}",
+                f"{mark} {stream.pick(('What to do', 'Rule', 'Procedure'))}",
                 pen.say("page.rule"),
                 "",
             ]
@@ -794,6 +824,7 @@ def confluence(world: World, brief, pen: Pen):
                 lines += [stop(point.text), ""]
         elif point.role == "head":
             lines.append(f"## {point.text}")
+            mark = "###" if _ordinary(brief) else "##"
         else:
             lines += [_plain(point), ""]
     if not tabled:

@@ -21,7 +21,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -39,12 +39,13 @@ from ragkit.synth.questions import (
     metadata_questions,
     visible,
 )
+from ragkit.synth.stamp import begin
 from ragkit.synth.streams import digest64
 from ragkit.synth.world import World
 
 SHARD = 5000  # documents in one file, and in one slice of the export
 SMALL = 20_000  # up to so many documents there are documents.jsonl and facts.jsonl, too
-VERSION = 2
+VERSION = 5
 # What documents are counted by, see `Index.count`.
 KEYS = ("full", "pair", "topic", "split", "told")
 STAGES = ("1-scaffolding", "2-core", "3-volume", "4-noise", "5-questions", "6-export")
@@ -277,25 +278,7 @@ class Run:
     def open(self, resume: bool) -> None:
         """Check that the folder may be written to, and say what it is made from."""
         stamp = {**asdict(self.settings), "version": VERSION, "banks": banks.fingerprint()}
-        path = self.out / "generation.json"
-        if self.out.exists() and not self.out.is_dir():
-            raise UsageError(f"{self.out} is a file, not a folder")
-        if self.out.is_dir() and any(self.out.iterdir()):
-            if not resume:
-                raise UsageError(
-                    f"{self.out} is not empty", "name a new folder, or go on with --resume"
-                )
-            if path.exists():
-                found = read_json(path)
-                for name, value in stamp.items():
-                    if found.get(name) != value:
-                        raise UsageError(
-                            f"{self.out} was begun with {name} {found.get(name)!r}, not {value!r}",
-                            "use another folder",
-                        )
-            elif any(p for p in self.out.iterdir() if not p.name.startswith(".generation")):
-                raise UsageError(f"{self.out} holds files that no run has made, and no {path.name}")
-        _json(path, stamp)
+        begin(self.out, stamp, resume=resume)
 
     def all(self) -> dict:
         """Run the stages that are not done, in order."""
@@ -406,17 +389,16 @@ class Run:
 
     def _map(self, function, tasks):
         """Run tasks here or in processes; a model author stays in this process."""
-        arguments = [(self, task) for task in tasks]
         if self.jobs == 1 or len(tasks) < 2 or self.settings.author != "offline":
-            for run, task in arguments:
-                yield function(run, task)
+            for task in tasks:
+                yield function(self, task)
             return
-        from multiprocessing import get_context
+        from joblib import Parallel, delayed
 
-        with get_context("spawn").Pool(
-            min(self.jobs, len(tasks)), _start, (str(self.out), self.settings)
-        ) as pool:
-            yield from pool.imap_unordered(_Task(function.__name__), tasks)
+        # Joblib's processes do not run the caller's script again, as spawned ones do: this works
+        # from a notebook and from a script without a guard.
+        calls = (delayed(_apart)(function, self.out, self.settings, task) for task in tasks)
+        yield from Parallel(min(self.jobs, len(tasks)), return_as="generator_unordered")(calls)
 
     # (d)
 
@@ -915,24 +897,14 @@ def _write_slice(run: Run, task: tuple[str, int, int]) -> tuple[str, np.ndarray]
     return source, np.array(sizes, np.int64)
 
 
-class _Task:
-    """A task for another process: the function's name, so that it can be sent there."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __call__(self, task):
-        return globals()[self.name](_RUN[0], task)
+def _apart(function, out: Path, settings: Settings, task):
+    """Run a task in a process of its own, which keeps its plan for the next one."""
+    return function(_run(out, settings), task)
 
 
-_RUN: list[Run] = []
-
-
-def _start(out: str, settings: Settings) -> None:
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _RUN[:] = [Run(out, settings)]
+@lru_cache(maxsize=1)
+def _run(out: Path, settings: Settings) -> Run:
+    return Run(out, settings)
 
 
 def _placed(document: dict, folder: str | None) -> dict:

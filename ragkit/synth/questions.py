@@ -24,9 +24,12 @@ TYPES = (
     "basic semantic intra_document_reasoning project_related constrained conflicting_info "
     "completeness miscellaneous high_level info_not_found"
 ).split()
-SEMANTIC_OVERLAP = 0.36  # most content words that a semantic question may share with its document
+SEMANTIC_OVERLAP = 0.5  # most content words that a semantic question may share with its document
+DESCRIBED_OVERLAP = 0.36  # the same where its subject is described and not named
+NAMED = 0.25  # of the semantic questions name their subject, if few enough words are shared
 BASIC_OVERLAP = 0.25  # fewest that a basic one shares
-TURN = 0.1  # of a use: what a document without a question costs its attribute in the rotation
+TURN = 0.25  # of a use: what a document without a question costs its attribute in the rotation
+LOOKS = 1000  # documents of a source that are looked at before another source gives the question
 DISTANCE = 250  # characters between the halves of an intra-document answer, at least
 # Words that open a question and are written small inside a sentence.
 ASKING = frozenset(
@@ -83,6 +86,7 @@ class Corpus:
         self.split_once: Callable = split_once
         self.pairs: list[dict] = pairs
         self.misc: list[Brief] = misc
+        self.made: Counter[str] = Counter()  # questions by type, as they are accepted
         self.changed = {(p["key"], p["entity"]) for p in pairs}
         self.written: dict[str, dict] = dict(extra)
         # One rotation for all types, so that a phrase does not come up in each of them.
@@ -128,13 +132,17 @@ def make_questions(
         If the documents do not carry as many questions of a type.
     """
     flows: dict[str, Callable[[], Iterator[Draft]]] = {
-        "basic": lambda: _single(corpus, "basic", gold_sources["basic"]),
-        "semantic": lambda: _single(corpus, "semantic", gold_sources["semantic"]),
+        "basic": lambda: _single(corpus, "basic", gold_sources["basic"], counts["basic"]),
+        "semantic": lambda: _single(
+            corpus, "semantic", gold_sources["semantic"], counts["semantic"]
+        ),
         "intra_document_reasoning": lambda: _intra(
-            corpus, gold_sources["intra_document_reasoning"]
+            corpus,
+            gold_sources["intra_document_reasoning"],
+            counts["intra_document_reasoning"],
         ),
         "project_related": lambda: _from_groups(corpus, "project"),
-        "constrained": lambda: _constrained(corpus),
+        "constrained": lambda: _constrained(corpus, counts["constrained"]),
         "conflicting_info": lambda: _conflicting(corpus),
         "completeness": lambda: _from_groups(corpus, "cluster"),
         "miscellaneous": lambda: _miscellaneous(corpus),
@@ -145,7 +153,6 @@ def make_questions(
     rejected: Counter[str] = Counter()
     seen: set[str] = set()
     for kind in TYPES:
-        made = 0
         for draft in flows[kind]() if counts.get(kind) else ():
             if draft.text in seen:
                 continue
@@ -155,12 +162,12 @@ def make_questions(
                 continue
             seen.add(draft.text)
             rows.append(_row(corpus, draft))
-            made += 1
-            if made == counts[kind]:
+            corpus.made[kind] += 1
+            if corpus.made[kind] == counts[kind]:
                 break
-        if made < counts.get(kind, 0):
+        if corpus.made[kind] < counts.get(kind, 0):
             raise UsageError(
-                f"the documents carry {made:,} questions of type {kind!r}, not {counts[kind]:,}",
+                f"the documents carry {corpus.made[kind]:,} questions of type {kind!r}, not {counts[kind]:,}",
                 "ask for fewer questions or make more documents",
             )
     for number, row in enumerate(rows, 1):
@@ -223,17 +230,65 @@ def validate(corpus: Corpus, draft: Draft) -> str:
 # Single documents
 
 
+class _Turns:
+    """Whose turn it is: each source in its share of the questions, until it has given one.
+
+    A source whose documents can seldom be asked about is looked at more often, so that the gold
+    sources follow the weights and not the ease of asking.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    stream : Stream
+    kind : str
+        Type of the questions; `corpus.made` says how many were accepted.
+    weights : dict of str to float
+        By source.
+    count : int
+        Questions wanted.
+    """
+
+    def __init__(
+        self, corpus: Corpus, stream: Stream, kind: str, weights: dict[str, float], count: int
+    ):
+        self.corpus, self.stream, self.kind = corpus, stream, kind
+        self.weights = {s: w for s, w in weights.items() if w and corpus.volume.counts.get(s)}
+        turns = shares(count, list(self.weights.values())) if self.weights else []
+        order = [s for s, n in zip(self.weights, turns, strict=True) for _ in range(n)]
+        self.order = stream.sample(order, len(order))
+        self.made, self.looks, self.source = 0, 0, ""
+
+    def next(self) -> str:
+        """Return the source to look into, or an empty string if none is left."""
+        made = self.corpus.made[self.kind]
+        if made == self.made and self.looks == LOOKS:
+            self.drop(self.source)
+        if made > self.made or self.source not in self.weights:
+            self.made, self.looks = made, 0
+            self.source = self.order.pop() if self.order else ""
+            if self.weights and self.source not in self.weights:
+                self.source = self.stream.weighted(list(self.weights), list(self.weights.values()))
+        self.looks += 1
+        return self.source if self.weights else ""
+
+    def drop(self, source: str) -> None:
+        """Look into a source no more."""
+        self.weights.pop(source, None)
+
+
 def _documents(
-    corpus: Corpus, name: str, weights: dict[str, float]
+    corpus: Corpus, name: str, weights: dict[str, float], turns: _Turns | None = None
 ) -> Iterator[tuple[Stream, Brief, dict]]:
-    """Yield volume documents at random, sources by weight, each at most once."""
+    """Yield volume documents at random, sources by weight or in turns, each at most once."""
     stream = Stream(corpus.world.seed, "questions", name)
     volume = corpus.volume
     weights = {s: w for s, w in weights.items() if volume.counts.get(s)}
     # Small sources must not be asked about more often than they have documents.
     taken: set[tuple[str, int]] = set()
     for _ in range(60 * sum(min(n, 4000) for n in volume.counts.values())):
-        source = stream.weighted(list(weights), list(weights.values()))
+        source = turns.next() if turns else stream.weighted(list(weights), list(weights.values()))
+        if not source:
+            return
         number = stream.below(volume.counts[source])
         if (source, number) in taken:
             continue
@@ -319,6 +374,7 @@ class _Phrases:
     def __init__(self, stream: Stream):
         self.stream = stream
         self.attributes: Counter[str] = Counter()
+        self.tries: Counter[str] = Counter()  # documents looked at for an attribute
         self.phrases: Counter[str] = Counter()
 
     def take(self, attribute, phrases: tuple[str, ...]) -> str:
@@ -334,11 +390,11 @@ class _Phrases:
 
 
 def _stating(
-    corpus: Corpus, name: str, weights: dict[str, float]
+    corpus: Corpus, name: str, weights: dict[str, float], count: int
 ) -> Iterator[tuple[Stream, Brief, dict, Fact]]:
     """Yield volume documents, each once, with a fact that no other document states.
 
-    The source is drawn by weight; the attribute is the one whose turn it is there, and the
+    The sources come in turns (see `_Turns`); the attribute is the one whose turn it is there, and the
     document is drawn from those that state it, so that none is looked at in vain for its topic.
     """
     stream = Stream(corpus.world.seed, "questions", name)
@@ -348,13 +404,10 @@ def _stating(
         if corpus.volume.counts.get(source)
     }
     weights = {source: weights[source] for source, found in keys.items() if found}
-    if not weights:
-        return
+    turns = _Turns(corpus, stream, name, weights, count)
     taken: set[tuple[str, int]] = set()
-    tries: Counter[str] = Counter()
-    used = corpus.phrases.attributes
-    for _ in range(60 * min(sum(corpus.volume.counts.values()), 6000)):
-        source = stream.weighted(list(weights), list(weights.values()))
+    used, tries = corpus.phrases.attributes, corpus.phrases.tries
+    while source := turns.next():
         rank = {key: used[key] + TURN * tries[key] for key in keys[source]}
         fewest = min(rank.values())
         key = stream.pick([key for key, turn in rank.items() if turn == fewest])
@@ -376,8 +429,8 @@ def _only(corpus: Corpus, fact: Fact) -> bool:
     return unchanged and corpus.count("full", fact.key, fact.entity, fact.scope) == 1
 
 
-def _single(corpus: Corpus, kind: str, weights: dict[str, float]) -> Iterator[Draft]:
-    for stream, brief, document, fact in _stating(corpus, kind, weights):
+def _single(corpus: Corpus, kind: str, weights: dict[str, float], count: int) -> Iterator[Draft]:
+    for stream, brief, document, fact in _stating(corpus, kind, weights, count):
         attribute = banks.attributes()[fact.key]
         gold = (document["doc_id"],)
         if kind == "semantic":
@@ -412,29 +465,29 @@ def _single(corpus: Corpus, kind: str, weights: dict[str, float]) -> Iterator[Dr
         )
 
 
-def _names(corpus: Corpus, subject: Subject, fact: Fact) -> Iterator[str]:
+def _names(corpus: Corpus, subject: Subject, fact: Fact) -> Iterator[tuple[str, bool]]:
     """Yield what a subject may be called so that one document alone states the attribute of it.
 
-    Descriptions, the short name that colleagues use, and the name itself; the scope only where
-    it is needed.
+    Descriptions, the short name that colleagues use, and the name itself, each with whether it
+    is a name; the scope only where it is needed.
     """
     scope = fact.scope
     told = [subject.far, *([subject.nick] if subject.nick else [])]
     for name in told:
         if corpus.count("told", fact.key, subject.kind, name) == 1:
-            yield name
+            yield name, False
     short = corpus.world.short(subject)
     part = "" if corpus.count("pair", fact.key, subject.name) == 1 else scope
-    yield subject.phrase(part)
+    yield subject.phrase(part), True
     if short:
         aside = subject.label if subject.kind == "office" else subject.nick or subject.far
         aside = f"{aside}, {part}" if part else aside
-        yield f"{short} ({part})" if part else short
-        yield f"{short} ({aside})"
+        yield (f"{short} ({part})" if part else short), True
+        yield f"{short} ({aside})", True
     if scope:
         for name in told:
             if corpus.count("told", fact.key, subject.kind, name, scope) == 1:
-                yield f"{name} ({scope})"
+                yield f"{name} ({scope})", False
 
 
 def _elsewhere(stream: Stream, name: str) -> str:
@@ -449,18 +502,22 @@ def _elsewhere(stream: Stream, name: str) -> str:
 def _roundabout(corpus, stream, brief, document, fact, phrase) -> str:
     """Return a question in other words than the document's about a subject that can be told, or "".
 
-    The words for what is asked are far from the document's; whom it is about may be described or
-    called by a name.
+    The words for what is asked are far from the document's; whom it is about is described in one
+    part of the questions and called by a name in the other.
     """
     names = list(_names(corpus, brief.subject, fact))
-    for name in stream.sample(names, len(names)):
+    named = stream.chance(NAMED)
+    names = sorted(stream.sample(names, len(names)), key=lambda pair: pair[1] != named)
+    inside = visible(document).lower()
+    things = [thing for thing in brief.topic.things if thing.lower() in inside]
+    for name, is_name in names:
         text = phrase.replace("{f}", _elsewhere(stream, name))
         text = re.sub(r"\b(at|by|near|in|to) the people at the ", r"\1 the ", text)
-        if overlap(text, document) > SEMANTIC_OVERLAP:
+        if overlap(text, document) > (SEMANTIC_OVERLAP if is_name else DESCRIBED_OVERLAP):
             continue
-        if stream.chance(0.55):
+        if stream.chance(0.65):
             return lead(corpus, stream, text, 0.5, value=fact.value)
-        thing = stream.pick(brief.topic.things)
+        thing = stream.pick(things or brief.topic.things)
         slots = voices(corpus.world, stream) | {
             "q": text,
             "who": stream.pick(brief.people[:3]),
@@ -472,12 +529,16 @@ def _roundabout(corpus, stream, brief, document, fact, phrase) -> str:
     return ""
 
 
-def _intra(corpus: Corpus, weights: dict[str, float]) -> Iterator[Draft]:
+def _intra(corpus: Corpus, weights: dict[str, float], count: int) -> Iterator[Draft]:
     stream = Stream(corpus.world.seed, "questions", "intra")
     numbers = {s: corpus.split_once(s) for s in weights if corpus.volume.counts.get(s)}
     left = {s: stream.sample(found.tolist(), len(found)) for s, found in numbers.items()}
-    while left := {source: found for source, found in left.items() if found}:
-        source = stream.weighted(list(left), [weights[s] for s in left])
+    weights = {source: weights[source] for source, found in left.items() if found}
+    turns = _Turns(corpus, stream, "intra_document_reasoning", weights, count)
+    while source := turns.next():
+        if not left[source]:
+            turns.drop(source)
+            continue
         number = left[source].pop()
         brief, document = corpus.volume.brief(source, number), corpus.document(source, number)
         if document is None:
@@ -526,15 +587,16 @@ def _from_groups(corpus: Corpus, kind: str) -> Iterator[Draft]:
     """Yield the drafts of projects or clusters in turn, one of each before the next."""
     groups = [group for group in corpus.groups if group.kind == kind]
     longest = max((len(group.drafts) for group in groups), default=0)
+    step = max(1, round(longest / max(1, len(groups))))
     for turn in range(longest):
         for i, group in enumerate(groups):
             # Not every project is asked the same things in the same order.
-            draft = group.drafts[(turn + 2 * i) % len(group.drafts)]
+            draft = group.drafts[(turn + step * i) % len(group.drafts)]
             stream = Stream(corpus.world.seed, "asked", draft.text)
             yield replace(draft, text=lead(corpus, stream, draft.text, 0.5, before=True))
 
 
-def _constrained(corpus: Corpus) -> Iterator[Draft]:
+def _constrained(corpus: Corpus, count: int) -> Iterator[Draft]:
     weights = {
         "confluence": 16.0,
         "jira": 13.0,
@@ -543,32 +605,39 @@ def _constrained(corpus: Corpus) -> Iterator[Draft]:
         "google_drive": 3.0,
         "gmail": 3.0,
     }
-    for stream, brief, document in _documents(corpus, "constrained", weights):
+    order = Stream(corpus.world.seed, "questions", "constrained", "turns")
+    turns = _Turns(corpus, order, "constrained", weights, count)
+    asked: set[str] = set()
+    for stream, brief, document in _documents(corpus, "constrained", weights, turns):
         if brief.kind == "sheet":
             continue
         for fact in brief.facts:
             key = (fact.key, fact.entity)
-            if (
-                not fact.scope
-                or key in corpus.changed
-                or corpus.count("full", *key, fact.scope) != 1
-            ):
+            stating = corpus.count("full", *key, fact.scope)
+            known = fact.fact_id in asked or key in corpus.changed
+            if not fact.scope or known or stating > 2:
                 continue
-            others = {}
+            others, twins = {}, {}
             for source, number in corpus.scopes(*key):
                 other = corpus.volume.brief(source, number)
                 written = corpus.document(source, number)
                 if written is None or other.doc_id == brief.doc_id or other.kind == "sheet":
                     continue
                 for rival in other.facts:
+                    if rival.fact_id == fact.fact_id:
+                        twins[written["doc_id"]] = rival
                     if (
                         rival.key == fact.key
                         and rival.scope != fact.scope
                         and rival.value != fact.value
                     ):
                         others[written["doc_id"]] = rival
-            if not others:
+            # Whatever states the fact is a gold document, and none of them can be a distractor.
+            others = {doc_id: rival for doc_id, rival in others.items() if doc_id not in twins}
+            if not others or 1 + len(twins) != stating:
                 continue
+            asked.add(fact.fact_id)
+            gold = (document["doc_id"], *twins)
             attribute = _attribute(fact)
             ask = corpus.phrases.take(attribute, attribute.ask).replace("{s}", fact.entity)
             part = f"the {fact.scope}" if not fact.scope.startswith("Depot") else fact.scope
@@ -587,8 +656,8 @@ def _constrained(corpus: Corpus) -> Iterator[Draft]:
                 text,
                 _sentence(fact),
                 (_sentence(fact), *bans),
-                (document["doc_id"],),
-                {document["doc_id"]: (fact.value,)},
+                gold,
+                dict.fromkeys(gold, (fact.value,)),
                 (),
                 tuple(others),
                 f"{len(others)} distractors",
@@ -606,15 +675,17 @@ def _conflicting(corpus: Corpus) -> Iterator[Draft]:
         slots = voices(corpus.world, stream) | {"ask": cap(ask), "ask2": _inner(ask)}
         line = corpus.phrases.least(_fit(banks.sections("questions")["conflict"], ask))
         text = cap(Pen(stream, slots).fill(line))
-        days = [say_date(date.fromisoformat(pair[name])) for name in ("old_day", "new_day")]
-        answer = f"{pair['new']}. A note of {days[1]} replaces the one of {days[0]}, which said {pair['old']}."
+        day = say_date(date.fromisoformat(pair["old_day"]))
+        answer = (
+            f"{cap(pair['new'])}. The earlier note, of {day}, says {pair['old']} and is superseded."
+        )
         yield Draft(
             "conflicting_info",
             text,
             answer,
             (
-                f"The {pair['attribute']} for {pair['subject']} is {pair['new']}.",
-                f"It was {pair['old']} before {days[1]}.",
+                f"{cap(pair['attribute'])} for {pair['subject']}: {pair['new']}.",
+                f"The earlier note, of {day}, gives {pair['old']}.",
                 f"The answer must not give {pair['old']} as the current {pair['attribute']}.",
             ),
             (pair["original"], pair["duplicate"]),
@@ -666,15 +737,16 @@ def _high_level(corpus: Corpus) -> Iterator[Draft]:
         ),
         draft(
             "size",
-            f"About {len(world.subjects['customer']):,} customers, {len(world.subjects['vendor']):,} suppliers and {len(world.subjects['office'])} offices; {len(world.employees):,} people.",
+            f"About {len(world.subjects['customer']):,} customers, {len(world.subjects['vendor']):,} suppliers and {len(world.subjects['office'])} offices.",
             [
                 f"There are about {len(world.subjects['customer']):,} customers.",
+                f"There are about {len(world.subjects['vendor']):,} suppliers.",
                 f"There are {len(world.subjects['office'])} offices.",
             ],
             [
                 str(len(world.subjects["customer"])),
                 str(len(world.subjects["vendor"])),
-                str(len(world.employees)),
+                str(len(world.subjects["office"])),
                 "offices",
             ],
         ),
@@ -708,7 +780,11 @@ def _high_level(corpus: Corpus) -> Iterator[Draft]:
             draft(
                 "initiative why",
                 f"{cap(item.why)}; the aim is to {item.goal}, and the {item.measure} should reach {item.target}.",
-                [f"{cap(item.why)}.", f"The aim is to {item.goal}."],
+                [
+                    f"{cap(item.why)}.",
+                    f"The aim is to {item.goal}.",
+                    f"The {item.measure} should reach {item.target}.",
+                ],
                 [item.why, item.goal],
                 title=item.title,
             )
@@ -718,7 +794,12 @@ def _high_level(corpus: Corpus) -> Iterator[Draft]:
             draft(
                 "pair",
                 f"{item.title} wants to {item.goal}, because {item.why}. {other.title} wants to {other.goal}, because {other.why}.",
-                [f"{item.title}: {item.goal}.", f"{other.title}: {other.goal}."],
+                [
+                    f"The aim of {item.title} is to {item.goal}.",
+                    f"The reason for it is that {item.why}.",
+                    f"The aim of {other.title} is to {other.goal}.",
+                    f"The reason for that is that {other.why}.",
+                ],
                 [item.goal, other.goal],
                 title=item.title,
                 title2=other.title,

@@ -11,10 +11,20 @@ import pytest
 from click.testing import CliRunner
 
 from ragkit.errors import DataError, UsageError
-from ragkit.synth.datamorgana import load_config, make_questions
+from ragkit.synth import banks
+from ragkit.synth.datamorgana import load_config, make_questions, materials, words
+from ragkit.synth.datamorgana.company import load
 from ragkit.synth.datamorgana.config import DEFAULT
 from ragkit.synth.datamorgana.mistakes import error_rate
-from ragkit.synth.datamorgana.wording import POLITE, phrases
+from ragkit.synth.datamorgana.wording import (
+    BRIEF,
+    COURTESY,
+    POLITE,
+    PREMISE,
+    STYLE,
+    phrases,
+)
+from ragkit.synth.streams import Stream
 
 COUNT = 120
 
@@ -74,15 +84,17 @@ def test_two_documents_where_the_type_wants_two(benchmark):
 
 
 def test_neither_document_answers_two_aspects_alone(benchmark, facts):
-    values = {(f["key"], f["entity"]): f["value"].lower() for f in facts.values()}
     rows = chosen(benchmark, "Answer Type", "multi-aspect")
     assert rows
     for row, note in rows:
-        _, entity, one, two = note["asks"]
-        both = [values[one, entity], values[two, entity]]
+        _, entity, scope, *both = note["asks"]
+        values = [[facts[key, entity, scope]["value"].lower()] for key in both]
+        # Both are facts of one place.
+        subject = facts[both[0], entity, scope]["subject"]
+        assert all(subject in claim for claim in row["Answer_Claims"]["direct"])
         texts = [d["content"].lower() for d in row["Supporting_Documents"]]
-        assert all(any(v in t for t in texts) for v in both)
-        assert not any(all(v in t for v in both) for t in texts)
+        told = [[any(v in text for v in part) for part in values] for text in texts]
+        assert sorted(told) == [[False, True], [True, False]], row["Question"]
 
 
 def test_claims_make_up_the_answer(benchmark):
@@ -345,6 +357,10 @@ def test_command_writes_and_refuses_to_overwrite(made, tmp_path):
     again = run(*options)
     assert isinstance(again.exception, UsageError)
     assert out.read_bytes() == before
+    assert "is complete" in run(*options, "--resume").output
+    other = run("--documents", made.out, "--questions", 16, *options[4:], "--resume")
+    assert "was made with questions 15, not 16" in str(other.exception)
+    assert out.read_bytes() == before
 
 
 def test_dry_run_writes_nothing(made, tmp_path):
@@ -363,3 +379,105 @@ def test_report_counts(benchmark):
     kept, left = report["documents"]["kept"], report["documents"]["left out"]
     assert kept + sum(left.values()) == report["documents"]["found by topic"]
     json.dumps(report)
+
+
+# What a question and its answer have to do with one another
+
+
+def facts_asked(benchmark, facts):
+    """Return the rows and notes that ask for one fact, and the fact."""
+    for row, note in zip(benchmark.rows, benchmark.notes, strict=True):
+        what, *key = note["asks"]
+        if what in ("fact", "yes/no", "term"):
+            yield row, note, facts[tuple(key)]
+
+
+def test_the_place_of_a_fact_is_named(benchmark, facts):
+    placed = [(r, n, f) for r, n, f in facts_asked(benchmark, facts) if f["scope"]]
+    assert len(placed) > 20
+    for _, note, fact in placed:
+        assert set(words.words(fact["scope"])) <= set(words.words(note["correct"])), note
+
+
+def test_useful_claims_are_about_the_same_place(benchmark, facts, made):
+    subjects = {f["subject"] for f in facts.values()}
+    seen = 0
+    for row, _, fact in facts_asked(benchmark, facts):
+        for claim in row["Answer_Claims"]["useful"]:
+            named = [s for s in subjects if f" {s}, " in claim]
+            assert all(s == fact["subject"] for s in named), (fact["subject"], claim)
+            seen += bool(named)
+    assert seen
+
+
+def test_facts_of_one_document_come_first(benchmark, facts):
+    asked = [f for _, _, f in facts_asked(benchmark, facts)]
+    alone = sum(len(f["sources"]) == 1 for f in asked) / len(asked)
+    assert alone > sum(len(f["sources"]) == 1 for f in facts.values()) / len(facts)
+
+
+def test_a_query_for_a_list_says_so_or_names_all_of_it(made):
+    names = {key: attribute.name for key, attribute in banks.attributes().items()}
+    marks = set(
+        "list all figures overview numbers everywhere every per bids offers options".split()
+    )
+    company = load(made.out)
+    pool = list(company.documents)
+    seen = 0
+    for material in materials.build(company, pool, Stream(1))["list"]:
+        for keys in material.near_keys + material.far_keys + material.spare_keys:
+            told = set(keys.split())
+            if told & marks:
+                continue
+            assert material.key[0] == "facts", keys
+            labels = [
+                names[f.key]
+                for f in company.by_document[material.documents[0]]
+                if f.topic is material.topic and f.state() in material.direct
+            ]
+            near = all(set(label.lower().split()) <= told for label in labels)
+            assert near or "list" in told, keys
+            seen += 1
+    assert seen
+
+
+def test_a_definition_is_what_its_document_says_of_the_term(benchmark):
+    rows = chosen(benchmark, "Answer Type", "definition")
+    assert rows
+    for row, note in rows:
+        text = row["Supporting_Documents"][0]["content"].lower()
+        claim = row["Answer_Claims"]["direct"][0]
+        if note["asks"][0] == "term":
+            _, _, meaning = claim.partition("refers to this: ")
+            assert meaning[:-1].lower() in text, claim
+        elif note["asks"][0] == "class":
+            assert f"class {note['asks'][1]}".lower() in note["correct"].lower()
+            assert claim.rpartition("every ")[2][:-1].lower() in text, claim
+        else:
+            assert note["asks"][1].lower() in text
+
+
+def test_statements_that_only_give_a_value_define_nothing():
+    explaining = materials._explaining()
+    assert "{v} gaps are open" not in explaining
+    assert "without a network the gateway keeps {v} of readings" in explaining
+    said = {s for a in banks.attributes().values() for s in a.say}
+    assert explaining <= said
+
+
+def test_concise_questions_are_short_with_all_that_is_around_them(benchmark):
+    lengths = [
+        len(n["correct"].split()) for _, n in chosen(benchmark, "Phrasing", "concise-and-natural")
+    ]
+    assert sum(lengths) / len(lengths) < 15
+    assert max(lengths) <= BRIEF + PREMISE + COURTESY + STYLE + 2
+
+
+def test_far_keywords_keep_the_sense(made):
+    """They hold two words beside the name at least, and what is denied stays denied."""
+    company = load(made.out)
+    for fact in company.facts:
+        for keys in materials._far_keys(fact):
+            assert len([w for w in keys.split() if w not in materials._names(fact.name)]) > 1, keys
+    assert materials._gist("stickers do not last") == "stickers not last"
+    assert materials._gist("the crew cannot get in") == "crew cannot get in"

@@ -17,10 +17,12 @@ import pytest
 from ragkit import datasets
 from ragkit.datasets import enterprise
 from ragkit.errors import RagkitError, UsageError
+from ragkit.retrieval import BM25
 from ragkit.synth import generate, pipeline
-from ragkit.synth.briefs import SOURCES
+from ragkit.synth.briefs import SOURCES, shares
 from ragkit.synth.pipeline import Plan, Settings
-from ragkit.synth.questions import SEMANTIC_OVERLAP, TYPES, overlap, visible
+from ragkit.synth.questions import DESCRIBED_OVERLAP, SEMANTIC_OVERLAP, TYPES, overlap, visible
+from ragkit.synth.world import LAST_DAY
 from tests.synth.conftest import SIZE
 
 SMALL = {"documents": 400, "seed": 3, "questions": 20}
@@ -87,7 +89,7 @@ def test_near_duplicates_are_tracked_and_differ_in_the_fact(made):
         old, new = made.by_id[pair["original"]], made.by_id[pair["duplicate"]]
         assert pair["old"] in visible(old)
         assert pair["new"] in visible(new)
-        assert pair["old_day"] < pair["new_day"]
+        assert pair["old_day"] < pair["new_day"] <= LAST_DAY.isoformat()
         assert pair["old"] != pair["new"]
 
 
@@ -162,6 +164,47 @@ def test_gold_documents_are_there_and_have_the_sources(made):
         assert sources == set(row["source_types"])
         none = row["question_type"] in ("high_level", "info_not_found")
         assert bool(row["expected_doc_ids"]) != none
+
+
+def test_gold_sources_follow_the_printed_ones(made):
+    for kind in ("basic", "semantic"):
+        rows = made.of_type(kind)
+        weights = Plan(Settings(**SIZE)).gold_sources[kind]
+        wanted = dict(zip(weights, shares(len(rows), list(weights.values())), strict=True))
+        found = Counter(source for row in rows for source in row["source_types"])
+        assert sum(abs(found[s] - wanted[s]) for s in SOURCES) <= 4, (kind, found, wanted)
+
+
+def test_semantic_questions_are_harder_than_basic_ones_and_not_hopeless(made):
+    loaded = datasets.load(str(made.out))
+    runs = BM25().fit(loaded.documents).search(loaded.questions, k=10)
+    top = runs.groupby("question_id")["doc_id"].agg(set)
+    found = {
+        kind: [row["expected_doc_ids"][0] in top[row["question_id"]] for row in made.of_type(kind)]
+        for kind in ("basic", "semantic")
+    }
+    recall = {kind: sum(hits) / len(hits) for kind, hits in found.items()}
+    assert 0.1 < recall["semantic"] < recall["basic"] - 0.2, recall
+
+
+def test_semantic_subjects_are_named_or_described(made):
+    shared = [
+        overlap(q["question"], made.by_id[q["expected_doc_ids"][0]])
+        for q in made.of_type("semantic")
+    ]
+    assert any(share <= DESCRIBED_OVERLAP for share in shared)
+    assert DESCRIBED_OVERLAP < SEMANTIC_OVERLAP
+
+
+def test_headings_under_a_part_are_one_level_lower(made):
+    below = 0
+    for document in made.documents:
+        if document["source_type"] in ("confluence", "google_drive"):
+            text = document["content"]
+            assert not re.search(r"^(#+) [^\n]+\n+\1 ", text, flags=re.M), document["path"]
+            assert not re.search(r"^\d+\. [^\n]+\n+\d+\. [A-Z][a-z ]+\n(?!\d)", text), text
+            below += "\n### " in text
+    assert below
 
 
 def test_semantic_questions_share_few_words(made):
@@ -245,6 +288,13 @@ def test_constrained_questions_have_distractors(made):
         for ban in bans:
             value = re.match(r"The answer must not give (.+?), which", ban)[1]
             assert any(value in visible(made.by_id[i]) for i in rivals)
+
+
+def test_gold_documents_of_constrained_questions_are_all_that_state_the_fact(made):
+    sources = {f"For {f['subject']}, {f['statement']}.": set(f["sources"]) for f in made.facts}
+    for row in made.of_type("constrained"):
+        assert set(row["expected_doc_ids"]) == sources[row["gold_answer"]]
+        assert len(row["expected_doc_ids"]) <= 2
 
 
 def test_no_single_document_completes_a_completeness_answer(made):

@@ -2,17 +2,20 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from datetime import timedelta
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragkit.errors import UsageError
-from ragkit.synth import Stream, World, banks
+from ragkit.synth import Stream, World, banks, core, noise, questions
 from ragkit.synth.briefs import LEAF, SOURCES, Volume, shares, slug
 from ragkit.synth.offline import Offline
 from ragkit.synth.pen import Pen
+from ragkit.synth.world import LAST_DAY, MONTHS
 
 
 def test_the_same_name_gives_the_same_draws_and_another_gives_others():
@@ -201,3 +204,85 @@ def test_titles_begin_with_a_capital():
         for number in range(60):
             title = volume.brief(source, number).title
             assert title[0] == title[0].upper()
+
+
+def test_a_near_duplicate_is_later_and_not_after_the_last_day():
+    world = World(4, 900)
+    original = Volume(world, {"slack": 60}).brief("slack", 0)
+    for before in (1, 2, 17, 18, 60, 300):
+        original.day = LAST_DAY - timedelta(days=before)
+        for number in range(20):
+            brief, record = noise.duplicate(world, number, original)
+            assert original.day < brief.day <= LAST_DAY
+            assert record["new_day"] == brief.day.isoformat()
+
+
+def _turns(taking, weights, count, accepts):
+    """Return which sources gave the questions, if a source gives one in `accepts` looks."""
+    corpus = SimpleNamespace(made=Counter(), volume=SimpleNamespace(counts=dict.fromkeys("abc", 9)))
+    turns = questions._Turns(corpus, Stream(taking), "basic", weights, count)
+    gave, looks = Counter(), Counter()
+    while corpus.made["basic"] < count and (source := turns.next()):
+        looks[source] += 1
+        if accepts[source] and looks[source] % accepts[source] == 0:
+            corpus.made["basic"] += 1
+            gave[source] += 1
+    return gave
+
+
+def test_a_source_that_can_seldom_be_asked_about_gives_its_share_all_the_same():
+    weights = {"a": 6.0, "b": 3.0, "c": 1.0, "d": 5.0}  # no document of d
+    assert _turns(1, weights, 20, {"a": 1, "b": 100, "c": 37}) == {"a": 12, "b": 6, "c": 2}
+
+
+def test_a_source_that_gives_nothing_leaves_its_turns_to_the_others():
+    gave = _turns(1, {"a": 1.0, "b": 1.0, "c": 2.0}, 20, {"a": 2, "b": 3, "c": 0})
+    assert gave["c"] == 0
+    assert gave.total() == 20
+    assert min(gave["a"], gave["b"]) >= 5
+    assert _turns(1, {"a": 1.0}, 3, {"a": 0}) == {}
+
+
+def test_projects_can_be_asked_about_by_their_pull_requests_and_tickets():
+    world = World(5, 2000)
+    author = Offline(world)
+    for number in range(12):
+        group = core.project(world, number, 24)
+        texts = {b.doc_id: questions.visible(author.write(b)).lower() for b in group.briefs}
+        source = {b.doc_id: b.source for b in group.briefs}
+        gold = Counter(s for d in group.drafts for s in {source[i] for i in d.gold})
+        assert gold["github"] >= 3
+        assert gold["jira"] >= 3
+        for draft in group.drafts:
+            for doc_id, strings in draft.needed.items():
+                assert all(s.lower() in texts[doc_id] for s in strings), (draft.text, strings)
+
+
+def test_project_questions_name_no_day_of_their_own():
+    sections = "history figures pilots decisions shortage date money chain part built lesson"
+    for section in (*sections.split(), "noticed", "order"):
+        for line in banks.sections("questions")[section]:
+            assert not any(re.search(rf"\b{month}\b", line) for month in MONTHS), line
+
+
+def test_the_size_of_the_company_is_told_in_the_numbers_asked_for():
+    corpus = SimpleNamespace(world=World(3, 2000))
+    draft = next(d for d in questions._high_level(corpus) if d.pattern == "size")
+    numbers = re.findall(r"\d[\d,]*", draft.answer)
+    assert numbers == [re.search(r"\d[\d,]*", fact)[0] for fact in draft.facts]
+    for word in ("customers", "suppliers", "offices"):
+        assert word in draft.answer
+        assert sum(word in fact for fact in draft.facts) == 1
+    assert "people" not in draft.answer
+
+
+@pytest.mark.parametrize("projects", [1, 3, 6, 40])
+def test_projects_are_not_all_asked_the_same(projects):
+    world = World(5, 2000)
+    groups = [core.project(world, number, 24) for number in range(projects)]
+    corpus = SimpleNamespace(groups=groups, world=world)
+    corpus.phrases = questions._Phrases(Stream(5, "phrases"))
+    found = questions._from_groups(corpus, "project")
+    asked = [next(found).gold for _ in range(12)]
+    assert len(set(map(len, asked))) >= 3
+    assert len(set(asked)) >= 11

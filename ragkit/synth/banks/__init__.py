@@ -178,6 +178,6 @@ def number_range(text: str) -> tuple[float, float, float, int, str] | None:
 def fingerprint() -> str:
     """Return the SHA-256 of all banks: a run is only resumed with the banks it was begun with."""
     digest = sha256()
-    for path in sorted(FOLDER.glob("*.md")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted(FOLDER.rglob("*.md")):
+        digest.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

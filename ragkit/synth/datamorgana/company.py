@@ -29,11 +29,13 @@ class Known:
     subject : str
         The entity with its part.
     name : str
-        What to call it in a question: the entity alone where that cannot be mistaken.
+        What to call it in a question: the subject.
     attribute : Attribute
     topic : Topic
     documents : tuple of str
         Ids of documents that state it.
+    brief : str
+        The entity alone where that cannot be mistaken, for keywords that have no room for more.
     """
 
     key: str
@@ -46,6 +48,7 @@ class Known:
     attribute: Attribute
     topic: Topic
     documents: tuple[str, ...]
+    brief: str = ""
 
     @property
     def kind(self) -> str:
@@ -128,10 +131,11 @@ class Company:
                     row["value"],
                     row["statement"],
                     row["subject"],
-                    row["entity"] if len(scopes[key]) == 1 else row["subject"],
+                    row["subject"],
                     attribute,
                     topics[row["key"].split(".")[0]],
                     tuple(sources),
+                    row["entity"] if len(scopes[key]) == 1 else row["subject"],
                 )
             )
         return found

@@ -233,19 +233,25 @@ class _Run:
     def _one(self, found: list[Material], categories, writer: Writer, stream: Stream):
         """Return a material, the question and its text without mistakes; the first that will do.
 
-        Documents asked about least come first, then those that suit the persona.
+        What one document alone states comes first, then documents asked about least, then what
+        suits the persona.
         """
         free = [m for m in found if m.key not in self.asked]
         persona = categories["User Persona"]
-        free.sort(key=lambda m: sum(self.times[d] for d in m.documents))
+        free.sort(key=lambda m: (m.shared, sum(self.times[d] for d in m.documents)))
         first = sorted(free[:LOOK], key=lambda m: m.leaning != persona)
-        for material in [*first, *free[LOOK:]]:
+        ordered = [*first, *free[LOOK:]]
+        # Only where no material can be put in its own keywords are the spare ones tried.
+        spare = [m for m in ordered if m.spare_keys]
+        for place, material in enumerate([*ordered, *spare]):
             reason = validate(self.company, material)
             if reason:
                 self.refused[reason] += 1
                 continue
             try:
-                text, correct = writer.write(material, categories, stream)
+                text, correct = writer.write(
+                    material, categories, stream, spare=place >= len(ordered)
+                )
             except Refused as refused:
                 self.refused[str(refused)] += 1
                 continue

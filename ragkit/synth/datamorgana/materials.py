@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from ragkit.synth import banks
@@ -40,6 +40,7 @@ AREAS = {
     "legal": "law",
     "product": "planning",
 }
+PARTNERS = 6  # facts of one place that a fact is joined with at most
 _OFFERS = (
     re.compile(
         r"Option ([A-Z]\w+) came out cheapest, at ([\d,]+ euros); option ([A-Z]\w+) costs ([\d,]+ euros) and option ([A-Z]\w+) ([\d,]+ euros)"
@@ -51,6 +52,33 @@ _OFFERS = (
 _ACRONYM = re.compile(r"In this project ([A-Z]\w*) stands for ([^.\n]+)\. Please do not use it")
 _PROJECT = re.compile(
     r"\b([A-Z][A-Z-]+\d*) is our attempt to ([^.\n]+)\. It belongs to the initiative ([^.\n]+)\."
+)
+_INCIDENT = re.compile(r"\b(INC-\d+): what happened and why\s+What happened: ([^.\n]+)\. It lasted")
+_OPERATION = re.compile(
+    r"\b(Operation [A-Z]\w+) begins on [^.\n]+\. In it, ([^.\n]+)\.\s+"
+    r"In the calendar it is called ([^.\n]+)\."
+)
+_CLASSES = (
+    re.compile(
+        r"Class (\w+) is (?:checked|visited|looked at) every ([^,.\n]+), class (\w+) every ([^,.\n]+), class (\w+) every ([^,.\n]+)\."
+    ),
+    re.compile(
+        r"The rhythm depends on the class\. (\w+): every ([^.\n]+)\. (\w+): every ([^.\n]+)\. (\w+): every ([^.\n]+)\."
+    ),
+    re.compile(
+        r"Inspection rhythm by class: (\w+) means every ([^,.\n]+), (\w+) every ([^,.\n]+) and (\w+) every ([^,.\n]+)\."
+    ),
+)
+_NICKS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"who asked: (?P<name>[^:.\n]+?) is what we call (?P<nick>the [^.\n]+)\.",
+        r"(?P<name>(?:[A-Z][\w-]*|&)(?: (?:[A-Z][\w-]*|&))*), that is (?P<nick>the [^,.\n]+), for those who are new\.",
+        r"\((?P<name>[^().\n]+?) in one phrase: (?P<nick>the [^).\n]+)\.\)",
+        r"On the ramp (?P<name>[^.\n]+?) is only known as (?P<nick>the [^.\n]+)\.",
+        r"keeps saying \"(?P<nick>the [^\"\n]+)\" and means (?P<name>[^.\n]+)\.",
+        r"In the old list (?P<name>[^.\n]+?) still stands under \"(?P<nick>the [^\"\n]+)\"\.",
+    )
 )
 
 
@@ -81,6 +109,10 @@ class Material:
     topic : Topic
     leaning : str
         Who would rather ask this: expert, novice, researcher or journalist.
+    spare_keys : tuple of str
+        Keywords for when all others, of all materials, are too many.
+    shared : bool
+        Whether other documents state what is asked for, too.
     """
 
     kind: str
@@ -98,6 +130,8 @@ class Material:
     given: tuple[str, ...]
     topic: banks.Topic
     leaning: str
+    spare_keys: tuple[str, ...] = ()
+    shared: bool = False
 
 
 def build(company: Company, pool: list[str], stream: Stream) -> dict[str, list[Material]]:
@@ -175,10 +209,22 @@ def _keys(*parts: str) -> str:
     return " ".join(dict.fromkeys(w for part in parts for w in part.lower().split() if w))
 
 
+_NEGATIONS = frozenset(("not", "no", "never", "nobody", "nothing", "none", "without"))
+
+
 def _bare(text: str, without: str = "") -> str:
     """Return the words of a sentence that carry meaning, in its order, without a name."""
-    dropped = _names(without)
-    return " ".join(w for w in words.content(text) if w not in dropped and w not in words.ASKING)
+    dropped = _names(without) | words.ASKING
+    kept = (w for w in words.words(text) if w in _NEGATIONS or words.content(w))
+    return " ".join(w for w in kept if w not in dropped)
+
+
+def _gist(clause: str) -> str:
+    """Return the words of a clause that carry meaning, or all but articles where they are few."""
+    bare = _bare(clause)
+    if len(bare.split()) > 2:
+        return bare
+    return " ".join(w for w in words.words(clause) if w not in ("a", "an", "the"))
 
 
 def _name_keys(fact: Known) -> str:
@@ -200,24 +246,49 @@ def _near_keys(fact: Known) -> tuple[str, ...]:
     )
 
 
-def _far_keys(fact: Known) -> tuple[str, ...]:
-    name = _name_keys(fact)
+_LEAD = re.compile(
+    r"\b(who|whom|whose|when|where|why|(?:what|which) (?:day|date|time|sum)|how \w+)\b", re.I
+)
+
+
+def _far_keys(fact: Known, lead: bool = True) -> tuple[str, ...]:
+    """Return keywords of the roundabout phrases, whole: cut short they would lose their sense.
+
+    Parameters
+    ----------
+    fact : Known
+    lead : bool
+        Whether to begin with the words of asking, such as "how long".
+    """
+    name, area = _name_keys(fact), _bare(AREAS.get(fact.topic.area, ""))
     found = []
     for far in _far(fact):
         bare = _bare(far, f"{fact.people} people behind")
-        found += [_keys(bare, name), _keys(name, bare)]
-        found.append(_keys(name, " ".join(bare.split()[:3])))
-        found.append(_keys(bare, name, AREAS.get(fact.topic.area, "")))
+        asked = _LEAD.search(far)
+        first = asked[1] if asked and lead else ""
+        if len(bare.split()) > 1:
+            found += [_keys(first, bare, name), _keys(name, first, bare)]
+        if len(f"{area} {first} {bare}".split()) > 1:
+            found += [_keys(area, first, bare, name), _keys(name, area, first, bare)]
     return tuple(found)
 
 
+def _spare(keys: Callable, fact: Known) -> tuple[str, ...]:
+    """Return keywords that name the entity without its part, if that cannot be mistaken."""
+    return keys(replace(fact, name=fact.brief)) if fact.brief not in ("", fact.name) else ()
+
+
+def _shared(*facts: Known) -> bool:
+    return any(len(fact.documents) > 1 for fact in facts)
+
+
 def _context(company: Company, fact: Known, doc_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what else a document says: of the same topic (useful) and of others (useless)."""
+    """Return what else a document says: of the same topic and place (useful), else useless."""
     useful, useless = [], []
     for other in company.by_document[doc_id]:
         if other.key == fact.key and other.scope == fact.scope:
             continue
-        same = other.topic is fact.topic and other.entity == fact.entity
+        same = other.topic is fact.topic and other.subject == fact.subject
         (useful if same else useless).append(other.state())
     for case in company.cases.get(doc_id, ()):
         same = case.topic is fact.topic and case.about.entity == fact.entity
@@ -253,6 +324,8 @@ def _factoid(company: Company, pool: list[str], stream: Stream):
             (fact.value,),
             fact.topic,
             _leaning(fact.attribute),
+            _spare(_near_keys, fact) + _spare(_far_keys, fact),
+            _shared(fact),
         )
 
 
@@ -310,7 +383,7 @@ def _yes_no(company: Company, pool: list[str], stream: Stream):
             near,
             far,
             tuple(_keys(k, keys) for k in _near_keys(fact)),
-            tuple(_keys(k, keys) for k in _far_keys(fact)),
+            tuple(_keys(k, keys) for k in _far_keys(fact, lead=False)),
             (f"{'Yes' if true else 'No'}: {words.small(fact.state(), _names(fact.name))}",),
             useful,
             useless,
@@ -318,6 +391,11 @@ def _yes_no(company: Company, pool: list[str], stream: Stream):
             (),
             fact.topic,
             _leaning(attribute),
+            tuple(
+                _keys(k, keys)
+                for k in _spare(_near_keys, fact) + _spare(lambda f: _far_keys(f, False), fact)
+            ),
+            _shared(fact),
         )
 
 
@@ -339,9 +417,9 @@ def _values(company: Company) -> dict[str, set[str]]:
 def _definition(company: Company, pool: list[str], stream: Stream):
     for doc_id, fact in _singles(company, pool):
         attribute = fact.attribute
-        # Nobody asks what a seat or a day is.
-        plain = " " not in attribute.name or attribute.values in ("@person", "@outsider", "@date")
-        if plain or fact.kind == "thing":
+        statement = fact.statement.replace(fact.value, "{v}")
+        # A value is no definition: the document has to say what the term is about.
+        if statement not in _explaining() or fact.statement.lower() not in company.lower[doc_id]:
             continue
         name, label = fact.name, attribute.name
         verb = "does" if _verb(attribute) == "is" else "do"
@@ -358,21 +436,23 @@ def _definition(company: Company, pool: list[str], stream: Stream):
             f"[Somebody|A colleague] [mentioned|spoke of] the {label} {fact.at} {name}. What is [that|it supposed to be]?",
         )
         word = _name_keys(fact)
-        keys = (
-            _keys(label, "meaning", word),
-            _keys("define", label, word),
-            _keys(word, label, "definition"),
+        brief = " ".join(w for w in words.words(fact.brief) if w not in ("the", "at", "of"))
+        keys, spare = (
+            (_keys(label, "meaning", w), _keys("define", label, w), _keys(w, label, "definition"))
+            for w in (word, brief)
+        )
+        keys += (
             _keys(f"what is {label}", word),
             _keys("meaning of term", label, "as used by", word),
             _keys(word, "glossary", label, "definition and meaning"),
         )
         useful, useless = _context(company, fact, doc_id)
-        direct = f"{cap(fact.at)} {fact.subject}, '{label}' means this: {fact.statement}."
+        direct = f"{cap(fact.at)} {fact.subject}, '{label}' refers to this: {fact.statement}."
         yield Material(
             "definition",
             ("term", fact.key, fact.entity, fact.scope),
             (doc_id,),
-            {doc_id: (fact.value,)},
+            {doc_id: (fact.value, fact.statement)},
             near,
             near,
             keys,
@@ -384,11 +464,23 @@ def _definition(company: Company, pool: list[str], stream: Stream):
             (fact.value,),
             fact.topic,
             _leaning(attribute),
+            spare,
+            _shared(fact),
         )
     for doc_id in pool:
-        for pattern, make in ((_ACRONYM, _acronym), (_PROJECT, _project)):
-            for match in pattern.finditer(company.text(doc_id)):
+        text = company.text(doc_id)
+        for pattern, make in _TERMS:
+            for match in pattern.finditer(text):
                 yield make(doc_id, match)
+    yield from _classes(company, pool)
+    yield from _called(company, pool)
+
+
+@cache
+def _explaining() -> frozenset[str]:
+    """Return the statements, with {v} for the value, that explain their term."""
+    path = banks.FOLDER.parent / "datamorgana" / "terms.md"
+    return frozenset(path.read_text(encoding="utf-8").splitlines()[1:])
 
 
 def _acronym(doc_id: str, match: re.Match) -> Material:
@@ -421,12 +513,160 @@ def _project(doc_id: str, match: re.Match) -> Material:
     return _plain_term(doc_id, code, near, keys, claim, (code, goal), more, goal)
 
 
-def _plain_term(doc_id, name, near, keys, claim, needed, useful, given) -> Material:
-    topic = banks.topics()["roadmap"]
+def _incident(doc_id: str, match: re.Match) -> Material:
+    code, happened = match.groups()
+    happened = happened[0].lower() + happened[1:]
+    low = code.lower()
+    near = (
+        f"What does {code} refer to?",
+        f"What is {code}?",
+        f"Which trouble do people mean when they speak of {code}?",
+        f"{code}: what does the number stand for, and what happened?",
+    )
+    keys = (f"what is {low}", f"{low} meaning", f"{low} what happened")
+    keys += (f"{low} incident number stands for what event happened",)
+    claim = f"{code} is the incident in which {happened}."
+    return _plain_term(doc_id, code, near, keys, claim, (code, happened), (), happened)
+
+
+def _operation(doc_id: str, match: re.Match) -> Material:
+    code, done, called = match.groups()
+    low = code.lower()
+    near = (
+        f"What is {code}?",
+        f"What is meant by {code}?",
+        f"What does the name {code} refer to?",
+        f"What was done in what is called {code}?",
+        f"Explain the name {code}.",
+    )
+    keys = (f"what is {low}", f"{low} meaning", f"define {low}")
+    keys += (f"{low} definition and meaning of the name in calendar",)
+    more = (f"In the calendar it is called {called}.",)
+    return _plain_term(
+        doc_id, code, near, keys, f"In {code}, {done}.", (code, done), more, done, "support"
+    )
+
+
+_TERMS = (
+    (_ACRONYM, _acronym),
+    (_PROJECT, _project),
+    (_INCIDENT, _incident),
+    (_OPERATION, _operation),
+)
+
+
+def _plain_term(
+    doc_id, name, near, keys, claim, needed, useful, given, area="product", **more
+) -> Material:
+    topic = next(t for t in banks.topics().values() if t.area == area)
     return Material(
         "definition", ("word", name), (doc_id,), {doc_id: needed}, near, near, keys, keys, (claim,),
-        useful, (), _names(name), (given,), topic, "novice",
+        useful, (), _names(name), (given,), topic, "novice", **more,
     )  # fmt: skip
+
+
+def _classes(company: Company, pool: list[str]) -> Iterable[Material]:
+    """Ask what a class of inspection means where the document says so of its own place."""
+    inside = set(pool)
+    rules: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    all_rules: dict[str, tuple[Known, tuple[str, ...]]] = {}
+    for doc_id, facts in company.by_document.items():
+        if len({f.subject for f in facts}) != 1:
+            continue
+        for pattern in _CLASSES:
+            match = pattern.search(company.text(doc_id))
+            if match:
+                parts = match.groups()
+                all_rules[doc_id] = (facts[0], parts)
+                for letter, rhythm in zip(parts[::2], parts[1::2], strict=True):
+                    rules[facts[0].subject, letter].append((rhythm, doc_id))
+    for doc_id, (about, parts) in all_rules.items():
+        pairs = list(zip(parts[::2], parts[1::2], strict=True))
+        for letter, rhythm in pairs:
+            told = rules[about.subject, letter]
+            if doc_id in inside and len({said for said, _ in told}) == 1:
+                yield _class(company, doc_id, about, letter, rhythm, pairs, len(told) > 1)
+
+
+def _class(company, doc_id, about, letter, rhythm, pairs, shared) -> Material:
+    where, word, thing = f"{about.at} {about.name}", _name_keys(about), about.topic.title
+    near = (
+        f"What does class {letter} mean {where}?",
+        f"What is meant by class {letter} {where}?",
+        f"Define class {letter} as used {where}.",
+        f"{cap(where)}, what is class {letter}?",
+        f"How is class {letter} [defined|to be understood] {where}?",
+        f"What does it mean {where} that something is of class {letter}?",
+        f"[Somebody|A colleague] {where} [speaks|spoke] of class {letter}. What is [that|meant]?",
+        f"In the [note|entry] on {thing} {where}, what does class {letter} [stand for|signify]?",
+        f"Explain [the term|the name] class {letter} {where}.",
+    )
+    low = letter.lower()
+    keys = (
+        _keys("class", low, "meaning", word),
+        _keys(word, "class", low),
+        _keys("define class", low, word),
+        _keys("inspection class", low, "definition", word),
+        _keys("what does class", low, "mean for inspections", word),
+        _keys(word, "glossary class", low, "definition and meaning"),
+    )
+    brief = _keys("class", low, *words.words(about.entity))
+    facts = company.by_document[doc_id]
+    others = " and ".join(f"class {x} every {v}" for x, v in pairs if x != letter)
+    return Material(
+        "definition",
+        ("class", letter, about.entity, about.scope),
+        (doc_id,),
+        {doc_id: (rhythm,)},
+        near,
+        near,
+        keys,
+        keys,
+        (f"Class {letter} stands for an inspection every {rhythm}.",),
+        (f"The other classes are {others}.",),
+        tuple(f.state() for f in facts),
+        _names(about.name, letter),
+        (rhythm,),
+        about.topic,
+        "expert",
+        (brief,) if about.brief == about.entity else (),
+        shared,
+    )
+
+
+def _called(company: Company, pool: list[str]) -> Iterable[Material]:
+    """Ask who somebody is where a document explains the name, always in the same way."""
+    inside = set(pool)
+    entities = {fact.entity: fact for fact in company.facts}
+    told: dict[str, dict[str, str]] = defaultdict(dict)
+    for doc_id in company.documents:
+        for pattern in _NICKS:
+            for match in pattern.finditer(company.text(doc_id)):
+                if match["name"] in entities:
+                    told[match["name"]][doc_id] = match["nick"]
+    for name, said in told.items():
+        if len(set(said.values())) > 1:
+            continue
+        about, low = entities[name], " ".join(words.words(name))
+        area = AREAS.get(about.topic.area, "this matter")
+        near = (
+            f"Who is {name}?",
+            f"What is {name}?",
+            f"Who do people mean by {name}?",
+            f"What kind of firm does the name {name} refer to?",
+            f"I keep hearing of {name}. Who is that?",
+            f"Explain who {name} is.",
+            f"Under which description is {name} known?",
+            f"Somebody spoke of {name} in connection with {area}. Who is that?",
+        )
+        keys = (f"who is {low}", f"{low} meaning", f"what is {low}", f"{low} other name")
+        keys += (f"{low} who is that and what do they do",)
+        for doc_id, nick in said.items():
+            if doc_id in inside:
+                yield _plain_term(
+                    doc_id, name, near, keys, f"By {name} people mean {nick}.", (name, nick), (), nick,
+                    about.topic.area, shared=len(said) > 1,
+                )  # fmt: skip
 
 
 def _list(company: Company, pool: list[str], stream: Stream):
@@ -454,6 +694,7 @@ def _listed(company, doc_id, kind, key, facts, name, labels) -> Material:
     first, topic = facts[0], facts[0].topic
     at = first.at
     if kind == "scopes":
+        first = replace(first, name=name)
         label = term(first.attribute)
         near = (
             f"List the {label} for every part of {name}.",
@@ -461,16 +702,16 @@ def _listed(company, doc_id, kind, key, facts, name, labels) -> Material:
             f"Which values of the {label} are recorded for the parts of {name}?",
             f"Name all parts of {name} with their {label}.",
         )
-        far = tuple(
-            f"{f.rstrip('?')}, one by one for all their places?"
-            for f in (roundabout(a, first, name) for a in first.attribute.far)
-        )
+        far = tuple(f"{f.rstrip('?')}, one by one for all their places?" for f in _far(first))
         keys = (
             _keys(label, "list", _name_keys(first), "all parts"),
             _keys(name, label, "per part"),
             _keys(name, "list of", label, "for every single part"),
         )
-        far_keys = tuple(_keys(k, "all places list") for k in _far_keys(first))
+        far_keys = tuple(
+            _keys(k, mark) for k in _far_keys(first) for mark in ("all places list", "everywhere")
+        )
+        spare = ()
     else:
         listed = " and ".join([", ".join(f"the {x}" for x in labels[:-1]), f"the {labels[-1]}"])
         near = (
@@ -482,30 +723,51 @@ def _listed(company, doc_id, kind, key, facts, name, labels) -> Material:
             f"What are {listed} {at} {name}?",
         )
         joined = [f.attribute.far[i % len(f.attribute.far)] for i, f in enumerate(facts)]
-        parts = [roundabout(joined[0], first), *(_them(a) for a in joined[1:3])]
+        parts = [roundabout(joined[0], first), *(_them(a) for a in joined[1:])]
         far = (
             " ".join(map(cap, parts)),
             f"{cap(at)} {name}, several things in a list: {' '.join(map(cap, parts))}",
-            f"{parts[0].rstrip('?')}, and {words.small(parts[1])}",
         )
+        if len(parts) == 2:
+            far += (f"{parts[0].rstrip('?')}, and {words.small(parts[1])}",)
         if first.kind == "thing":
             far = (" ".join(_far(f)[0] for f in facts),)
-        word = _name_keys(first)
+        word, area = _name_keys(first), _bare(AREAS.get(topic.area, ""))
+        title = " ".join(words.content(topic.title))
+        bare = [_bare(x, f"{first.people} people behind") for x in joined]
+        # What wants a list has to say so, or to name everything that the answer lists.
         keys = (
-            _keys(*labels[:2], word),
-            _keys(word, *words.content(topic.title)),
+            _keys(*labels, word),
             _keys(word, *labels),
+            _keys(word, title, "all figures"),
+            _keys("list", title, word),
             _keys("list of figures", *labels, word),
+            _keys("all figures on", title, "recorded", at, word),
         )
         far_keys = (
-            _keys(word, "list of numbers", AREAS.get(topic.area, "")),
-            *(_keys(_bare(_far(f)[0], f"{f.people} people behind"), word) for f in facts),
-            _keys(*(_bare(_far(f)[0], f"{f.people} people behind") for f in facts[:2]), word),
+            _keys(word, area, "all figures"),
+            _keys(word, area, "facts and figures"),
+            _keys("overview numbers", area, word),
+            _keys("list of everything known", area, word),
+            _keys(word, "list of numbers", area),
+            *(
+                _keys(f"all {mark}", *b, word)
+                for mark in ("figures", "numbers")
+                for b in (bare, bare[::-1])
+            ),
+            _keys(word, "list", *bare),
+        )
+        spare = tuple(
+            _keys(*words.words(first.brief), *more)
+            for more in ((title, "figures"), (area, "all figures"), (area, "overview"))
+            if first.brief
         )
     useless = tuple(
         f.state()
         for f in company.by_document[doc_id]
-        if f.topic is not topic or f.entity != first.entity
+        if f.topic is not topic
+        or f.entity != first.entity
+        or (kind == "facts" and f.scope != first.scope)
     )
     useful = tuple(
         f"It was also noted that {case.problem}."
@@ -528,6 +790,8 @@ def _listed(company, doc_id, kind, key, facts, name, labels) -> Material:
         tuple(f.value for f in facts),
         topic,
         "researcher" if kind == "facts" else "expert",
+        spare,
+        _shared(*facts),
     )
 
 
@@ -564,8 +828,8 @@ def _offers(company: Company, doc_id: str, match: re.Match) -> Material:
         _keys(word, "three offers list of options and prices"),
     )
     far_keys = (
-        _keys("bids", word),
-        _keys(word, "alternatives amounts"),
+        _keys("all bids", word),
+        _keys(word, "all alternatives amounts"),
         _keys("suppliers alternatives how expensive every bid was", word),
     )
     return Material(
@@ -597,6 +861,13 @@ def _explanation(company: Company, pool: list[str], stream: Stream):
                 yield _explained(company, case, said, remedy, fixed)
 
 
+def _cuts(gist: str) -> list[str]:
+    """Return the beginnings of two and three words that do not cut off what is denied."""
+    parts = gist.split()
+    cuts = [parts[:n] for n in (3, 2) if len(parts) >= n]
+    return [" ".join(c) for c in cuts if not _NEGATIONS & set(parts) or c == parts]
+
+
 @cache
 def _rows() -> tuple[tuple[str, str], ...]:
     path = banks.FOLDER.parent / "datamorgana" / "cases.md"
@@ -608,7 +879,12 @@ def _explained(
     company: Company, case: Case, said: str | None, remedy: bool, fixed: bool
 ) -> Material:
     about = case.about
-    at, name = about.at, about.entity
+    told = company.by_document[case.document]
+    one = (
+        len({f.subject for f in told}) == 1
+        and about.subject.lower() in company.lower[case.document]
+    )
+    at, name = about.at, about.subject if one else about.entity
     if at == "for":
         at = "at"
     where = f"{at} {name}"
@@ -640,12 +916,13 @@ def _explained(
         return tuple(_replace(frame, more) for frame in frames)
 
     word = _name_keys(about) if about.name == name else " ".join(words.words(name))
-    bare = _bare(case.problem)
+    bare = _gist(case.problem)
     far = fill(far_frames, said) if said else ()
-    far_bare = _bare(said) if said else ""
+    far_bare = _gist(said) if said else ""
+    short = " ".join(w for w in words.words(about.entity) if w not in ("the", "at", "of"))
     reason, cure = f"{cap(case.cause)}.", f"What helps is to {case.fix}."
-    facts = [f.state() for f in company.by_document[case.document]]
-    same = [f.state() for f in company.by_document[case.document] if f.topic is case.topic]
+    facts = [f.state() for f in told]
+    same = [f.state() for f in told if f.topic is case.topic and f.entity == about.entity]
     return Material(
         "explanation",
         ("remedy" if remedy else "reason", case.problem, name),
@@ -653,8 +930,8 @@ def _explained(
         {case.document: (case.fix if remedy else case.cause, case.problem)},
         fill(near_frames, case.problem),
         far,
-        tuple(_keys(*x) for k in keys for x in ((bare, k, word), (word, bare, k), (word, k, " ".join(bare.split()[:3])))),
-        tuple(_keys(*x) for k in keys for x in ((far_bare, k, word), (word, far_bare, k), (word, k, " ".join(far_bare.split()[:3]))))
+        tuple(_keys(*x) for k in keys for x in ((bare, k, word), (word, bare, k))),
+        tuple(_keys(*x) for k in keys for x in ((far_bare, k, word), (word, far_bare, k)))
         if said
         else (),
         (cure,) if remedy else (f"The reason is this: {words.small(reason)}",),
@@ -664,6 +941,7 @@ def _explained(
         (case.fix if remedy else case.cause,),
         case.topic,
         "novice" if remedy else "researcher",
+tuple(_keys(w, k, cut) for k in keys for w in (word, short) for b in (bare, far_bare) for cut in _cuts(b)),
     )  # fmt: skip
 
 
@@ -739,15 +1017,17 @@ def _compared(company, a: Known, doc_a: str, b: Known, doc_b: str) -> Material:
     far_keys = (
         f"{bare} {one} vs {two}",
         f"{one} or {two} {bare}",
-        f"{one} versus {two} {' '.join(bare.split()[:2])}",
+        f"{one} versus {two} {bare}",
     )
+    if len(bare.split()) < 2:
+        far_keys = ()
     if numbers and numbers[0] == numbers[1] or a.value == b.value:
         verdict = f"They have the same {label}: {a.value}."
     elif numbers:
         high = a if numbers[0] > numbers[1] else b
-        verdict = f"The {label} is higher {high.at} {high.name}."
+        verdict = f"{cap(label)}: higher {high.at} {high.name}."
     else:
-        verdict = f"The {label} differs: {a.value} {at} {a.name}, {b.value} {at} {b.name}."
+        verdict = f"{cap(label)}: {a.value} {at} {a.name}, {b.value} {at} {b.name}."
     useful_a, useless_a = _context(company, a, doc_a)
     useful_b, useless_b = _context(company, b, doc_b)
     return Material(
@@ -766,30 +1046,32 @@ def _compared(company, a: Known, doc_a: str, b: Known, doc_b: str) -> Material:
         (a.value, b.value),
         a.topic,
         _leaning(a.attribute),
+        (f"{one} {two} {' '.join(bare.split()[:2])}",) if len(bare.split()) > 1 else (),
+        _shared(a, b),
     )
 
 
 def _multi(company: Company, pool: list[str], stream: Stream):
     """Two things about one subject; neither document knows the other's answer."""
-    by_entity: dict[str, list[tuple[str, Known]]] = defaultdict(list)
+    by_subject: dict[str, list[tuple[str, Known]]] = defaultdict(list)
     for doc_id, fact in _singles(company, pool):
         if fact.kind != "thing":
-            by_entity[fact.entity].append((doc_id, fact))
-    for entity in sorted(by_entity):
-        members = by_entity[entity]
+            by_subject[fact.subject].append((doc_id, fact))
+    for subject in sorted(by_subject):
+        members = by_subject[subject]
         for doc_a, a in members:
-            doc_b, b = stream.pick(members)
-            if a.key == b.key or doc_b in a.documents or doc_a in b.documents:
-                continue
-            # Parts differ in facts of this kind: then one question would be about two places.
-            if a.name != entity or b.name != entity:
-                continue
-            said = [
-                b.value.lower() in company.lower[doc_a],
-                a.value.lower() in company.lower[doc_b],
-            ]
-            if not any(said):
-                yield _both(company, a, doc_a, b, doc_b)
+            # Both facts are of one place: else one question would be about two.
+            for doc_b, b in stream.sample(members, PARTNERS):
+                if a.key == b.key or doc_b in a.documents or doc_a in b.documents:
+                    continue
+                if a.kind != b.kind:
+                    continue
+                said = [
+                    b.value.lower() in company.lower[doc_a],
+                    a.value.lower() in company.lower[doc_b],
+                ]
+                if not any(said):
+                    yield _both(company, a, doc_a, b, doc_b)
 
 
 def _both(company, a: Known, doc_a: str, b: Known, doc_b: str) -> Material:
@@ -817,7 +1099,6 @@ def _both(company, a: Known, doc_a: str, b: Known, doc_b: str) -> Material:
         _keys(one, a.attribute.name, "as well as", b.attribute.name),
     )
     far_keys = (
-        _keys(one, *(" ".join(x.split()[:2]) for x in bare)),
         _keys(bare[0], "and", bare[1], one),
         _keys(one, *bare),
     )
@@ -825,7 +1106,7 @@ def _both(company, a: Known, doc_a: str, b: Known, doc_b: str) -> Material:
     useful_b, useless_b = _context(company, b, doc_b)
     return Material(
         "multi-aspect",
-        ("both", a.entity, *sorted((a.key, b.key))),
+        ("both", a.entity, a.scope, *sorted((a.key, b.key))),
         (doc_a, doc_b),
         {doc_a: (a.value,), doc_b: (b.value,)},
         tuple(near),
@@ -839,6 +1120,10 @@ def _both(company, a: Known, doc_a: str, b: Known, doc_b: str) -> Material:
         (a.value, b.value),
         a.topic,
         _leaning(b.attribute),
+        (_keys(one, *(" ".join(x.split()[:2]) for x in bare)),)
+        if all(len(x.split()) > 1 for x in bare)
+        else (),
+        _shared(a, b),
     )
 
 

@@ -17,6 +17,9 @@ from ragkit.synth.streams import Stream
 from ragkit.synth.world import MONTHS, WEEKDAYS
 
 SHORT = 9  # most words of a concise natural question, a name as one, without what stands around it
+BRIEF = 11  # most words of it, names and all
+# Most words that are put around a concise question to say who asks, courteously, and for what.
+PREMISE, COURTESY, STYLE = 5, 3, 3
 QUERY = 6  # most words of a short search query
 LIMIT = 24  # most words of a search query
 # Shares of a question's words, names apart, that stand in its documents.
@@ -65,16 +68,32 @@ class Writer:
         self.joined: dict[tuple[str, ...], str] = {}
 
     def write(
-        self, material: Material, categories: dict[str, str], stream: Stream
+        self,
+        material: Material,
+        categories: dict[str, str],
+        stream: Stream,
+        *,
+        spare: bool = False,
     ) -> tuple[str, str]:
         """Return the question as it is asked, and as it would be without spelling mistakes.
+
+        Parameters
+        ----------
+        material : Material
+        categories : dict of str to str
+        stream : Stream
+        spare : bool
+            Whether a search query may be put in the material's spare keywords, too.
 
         Raises
         ------
         Refused
         """
         search = categories["Phrasing"].endswith("query")
-        text = (self._query if search else self._natural)(material, categories, stream)
+        if search:
+            text = self._query(material, categories, stream, spare)
+        else:
+            text = self._natural(material, categories, stream)
         if any(g.lower() in f" {text.lower()} " for g in material.given if len(g) > 2):
             raise Refused("it gives its answer away")
         if categories["Politeness"] == "neutral" and POLITE.search(text):
@@ -118,7 +137,11 @@ class Writer:
         options = [o for o in options if not POLITE.search(o)]
         persona, brief = categories["User Persona"], categories["Phrasing"] == "concise-and-natural"
         if brief:
-            options = [o for o in options if words.count(o, material.names) <= SHORT]
+            options = [
+                o
+                for o in options
+                if words.count(o, material.names) <= SHORT and len(o.split()) <= BRIEF
+            ]
             if not options:
                 raise Refused("too many words for a concise question")
         elif not options:
@@ -138,18 +161,20 @@ class Writer:
             frame = self._rarest(self._fitting(phrases()["frames"][persona], near), stream)
             text = _fill(frame, text, material.names, slots, stream)
         if polite:
-            text = self._politely(text, material, stream)
+            text = self._politely(text, material, stream, brief)
         style = categories["Answer Style"]
         if style != "unspecified":
-            frame = self._rarest(phrases()["style"][style]["natural"], stream)
+            frames = phrases()["style"][style]["natural"]
+            if brief:
+                frames = _shortest(frames, STYLE)
             # A colon or an order inside does not go with a phrase before it.
             if polite or ":" in text:
-                frame = self._rarest(
-                    [f for f in phrases()["style"][style]["natural"] if f.startswith("{q}")], stream
-                )
+                frames = [f for f in frames if f.startswith("{q}")]
+            frame = self._rarest(frames, stream)
             text = _fill(frame, text, material.names, slots, stream)
         if categories["Premise"] == "with-premise":
-            premise = self._rarest(self._fitting(phrases()["premises"][persona], near), stream)
+            lines = self._fitting(phrases()["premises"][persona], near)
+            premise = self._rarest(_shortest(lines, PREMISE) if brief else lines, stream)
             text = f"{_fill(premise, '', material.names, slots, stream)} {cap(text)}"
         return cap(text)
 
@@ -172,20 +197,23 @@ class Writer:
             return slots | {"title": topic.title, "thing": stream.pick(topic.things)}
         return slots | {"title": AREAS.get(topic.area, "this matter"), "thing": ""}
 
-    def _politely(self, text: str, material: Material, stream: Stream) -> str:
+    def _politely(self, text: str, material: Material, stream: Stream, brief: bool) -> str:
         bank = phrases()["polite"]
+        if brief:
+            bank = {place: _shortest(lines, COURTESY) for place, lines in bank.items()}
         orders, plain = _ORDERS.match(text), text.endswith("?") and text.count("?") == 1
         if orders:
             lines = bank["imperative"]
             end = "?" if text.endswith(".") else ""
             line = self._rarest(lines, stream)
             out = _fill(line, text, material.names, {}, stream)
-            asks = not line.startswith(("Please", "I'd"))
+            asks = not line.startswith(("Please", "I'd", "Kindly"))
             return out[:-1] + "?" if end and asks else out
         if plain and _ASKS.match(text) and not _AUXILIARY.search(text) and stream.chance(0.7):
             line = self._rarest(bank["indirect"], stream)
             out = _fill(line, text, material.names, {}, stream)
-            return out[:-1] + "." if line.startswith("I would") else out
+            plain = line.startswith(("I would", "Please", "Kindly"))
+            return out[:-1] + "." if plain else out
         lines = (
             bank["after"]
             if ":" in text or not plain or not _WHOLE.match(text)
@@ -195,12 +223,14 @@ class Writer:
 
     # Search queries
 
-    def _query(self, material: Material, categories: dict[str, str], stream: Stream) -> str:
+    def _query(
+        self, material: Material, categories: dict[str, str], stream: Stream, spare: bool
+    ) -> str:
         near = categories["Linguistic Variation"] == "similar-to-document"
         short = categories["Phrasing"] == "short-search-query"
-        options = self._near_or_far(
-            material, material.near_keys if near else material.far_keys, near
-        )
+        keys = material.near_keys if near else material.far_keys
+        keys += material.spare_keys if spare else ()
+        options = self._near_or_far(material, keys, near)
         extra = []
         style = categories["Answer Style"]
         if style != "unspecified":
@@ -228,6 +258,23 @@ def _fill(frame: str, text: str, names: frozenset[str], slots: dict, stream: Str
 
 def _chosen(text: str, stream: Stream) -> str:
     return re.sub(r"\[([^\[\]]*\|[^\[\]]*)\]", lambda m: stream.pick(m[1].split("|")), text)
+
+
+def _shortest(lines: list[str], most: int) -> list[str]:
+    """Return the phrases that add no more than `most` words, whichever are chosen."""
+    return [line for line in lines if _added(line) <= most]
+
+
+@cache
+def _added(line: str) -> int:
+    """Return the most words that a phrase adds; a slot of a title counts as three."""
+    longest = re.sub(
+        r"\[([^\[\]]*\|[^\[\]]*)\]",
+        lambda m: max(m[1].split("|"), key=lambda part: len(part.split())),
+        line,
+    )
+    longest = re.sub(r"\{q2?\}", "", longest)
+    return len(re.sub(r"\{(title|thing)\}", "a b c", longest).split())
 
 
 def _template(text: str, names: frozenset[str]) -> str:

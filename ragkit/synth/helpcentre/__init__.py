@@ -23,6 +23,7 @@ from pathlib import Path
 from ragkit.datasets import reported
 from ragkit.errors import UsageError
 from ragkit.files import write_text
+from ragkit.synth import banks
 from ragkit.synth.briefs import shares
 from ragkit.synth.helpcentre.articles import Article, Desk, Fact
 from ragkit.synth.helpcentre.product import (
@@ -34,6 +35,7 @@ from ragkit.synth.helpcentre.product import (
     trait_faults,
 )
 from ragkit.synth.helpcentre.questions import Asker, Question
+from ragkit.synth.stamp import begin
 
 __all__ = ["Article", "Fact", "HelpCentre", "Question", "generate_helpcentre"]
 
@@ -241,6 +243,7 @@ def generate_helpcentre(
     seed: int,
     expertwritten: int | None = None,
     simulated: int | None = None,
+    resume: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> dict:
     """Write a help centre and its question sets to `out`; return the statistics.
@@ -254,9 +257,11 @@ def generate_helpcentre(
     Parameters
     ----------
     out : path-like
-        A new or empty folder.
+        A new or empty folder, unless `resume`.
     articles, seed, expertwritten, simulated
         See `HelpCentre`.
+    resume : bool
+        Go on in a folder of the same settings: its files are written again, to the same bytes.
     progress : callable, optional
         Called with stage, steps done and steps in all.
 
@@ -268,18 +273,16 @@ def generate_helpcentre(
     Raises
     ------
     UsageError
-        If the counts are impossible or the folder is not empty.
+        If the counts are impossible, the folder is not empty, or it was begun with other
+        settings.
     OSError
         If the disk does not take a file.
     """
     out = Path(out)
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"{out} is a file, not a folder")
-    if out.is_dir() and any(out.iterdir()):
-        raise UsageError(f"{out} is not empty", "name a new folder")
-    centre = HelpCentre(
-        articles=articles, seed=seed, expertwritten=expertwritten, simulated=simulated
-    )
+    counts = {"articles": articles, "expertwritten": expertwritten, "simulated": simulated}
+    stamp = {**counts, "seed": seed, "banks": banks.fingerprint()}
+    centre = HelpCentre(seed=seed, **counts)
+    begin(out, stamp, resume=resume)
     if progress:
         centre.progress = progress
     _jsonl(out / KB, [article.row() for article in centre.articles])

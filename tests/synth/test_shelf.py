@@ -1,0 +1,72 @@
+"""Generated companies in the cache folder: made once, found again, resumed, streamed."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ragkit.errors import UsageError
+from ragkit.synth import company, shelf, stream
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def _cache(cache, monkeypatch):
+    monkeypatch.setenv("RAGKIT_CACHE", str(cache))
+
+
+def test_it_is_made_once(monkeypatch):
+    folder = company(200, seed=3, questions=10, jobs=1)
+    assert (folder / "statistics.json").exists()
+    # Stage by stage nothing is left to do: whoever generates now fails.
+    monkeypatch.setattr("ragkit.synth.pipeline.generate", None)
+    assert company(200, seed=3, questions=10, jobs=1) == folder
+
+
+def test_settings_and_code_have_folders_of_their_own(monkeypatch):
+    first = company(200, seed=3, questions=10, jobs=1)
+    assert company(200, seed=4, questions=10, jobs=1) != first
+    monkeypatch.setattr(shelf, "_version", lambda: "another-code")
+    assert company(200, seed=3, questions=10, jobs=1).name.endswith("another-code")
+
+
+def test_an_interrupted_company_is_finished():
+    folder = company(200, seed=3, questions=10, jobs=1)
+    before = (folder / "enterpriserag_bench" / "questions.jsonl").read_bytes()
+    for name in ("stages/6-export/done.json", "enterpriserag_bench/questions.jsonl"):
+        (folder / name).unlink()
+    assert company(200, seed=3, questions=10, jobs=1) == folder
+    assert (folder / "enterpriserag_bench" / "questions.jsonl").read_bytes() == before
+
+
+def test_documents_come_one_by_one():
+    folder = company(200, seed=3, questions=10, jobs=1)
+    rows = stream(folder)
+    assert iter(rows) is rows, "not a list"
+    lines = (folder / "enterpriserag_bench" / "documents.jsonl").read_text("utf-8").splitlines()
+    listed = {row["doc_id"]: row for row in map(json.loads, lines)}
+    assert {row["doc_id"]: row for row in rows} == listed
+    assert len(listed) == 200
+
+
+def test_impossible_counts_leave_nothing(cache):
+    before = set((cache / "generated").iterdir())
+    with pytest.raises(UsageError, match="cannot carry"):
+        company(20, questions=19)
+    assert {
+        path for path in set((cache / "generated").iterdir()) - before if path.is_dir()
+    } == set()
+
+
+def test_a_script_from_standard_input_may_use_processes(cache):
+    """Spawned processes would run the script again, and wait for ever where there is none."""
+    script = "from ragkit.synth import company; print(company(400, seed=5, questions=10, jobs=2))"
+    done = subprocess.run(
+        [sys.executable, "-"], input=script, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert str(cache) in done.stdout
