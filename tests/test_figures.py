@@ -70,7 +70,7 @@ def test_sizes_and_marks():
 def test_every_plot_draws_from_small_frames():
     rng = np.random.default_rng(0)
     printed = reported.load("liverag", "4")
-    metrics = list(plots.DIVERSITY)
+    metrics = list(plots.language.DIVERSITY)
     names = ["triviaqa", "popqa", "webquestions", "simpleqa", "natural_questions"]
     samples = pd.DataFrame(rng.random((10, 5)), columns=metrics).assign(row=names * 2)
     fig = plots.diversity(samples, dict.fromkeys(metrics, 1.0), printed)

@@ -93,6 +93,6 @@ def test_measures_of_every_corpus_are_drawn(clustered):
 
 @pytest.mark.parametrize("heights", [[0.0, 0.1, 0.2], [0.0, 5.0, 5.0, 9.0], [1.0]])
 def test_labels_lie_apart_and_keep_their_order(heights):
-    moved = plots._apart(np.array(heights), 1.0)
+    moved = plots.corpus._apart(np.array(heights), 1.0)
     assert (np.diff(moved) >= 1 - 1e-9).all()
     assert moved.mean() == pytest.approx(np.mean(heights))
