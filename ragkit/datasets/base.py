@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ragkit import schema
 from ragkit.datasets.registry import Found, Store
-from ragkit.errors import DataError, MissingData, did_you_mean
+from ragkit.errors import DataError, MissingData, UsageError, did_you_mean
 
 
 class Source:
@@ -88,6 +89,8 @@ class Dataset:
         One row a file: file, origin, extent, licence, note.
     partial : bool
         Whether rows of the official release are missing.
+    portion : str
+        What `part` has kept, in words; empty if everything.
     """
 
     name: str
@@ -96,6 +99,7 @@ class Dataset:
     provenance: pd.DataFrame
     partial: bool = False
     gaps: tuple[str, ...] = field(default=())
+    portion: str = ""
 
     def __getattr__(self, name: str) -> pd.DataFrame:
         frames = self.__dict__.get("frames", {})
@@ -108,6 +112,10 @@ class Dataset:
     @property
     def label(self) -> str:
         """What the data is, in words that belong beside every number made from it."""
+        return ", ".join(filter(None, (self._whole, self.portion)))
+
+    @property
+    def _whole(self) -> str:
         if self.profile == "sample":
             return "embedded sample"
         if self.profile == "own":
@@ -133,7 +141,67 @@ class Dataset:
         """
         if self.profile != "paper":
             return self.label
-        return "; ".join(gap for gap in self.gaps if part in gap)
+        gaps = [gap for gap in self.gaps if part in gap]
+        return "; ".join([*gaps, self.portion] if self.portion else gaps)
+
+    def only(self, *names: str) -> Dataset:
+        """Return the benchmark with these frames and no others."""
+        return replace(self, frames={name: getattr(self, name) for name in names})
+
+    def part(self, documents: int = 0, questions: int = 0, seed: int = 0) -> Dataset:
+        """Return the benchmark with some of its questions and documents, to try things quickly.
+
+        Questions are drawn within each type, so that types keep their proportions. The gold
+        documents of the questions drawn are always kept; the others are drawn at random. Fewer
+        documents make retrieval easier: the numbers are those of the part, and `label` says so.
+
+        Parameters
+        ----------
+        documents, questions : int
+            How many; 0, or more than there are, keeps all.
+        seed : int, default=0
+
+        Returns
+        -------
+        Dataset
+            Rows keep their order. Of further frames with gold documents those rows stay whose
+            gold documents do.
+
+        Raises
+        ------
+        UsageError
+            If a number is negative, or the gold documents alone are more than `documents`.
+        """
+        for word, number in (("documents", documents), ("questions", questions)):
+            if number < 0:
+                raise UsageError(f"{word} must be at least 0, not {number}")
+        frames, kept = dict(self.frames), []
+        rng = np.random.default_rng(seed)
+        asked = frames.get("questions")
+        if asked is not None and 0 < questions < len(asked):
+            frames["questions"] = asked.iloc[_in_proportion(asked["type"], questions, rng)]
+            kept.append(f"{questions:,} of {len(asked):,} questions")
+        texts = frames.get("documents")
+        if texts is not None and 0 < documents < len(texts):
+            gold = set()
+            if asked is not None:
+                gold.update(*frames["questions"]["gold_doc_ids"])
+            place = np.flatnonzero(texts["doc_id"].isin(gold))
+            if len(place) > documents:
+                raise UsageError(
+                    f"{len(place):,} gold documents do not fit among {documents:,} documents",
+                    "ask for more documents or fewer questions",
+                )
+            others = np.setdiff1d(np.arange(len(texts)), place)
+            drawn = rng.choice(others, documents - len(place), replace=False)
+            frames["documents"] = texts.iloc[np.sort(np.concatenate([place, drawn]))]
+            kept.insert(0, f"{documents:,} of {len(texts):,} documents")
+            here = set(frames["documents"]["doc_id"])
+            for name, frame in frames.items():
+                if name != "questions" and "gold_doc_ids" in frame:
+                    frames[name] = frame[frame["gold_doc_ids"].map(here.issuperset)]
+        frames = {name: frame.reset_index(drop=True) for name, frame in frames.items()}
+        return replace(self, frames=frames, portion=", ".join(filter(None, [self.portion, *kept])))
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(frame):,} {name}" for name, frame in self.frames.items())
@@ -184,6 +252,16 @@ def make(
                 schema.check_gold(frame, frames["documents"], str(where.get(kind, name)))
     gaps = source.gaps
     return Dataset(name, source.profile, frames, files, partial=bool(gaps), gaps=gaps)
+
+
+def _in_proportion(kinds: pd.Series, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Return `count` places, of each kind its share of them, rising."""
+    places = pd.Series(rng.permutation(len(kinds)))
+    # The n-th of N of a kind stands at (n - 1/2) / N of the way: a prefix has all in proportion.
+    order = places.groupby(kinds.to_numpy()[places]).cumcount() + 0.5
+    share = order / kinds.groupby(kinds).transform("size").to_numpy()[places]
+    chosen = np.lexsort((np.arange(len(share)), share.to_numpy()))[:count]
+    return np.sort(places.to_numpy()[chosen])
 
 
 def check_rows(rows: list, found: Found) -> list:

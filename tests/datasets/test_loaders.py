@@ -1117,3 +1117,50 @@ def test_answers_of_the_mirror(mirror):
     assert answers.groupby("system").size().max() == 500
     overlap = load("wixqa_answers", mirror).overlap
     assert overlap["token_f1"].between(0, 1).sum() == overlap["token_f1"].notna().sum() > 0
+
+
+# ------------------------------------------------------------------------------------ parts
+
+
+def test_a_part_keeps_proportions_gold_and_order():
+    whole = datasets.load("enterpriserag_bench", profile="sample")
+    part = whole.part(documents=400, questions=50, seed=3)
+    assert (len(part.documents), len(part.questions)) == (400, 50)
+    counts = part.questions["type"].value_counts()
+    for kind, count in whole.questions["type"].value_counts().items():
+        assert abs(counts.get(kind, 0) - count / 4) <= 1, kind
+    here = set(part.documents["doc_id"])
+    assert here.issuperset(part.questions["gold_doc_ids"].explode().dropna())
+    assert here.issuperset(part.extra_questions["gold_doc_ids"].explode())
+    order = whole.documents["doc_id"].tolist()
+    assert part.documents["doc_id"].tolist() == [doc_id for doc_id in order if doc_id in here]
+    assert part.label == "embedded sample, 400 of 2,000 documents, 50 of 200 questions"
+    assert part.substitute() == part.label
+    assert len(whole.documents) == 2000, "the whole is left alone"
+
+
+def test_parts_depend_on_the_seed_alone():
+    whole = datasets.load("liverag", profile="sample")
+    draws = [whole.part(questions=40, seed=seed).questions["text"].tolist() for seed in (1, 1, 2)]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_a_part_as_large_as_the_whole_is_the_whole():
+    whole = datasets.load("wixqa", profile="sample")
+    for part in (whole.part(), whole.part(10**6, 10**6)):
+        assert part.label == "embedded sample"
+        pd.testing.assert_frame_equal(part.documents, whole.documents)
+
+
+def test_documents_alone_are_drawn_without_regard_to_gold():
+    alone = datasets.load("wixqa", profile="sample").only("documents")
+    assert list(alone.frames) == ["documents"]
+    assert len(alone.part(documents=5).documents) == 5
+
+
+def test_impossible_parts_are_refused():
+    whole = datasets.load("wixqa", profile="sample")
+    with pytest.raises(UsageError, match="gold documents do not fit among 5 documents"):
+        whole.part(documents=5)
+    with pytest.raises(UsageError, match="questions must be at least 0, not -1"):
+        whole.part(questions=-1)
