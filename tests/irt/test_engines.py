@@ -56,7 +56,8 @@ def test_nuts_mixes_on_a_small_matrix():
 
 
 def test_py_irt_runs_seeded_and_says_what_is_inert():
-    scores = irt.simulate(20, 30, seed=3).scores
+    # Seed 3 has two modes, one without abilities: which is found depends on the processor.
+    scores = irt.simulate(20, 30, seed=0).scores
     options = {"engine": "py-irt", "epochs": 250, "lr": 0.08, "progress": False}
     one, two = (irt.fit(scores, seed=5, **options) for _ in range(2))
     assert one.items["diff"].equals(two.items["diff"])

@@ -482,7 +482,9 @@ def test_damage_by_hand():
 def test_damage_is_found_on_the_sample(judge):
     from ragkit import datasets
 
-    made = perturb(datasets.load("enterpriserag_bench", profile="sample").questions)
+    questions = datasets.load("enterpriserag_bench", profile="sample").questions
+    # One "not in the documents" is as right as another.
+    made = perturb(questions[questions["type"] != "info_not_found"].reset_index(drop=True))
     tasks = [task(row.answer, row.gold, row.question) for row in made.itertuples()]
     yes = made.assign(yes=[verdict.value for verdict in judge.judge(tasks)])
     share = yes.groupby("change")["yes"].mean()

@@ -1,0 +1,49 @@
+"""BM25 on nested samples up to 512,000 generated documents: the time and memory of one process.
+
+The company is made first if it is not in the cache folder; that time is part of the whole.
+"""
+
+from __future__ import annotations
+
+import resource
+from functools import partial
+from time import perf_counter, process_time
+
+import numpy as np
+
+from ragkit import sweep, synth
+from ragkit.datasets import enterprise
+from tests.bench import Row
+
+SIZES = [5_000, 16_000, 50_000, 160_000, 512_000]
+MINUTES, GIGABYTES, JOBS = 20, 4, 2
+
+
+def run():
+    start, clock = perf_counter(), process_time()
+    company = synth.company(SIZES[-1], questions=500, jobs=JOBS)
+    made = perf_counter() - start
+    result = sweep.scaling(
+        partial(synth.stream, company),
+        enterprise.read_questions(company / enterprise.QUESTIONS),
+        SIZES,
+        {"BM25": "bm25"},
+        fields=("title", "content"),
+    )
+    whole, clock = perf_counter() - start, process_time() - clock
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    others = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
+    for name, seconds in (
+        ("generation or a look at the cache", made),
+        ("five sizes", whole - made),
+    ):
+        yield Row(f"{name}, seconds", seconds, np.nan, "bound", seconds, 60 * MINUTES, False)
+    minutes = whole / 60
+    yield Row("both, minutes", minutes, np.nan, "bound", minutes, MINUTES, False, "min")
+    yield Row("processor time of this process", clock, np.nan, "bound", clock, 1200, False)
+    # The largest of the generator's processes, times their number, bounds what they held together.
+    peak = max(own, JOBS * others)
+    yield Row("resident memory at its highest, GB", peak, np.nan, "bound", peak, GIGABYTES, False)
+    recall = result.summary(n_resamples=200)["mean"]
+    steps = float((recall.diff().dropna() < 0).sum())
+    yield Row("steps at which recall@10 falls", steps, np.nan, "of four", steps, 4, unit="")
