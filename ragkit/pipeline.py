@@ -41,6 +41,8 @@ class Step:
     covers : tuple of str
         Printed tables that it measures, as PAPER:TABLE.
     threads : int
+    shows_sample : bool
+        Whether it shows the embedded sample in the profile "paper", too.
     paper : dict
         Parameters in the profile "paper"; the notebook's own defaults are those of "sample".
     """
@@ -52,6 +54,7 @@ class Step:
     after: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
     threads: int = 1
+    shows_sample: bool = False
     paper: dict = field(default_factory=dict)
 
     def needs(self, profile: str) -> tuple[str, ...]:
@@ -135,9 +138,9 @@ class Plan:
         found = [step.path, *notebook.modules(book), LOCK]
         found += sorted(paths.REPORTED.glob("*.csv"))
         found += sorted((paths.ROOT / "ragkit").glob("*.mplstyle"))
-        if self.profile == "sample":
+        if self.profile == "sample" or step.shows_sample:
             found += sorted(path for path in paths.SAMPLE.rglob("*") if path.is_file())
-        else:
+        if self.profile != "sample":
             for name in (*step.datasets, *step.optional):
                 for path in datasets.files(name):
                     at = self.store.find(path)
@@ -245,7 +248,7 @@ def export(plan: Plan) -> list[Path]:
         for step in plan.runnable:
             origin = plan.root / kind / step.name
             shutil.rmtree(target / step.name, ignore_errors=True)
-            for path in sorted(origin.glob("*")) if origin.is_dir() else ():
+            for path in sorted(origin.glob("[!.]*")) if origin.is_dir() else ():
                 (target / step.name).mkdir(parents=True, exist_ok=True)
                 written.append(Path(shutil.copy(path, target / step.name / path.name)))
     board = plan.root / "results" / "scoreboard.csv"

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from ragkit import pipeline
+from ragkit import paths, pipeline
 from ragkit.errors import DataError, MissingData, UsageError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -157,3 +157,13 @@ def test_everything_runs_on_the_sample():
     assert [step.name for step in plan.before(board)] == [
         step.name for step in plan.steps if step is not board
     ]
+
+
+def test_a_notebook_that_shows_the_sample_is_stale_when_the_sample_changes(tmp_path):
+    """Whoever loads the sample by name says so in the catalogue, and depends on its files."""
+    plan = pipeline.make_plan("paper", str(tmp_path))
+    sample = {str(path) for path in paths.SAMPLE.rglob("*") if path.is_file()}
+    for step in pipeline.catalogue():
+        loads = 'profile=\\"sample\\"' in step.path.read_text("utf-8")
+        assert step.shows_sample == loads, step.name
+        assert sample <= set(plan.inputs(step)) if loads else sample.isdisjoint(plan.inputs(step))
