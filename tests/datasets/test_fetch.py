@@ -364,6 +364,7 @@ def test_an_error_while_continuing_keeps_the_part(server, status):
 
 
 def test_a_server_that_is_not_there(server):
+    server.http.shutdown()  # a thread that still polls would keep the socket alive
     server.http.server_close()
     with pytest.raises(FetchError, match="ConnectError after 0 bytes from 127.0.0.1"):
         get(pinned(server))
