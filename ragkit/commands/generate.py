@@ -20,7 +20,7 @@ command.add_command(datamorgana)
 @command.command()
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="A new folder.")
 @click.option("--documents", type=int, required=True, help="All documents, noise included.")
-@click.option("--seed", type=int, required=True)
+@click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--questions", type=int, help="Default: one for ten documents, at most 500.")
 @click.option("--metadata-questions", type=int, help="Default: a fifth of the questions.")
 @click.option("--author", default="offline", show_default=True, help="offline or openai:MODEL.")
@@ -79,12 +79,6 @@ def erb(
         if dry_run:
             return
     with tqdm(total=1, unit="step", leave=False, disable=None) as bar:
-
-        def progress(stage: str, done: int, total: int) -> None:
-            bar.set_description(stage)
-            bar.total, bar.n = total, done
-            bar.refresh()
-
         statistics = generate(
             out,
             documents=documents,
@@ -108,7 +102,7 @@ def erb(
 @command.command()
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="A new folder.")
 @click.option("--articles", type=int, required=True, help="All three types together.")
-@click.option("--seed", type=int, required=True)
+@click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--expertwritten", type=int, help="Default: 200, at most two thirds of the articles.")
 @click.option("--simulated", type=int, help="Default: 200, at most two thirds of the articles.")
 @click.option("--resume", is_flag=True, help="Go on where an interrupted run stopped.")

@@ -22,12 +22,13 @@ from ragkit.errors import UsageError
     type=click.Path(dir_okay=False, path_type=Path),
     help="Categories and their probabilities (TOML). Default: LiveRAG's eight categorizations.",
 )
-@click.option("--seed", type=int, required=True)
+@click.option("--seed", type=int, default=0, show_default=True)
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="A new .jsonl file; notes and a report are written beside it.",
+    default="datamorgana.jsonl",
+    show_default=True,
+    help="A new file; notes and a report are written beside it.",
 )
 @click.option("--author", default="offline", show_default=True, help="offline or openai:MODEL.")
 @click.option("--resume", is_flag=True, help="Keep a finished --out of the same settings.")
@@ -63,7 +64,8 @@ def datamorgana(
     from tqdm import tqdm
 
     from ragkit.synth.author import check_author
-    from ragkit.synth.datamorgana import foresee, make_questions
+    from ragkit.synth.datamorgana import foresee, load_config, make_questions
+    from ragkit.synth.datamorgana.make import settings
 
     check_author(author)
     given = {"ledger": ledger, "budget": budget, "concurrency": concurrency}
@@ -82,7 +84,7 @@ def datamorgana(
     if out.exists():
         if not resume:
             raise UsageError(f"{out} is there already", "name a new file, or say --resume")
-        _same(out, questions=questions, seed=seed, author=author)
+        _same(out, settings(documents, load_config(config), questions, seed, author))
         click.echo(f"{out} is complete")
         return
     if author != "offline" and not yes:
@@ -111,7 +113,7 @@ def datamorgana(
         click.echo(f"{sum(failed.values()):,} left out: see the report beside it")
 
 
-def _same(out: Path, **settings) -> None:
+def _same(out: Path, settings: dict) -> None:
     """Check that a finished file was made with these settings. It is written last, so it is whole."""
     from ragkit.files import read_json
     from ragkit.synth.datamorgana.make import beside

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -359,8 +361,38 @@ def test_command_writes_and_refuses_to_overwrite(made, tmp_path):
     assert out.read_bytes() == before
     assert "is complete" in run(*options, "--resume").output
     other = run("--documents", made.out, "--questions", 16, *options[4:], "--resume")
-    assert "was made with questions 15, not 16" in str(other.exception)
+    assert "was made with questions asked for 15, not 16" in str(other.exception)
     assert out.read_bytes() == before
+
+
+def test_a_finished_file_of_other_documents_or_categories_is_not_complete(made, tmp_path):
+    folder, config = tmp_path / "company", tmp_path / "mine.toml"
+    folder.mkdir()
+    for name in ("documents.jsonl", "facts.jsonl"):
+        shutil.copy(made.out / name, folder)
+    shutil.copy(DEFAULT, config)
+    options = ("--questions", 15, "--out", tmp_path / "q.jsonl", "--config", config)
+    assert run("--documents", folder, *options).exit_code == 0
+    moved = ("--documents", made.out, *options[:4], "--resume")
+    assert "is complete" in run(*moved).output  # the same bytes elsewhere are the same
+    text = config.read_text("utf-8")
+    config.write_text(text.replace("probability = 0.30", "probability = 0.300", 1), "utf-8")
+    assert "is complete" in run("--documents", folder, *options, "--resume").output
+    config.write_text(text.replace("per_subtopic = 25", "per_subtopic = 24"), "utf-8")
+    assert config.read_text("utf-8") != text
+    other = run("--documents", folder, *options, "--resume")
+    assert "sha256 of the config" in str(other.exception)
+    with open(folder / "documents.jsonl", "a", encoding="utf-8") as stream:
+        stream.write("\n")
+    other = run("--documents", folder, *options[:4], "--resume")
+    assert "sha256 of documents.jsonl" in str(other.exception)
+
+
+def test_the_command_needs_documents_and_a_number_only(made, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("--documents", made.out, "--questions", 5)
+    assert done.exit_code == 0, done.output
+    assert len(Path("datamorgana.jsonl").read_text("utf-8").splitlines()) == 5
 
 
 def test_dry_run_writes_nothing(made, tmp_path):

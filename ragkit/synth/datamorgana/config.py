@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import tomllib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -72,6 +74,14 @@ class Config:
     impossible: tuple[tuple[dict[str, frozenset[str]], str], ...]
     sampling: dict[str, int]
     filters: dict[str, Limit]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what is configured, wherever the file lies."""
+        content = {name: value for name, value in asdict(self).items() if name != "path"}
+        return hashlib.sha256(
+            json.dumps(content, sort_keys=True, default=sorted).encode("utf-8")
+        ).hexdigest()
 
     def draw(self, stream: Stream) -> dict[str, str]:
         """Return one category of each categorization, none of which exclude one another."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import mean, median
 
 from ragkit.errors import UsageError
-from ragkit.files import write_text
+from ragkit.files import sha256, write_text
 from ragkit.synth.datamorgana import materials, sampling
 from ragkit.synth.datamorgana.company import Company, content, load
 from ragkit.synth.datamorgana.config import Config, check_count, load_config, offline_only
@@ -106,13 +106,28 @@ def make_questions(
         from ragkit.synth.datamorgana.model import ModelWriter
 
         company = load(documents, facts=False)
-        return ModelWriter(author, company, config, seed, progress, **author_options).make(
-            questions
-        )
-    if author_options:
-        raise UsageError(f"the offline author has no option {sorted(author_options)[0]!r}")
-    offline_only(config)
-    return _Run(load(documents), config, seed, progress or (lambda *_: None)).make(questions)
+        writer = ModelWriter(author, company, config, seed, progress, **author_options)
+    else:
+        if author_options:
+            raise UsageError(f"the offline author has no option {sorted(author_options)[0]!r}")
+        offline_only(config)
+        writer = _Run(load(documents), config, seed, progress or (lambda *_: None))
+    made = writer.make(questions)
+    made.report |= settings(documents, config, questions, seed, author)
+    return made
+
+
+def settings(
+    documents: str | Path, config: Config, questions: int, seed: int, author: str
+) -> dict[str, int | str]:
+    """Return what a finished file of questions was made from, as its report says it."""
+    return {
+        "questions asked for": questions,
+        "seed": seed,
+        "author": author,
+        "sha256 of the config": config.digest,
+        "sha256 of documents.jsonl": sha256(Path(documents) / "documents.jsonl"),
+    }
 
 
 def foresee(
@@ -221,7 +236,7 @@ class _Run:
                 | {"asks": list(material.key)}
             )
             self.progress("questions", i + 1, questions)
-        out.report = report(out, self.config, pool, self.refused, self.seed, "offline")
+        out.report = report(out, self.config, pool, self.refused)
         return out
 
     def _too_many(self, what: str, documents: int):
@@ -322,7 +337,7 @@ def _sessions(count: int, stream: Stream) -> list[str]:
     return stream.sample(names, count)
 
 
-def report(made: Benchmark, config: Config, pool, refused, seed: int, author: str) -> dict:
+def report(made: Benchmark, config: Config, pool, refused) -> dict:
     """Return what a reader of the questions wants to know of them."""
     lengths: dict[str, list[int]] = {}
     rates: dict[str, list[float]] = {}
@@ -342,8 +357,6 @@ def report(made: Benchmark, config: Config, pool, refused, seed: int, author: st
     }
     return {
         "questions": len(made.rows),
-        "seed": seed,
-        "author": author,
         "config": Path(config.path).name,
         "documents": {
             "found by topic": pool.found,

@@ -160,7 +160,7 @@ class ModelWriter:
             out.notes.append(note(number, text, text, document, frozenset()))
         if not out.rows:
             raise ModelError(f"{self.name} gave no usable question in {ROUNDS} rounds")
-        out.report = report(out, self.config, pool, {}, self.seed, self.name)
+        out.report = report(out, self.config, pool, {})
         # What the text would be without mistakes is not known of a model's question.
         del out.report["error rate"]
         out.report["failed"] = dict(sorted(self.failed.items()))
