@@ -267,6 +267,7 @@ def test_impossible_counts_are_refused(wrong, message):
 def test_too_few_articles_for_questions_about_two(tmp_path):
     with pytest.raises(UsageError, match="cannot carry"):
         generate_helpcentre(tmp_path / "few", articles=2, seed=1, expertwritten=2)
+    assert not (tmp_path / "few").exists()
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path):

@@ -282,13 +282,14 @@ def generate_helpcentre(
     counts = {"articles": articles, "expertwritten": expertwritten, "simulated": simulated}
     stamp = {**counts, "seed": seed, "banks": banks.fingerprint()}
     centre = HelpCentre(seed=seed, **counts)
-    begin(out, stamp, resume=resume)
     if progress:
         centre.progress = progress
+    made = centre.questions  # what cannot be made fails before a folder is begun
+    begin(out, stamp, resume=resume)
     _jsonl(out / KB, [article.row() for article in centre.articles])
     asked, dialogues = [], []
     for name in SETS:
-        rows = centre.questions[name]
+        rows = made[name]
         if rows:
             _jsonl(out / TEST.format(name), [question.row() for question in rows])
         for number, question in enumerate(rows, 1):
