@@ -14,13 +14,15 @@ from ragkit.errors import DataError, UsageError
 # Rows searched or summed at a time: bounds the memory, never changes a result.
 BLOCK = 65_536
 SMALL = 512
-# Queries compared with a block at a time, and rows kept for each before a search gives up on
-# half precision: among thousands of copies of a document, it tells nothing apart.
-ASKED, MOST = 1_024, 4_096
+# In half precision, queries and rows compared at a time, so that their products stay in the cache,
+# and rows kept for each query before a search gives up: among thousands of copies of a document,
+# half precision tells nothing apart.
+ASKED, AGAINST, MOST = 1_024, 4_096, 4_096
 WORTH = 2**26  # comparisons from which on half precision makes up for loading torch
-# The products of unit vectors rounded to 8 binary digits: each factor errs by 2^-9 of itself, and
-# so does the product; sums are single precision.
-HALF = 3 * 2**-9 + 2**-11
+# The products of unit vectors rounded to 8 binary digits: each factor errs by up to 2^-8 of itself,
+# and so does the product; sums are in single precision, of at most DEEP terms.
+DEEP = 4_096
+HALF = 3 * 2**-8 + 2**-11
 
 
 class Neighbours(NamedTuple):
@@ -175,7 +177,8 @@ def integer(value, name: str, *, at_least: int) -> None:
 
 def _search(array, queries, k) -> tuple[np.ndarray, np.ndarray]:
     """Return the k nearest rows of each query, in no particular order."""
-    if len(array) * len(queries) < WORTH or not _has_half_products():
+    small = len(array) * len(queries) < WORTH
+    if small or array.shape[1] > DEEP or not _has_half_products():
         return _search_single(array, queries, k)
     parts = [queries[start : start + ASKED] for start in range(0, len(queries), ASKED)]
     found = [_search_half(array, part, k) or _search_single(array, part, k) for part in parts]
@@ -211,27 +214,25 @@ def _search_half(array, queries, k) -> tuple[np.ndarray, np.ndarray] | None:
 
     asked = torch.from_numpy(queries).bfloat16()
     floor = None
-    row, column, value = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-    for place, block in blocks(array, rows=BLOCK, dtype=np.float32):
+    kept = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+    new, fresh = [], 0
+    for place, block in blocks(array, rows=max(AGAINST, k), dtype=np.float32):
         products = asked @ torch.from_numpy(block).bfloat16().T  # (queries, rows of the block)
         if floor is None:
-            first = products[:, : max(8_192, k)].float()
+            first = products.float()
             floor = torch.topk(first, min(k, first.shape[1])).values[:, -1].numpy()
         # The last step down makes up for the rounding of the bound itself.
         bound = torch.from_numpy(floor - 2 * HALF - 2**-8).bfloat16()
         hits = _at_least(products, bound)
-        if len(row) + len(hits) > MOST * len(queries):
+        value = products.view(-1)[hits].float().numpy()
+        new.append((hits // len(block), hits % len(block) + place.start, value))
+        fresh += len(hits)
+        if len(kept[0]) + fresh > MOST * len(queries):
             return None
-        value = np.concatenate([value, products.view(-1)[hits].float().numpy()])
-        row = np.concatenate([row, hits // len(block)])
-        column = np.concatenate([column, hits % len(block) + place.start])
-        order = np.lexsort((-value, row))
-        row, column, value = row[order], column[order], value[order]
-        starts = np.searchsorted(row, np.arange(len(queries)))
-        ends = np.searchsorted(row, np.arange(len(queries)), side="right")
-        floor = np.where(ends - starts >= k, value[np.minimum(starts + k, ends) - 1], floor)
-        keep = value >= (floor - 2 * HALF)[row]
-        row, column, value = row[keep], column[keep], value[keep]
+        if fresh >= len(kept[0]) or place.stop == len(array):
+            kept, floor = _highest([kept, *new], floor, k)
+            new, fresh = [], 0
+    row, column, _ = kept
     exact = np.empty(len(row))
     for start in range(0, len(row), SMALL * 32):
         here = slice(start, start + SMALL * 32)
@@ -241,6 +242,18 @@ def _search_half(array, queries, k) -> tuple[np.ndarray, np.ndarray] | None:
     starts = np.searchsorted(row[order], np.arange(len(queries)))
     chosen = order[starts[:, None] + np.arange(k)]
     return column[chosen], exact[chosen]
+
+
+def _highest(parts, floor, k) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+    """Return the rows, columns and values that may be among the k highest, and the k-th of each row."""
+    row, column, value = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.lexsort((-value, row))
+    row, column, value = row[order], column[order], value[order]
+    starts = np.searchsorted(row, np.arange(len(floor)))
+    ends = np.searchsorted(row, np.arange(len(floor)), side="right")
+    floor = np.where(ends - starts >= k, value[np.minimum(starts + k, ends) - 1], floor)
+    keep = value >= (floor - 2 * HALF)[row]
+    return (row[keep], column[keep], value[keep]), floor
 
 
 def _at_least(products, bound) -> np.ndarray:

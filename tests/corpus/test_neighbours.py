@@ -167,7 +167,7 @@ def halved(monkeypatch):
 
 @pytest.mark.parametrize("block", [37, 512, 100_000])
 def test_half_precision_finds_the_same(halved, clustered, monkeypatch, block):
-    monkeypatch.setattr(vectors, "BLOCK", block)
+    monkeypatch.setattr(vectors, "AGAINST", block)
     found = neighbours(clustered, k=7)
     assert all(part is not None for part in halved)
     ids, similarity = brute(clustered, 7)
@@ -175,8 +175,21 @@ def test_half_precision_finds_the_same(halved, clustered, monkeypatch, block):
     assert np.allclose(found.similarity, similarity, atol=1e-6)
 
 
-@given(st.integers(0, 10_000), st.integers(3, 40))
-@settings(max_examples=20, deadline=None)
+@pytest.mark.parametrize("dimensions", [2, 3, 12])
+def test_half_precision_tells_near_ties_apart(halved, monkeypatch, dimensions):
+    """Many rows closer to one another than rounding can tell, in few dimensions."""
+    monkeypatch.setattr(vectors, "AGAINST", 64)
+    rng = np.random.default_rng(dimensions)
+    for spread in (1, 0.1, 0.01, 0.003):
+        rows = rng.normal(size=dimensions) + spread * rng.normal(size=(300, dimensions))
+        found = neighbours(rows, k=5)
+        _, similarity = brute(rows, 5)
+        assert np.allclose(found.similarity, similarity, atol=1e-12)
+    assert all(part is not None for part in halved)
+
+
+@given(st.integers(0, 10_000), st.integers(2, 40))
+@settings(max_examples=100, deadline=None)
 def test_rounded_products_stay_within_their_bound(seed, dimensions):
     import torch
 
@@ -186,6 +199,18 @@ def test_rounded_products_stay_within_their_bound(seed, dimensions):
     rounded = torch.from_numpy(one).bfloat16() @ torch.from_numpy(two).bfloat16().T
     exact = one.astype(float) @ two.astype(float).T
     assert np.abs(rounded.float().numpy() - exact).max() <= vectors.HALF
+
+
+def test_the_bound_is_no_looser_than_rounding_needs():
+    """Directions whose parts lie just above or below a power of two err by more than half of it."""
+    import torch
+
+    angles = np.linspace(0, np.pi / 2, 200_001)
+    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    half = torch.from_numpy(rows).bfloat16()
+    rounded = (half.float() ** 2).sum(dim=1).bfloat16().float().numpy()
+    worst = np.abs(rounded - 1).max()
+    assert vectors.HALF / 2 < worst <= vectors.HALF
 
 
 def test_opposite_directions_and_negative_bounds(halved):
