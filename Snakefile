@@ -3,7 +3,7 @@
 # --directory build/paper, with --executor slurm or kubernetes for more than one machine.
 import shlex
 
-from ragkit import pipeline
+from ragkit.report import pipeline
 
 plan = pipeline.make_plan(config.get("profile", "sample"), config.get("data") or None)
 

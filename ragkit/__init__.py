@@ -2,7 +2,11 @@
 
 The package is a thin library under ordered notebooks. Import the room you need::
 
-    from ragkit import datasets, diversity, figures, tables
+    from ragkit import datasets
+
+    from ragkit.measures import diversity
+
+    from ragkit.report import figures, tables
 
 Nothing heavy (torch, spaCy, umap) is imported before it is used.
 """

@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 
-from ragkit import stats
 from ragkit.errors import DataError
 from ragkit.judging.agreement import agreement
 from ragkit.judging.goldset import check_panel
@@ -29,6 +28,7 @@ from ragkit.judging.harness import (
 from ragkit.judging.judges import Judge
 from ragkit.judging.report import Comparison
 from ragkit.llm.exchange import digest
+from ragkit.measures import stats
 
 SIDES = ("a", "b")
 

@@ -17,7 +17,7 @@ from ragkit.judging.offline import OfflineJudge, bare
 from ragkit.judging.offline_calibrate import fit_public
 from ragkit.judging.offline_text import abstains
 from ragkit.judging.offline_verdicts import correctness_tasks, fact_tasks
-from ragkit.stats import Interval
+from ragkit.measures.stats import Interval
 
 BINS = 10
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragkit import stats
 from ragkit.errors import DataError, UsageError
 from ragkit.files import read_json, write_text
 from ragkit.judging.agreement import agreement
 from ragkit.judging.judges import code
+from ragkit.measures import stats
 
 VERSION = 1
 # Metric to the level at which its repeats are compared; None for what no judge decides.
@@ -119,7 +119,7 @@ def aggregate(
         metric; None where a verdict is missing). `repeats`, if there, holds the score of each
         repeat, by metric.
     level, n_resamples, seed
-        As in `ragkit.stats.bootstrap_interval`.
+        As in `ragkit.measures.stats.bootstrap_interval`.
 
     Returns
     -------
@@ -385,7 +385,7 @@ class Comparison:
 
     @property
     def differences(self) -> pd.DataFrame:
-        """One row a metric: `ragkit.stats.compare_systems` of the two."""
+        """One row a metric: `ragkit.measures.stats.compare_systems` of the two."""
         return pd.DataFrame(self.data["differences"])
 
     @property

@@ -25,8 +25,8 @@ LINES = {
 def run():
     import pandas as pd
 
-    from ragkit.agent import Sandbox, corpus_tree
-    from tests.retrieval import zipf
+    from ragkit.systems.agent import Sandbox, corpus_tree
+    from tests.systems.retrieval import zipf
 
     made = (
         {
@@ -52,7 +52,7 @@ def run():
 
 def _linear():
     """Twice the line, twice the time: the ratio would be astronomical with backtracking."""
-    from ragkit.agent.patterns import Pattern
+    from ragkit.systems.agent.patterns import Pattern
 
     pattern = Pattern(["(a|aa)+(a*)*b"], syntax="extended")
     line = "a" * 200_000

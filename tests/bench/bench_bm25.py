@@ -63,7 +63,7 @@ def _bound(what, value, target, **more):
 
 
 def _write(path: Path, size: int) -> Path:
-    from tests.retrieval import zipf
+    from tests.systems.retrieval import zipf
 
     texts = [entry["text"] for entry in zipf.documents(size)]
     lines = [json.dumps(zipf.queries(texts, 1000)), *texts]
@@ -80,7 +80,7 @@ def measure(engine: str, made) -> dict:
 
 def _measured(engine: str, made: str) -> dict:
     if engine == "stream":
-        from tests.retrieval import zipf
+        from tests.systems.retrieval import zipf
 
         sample = [entry["text"] for entry in zipf.documents(1000)]
         engine, held, asked = "ragkit", zipf.documents(int(made)), zipf.queries(sample, 1000)
@@ -101,7 +101,7 @@ def _measured(engine: str, made: str) -> dict:
 
 
 def _build_ragkit(held):
-    from ragkit.retrieval import BM25
+    from ragkit.systems.retrieval import BM25
 
     if isinstance(held, list):
         held = ({"doc_id": str(n), "title": None, "text": text} for n, text in enumerate(held))

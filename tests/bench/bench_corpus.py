@@ -12,7 +12,7 @@ from time import perf_counter
 
 import numpy as np
 
-from ragkit import corpus
+from ragkit.measures import corpus
 from tests.bench import Row
 
 DOCUMENTS, DIMENSIONS, ASKED = 512_000, 384, 1_000

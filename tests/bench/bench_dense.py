@@ -22,7 +22,7 @@ KEPT = 100_000
 
 
 def run():
-    from ragkit.retrieval import Dense
+    from ragkit.systems.retrieval import Dense
 
     matrix, queries = made(DOCUMENTS, 0), made(QUERIES, 1)
     ids = [str(row) for row in range(DOCUMENTS)]

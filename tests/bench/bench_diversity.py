@@ -6,7 +6,7 @@ from time import perf_counter
 
 import numpy as np
 
-from ragkit import diversity
+from ragkit.measures import diversity
 from tests.bench import Row
 
 

@@ -15,7 +15,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU
 from scipy.stats import permutation_test
 
-from ragkit import metrics, stats
+from ragkit.measures import metrics, stats
 from tests.bench import Row
 
 

@@ -11,8 +11,9 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from ragkit import sweep, synth
+from ragkit import synth
 from ragkit.datasets import enterprise
+from ragkit.systems import sweep
 from tests.bench import Row
 
 SIZES = [5_000, 16_000, 50_000, 160_000, 512_000]

@@ -23,9 +23,10 @@ QUESTION_DOCUMENTS = 9_000
 
 
 def run():
-    from ragkit import corpus, datasets, diversity, models
-    from ragkit.retrieval import BM25
+    from ragkit import datasets, models
+    from ragkit.measures import corpus, diversity
     from ragkit.synth import datamorgana, generate
+    from ragkit.systems.retrieval import BM25
 
     folder = Path(tempfile.mkdtemp(prefix="ragkit-synth-"))
     try:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from time import perf_counter
 
-from ragkit import pipeline
+from ragkit.report import pipeline
 from tests.bench import Row
 
 

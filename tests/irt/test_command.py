@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from ragkit import cli, irt
-from ragkit.commands.irt import command
+from ragkit.cli.irt import command
 
 
 @pytest.fixture(scope="module")

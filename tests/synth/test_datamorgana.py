@@ -343,7 +343,7 @@ def test_options_of_a_model_are_refused_offline(made):
 
 
 def run(*arguments):
-    from ragkit.commands.generate_datamorgana import datamorgana
+    from ragkit.cli.generate_datamorgana import datamorgana
 
     return CliRunner().invoke(datamorgana, [*map(str, arguments)])
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragkit import plots
 from ragkit.errors import DataError, UsageError
+from ragkit.report import plots
 from ragkit.synth.datamorgana import Benchmark, load_config, make_questions, study
 from ragkit.synth.datamorgana.materials import Material
 from ragkit.synth.datamorgana.wording import Refused, Writer

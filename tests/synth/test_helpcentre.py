@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragkit import datasets
-from ragkit.commands.generate import command
+from ragkit.cli.generate import command
 from ragkit.datasets import reported, wixqa
 from ragkit.datasets.base import Source
 from ragkit.errors import UsageError
-from ragkit.retrieval.bm25 import BM25
 from ragkit.synth.helpcentre import HelpCentre, capacity, generate_helpcentre
 from ragkit.synth.helpcentre.product import an, kinds, phrases, plural, things
 from ragkit.synth.helpcentre.questions import misspell
 from ragkit.synth.streams import Stream
+from ragkit.systems.retrieval.bm25 import BM25
 from ragkit.text import lengths
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from ragkit.commands.generate import command
+from ragkit.cli.generate import command
 from ragkit.errors import ModelError
 from ragkit.synth import World, generate
 from ragkit.synth.author import LeftOut

@@ -17,12 +17,12 @@ import pytest
 from ragkit import datasets
 from ragkit.datasets import enterprise
 from ragkit.errors import RagkitError, UsageError
-from ragkit.retrieval import BM25
 from ragkit.synth import generate, pipeline
 from ragkit.synth.briefs import SOURCES, shares
 from ragkit.synth.pipeline import Plan, Settings
 from ragkit.synth.questions import DESCRIBED_OVERLAP, SEMANTIC_OVERLAP, TYPES, overlap, visible
 from ragkit.synth.world import LAST_DAY
+from ragkit.systems.retrieval import BM25
 from tests.synth.conftest import SIZE
 
 SMALL = {"documents": 400, "seed": 3, "questions": 20}

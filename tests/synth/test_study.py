@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ragkit import plots
 from ragkit.datasets import reported
-from ragkit.describe import composition
 from ragkit.errors import DataError, UsageError
+from ragkit.measures.describe import composition
+from ragkit.report import plots
 from ragkit.synth import generate
 from ragkit.synth import study as companies
 from ragkit.synth.questions import TYPES

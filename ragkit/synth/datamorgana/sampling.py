@@ -48,7 +48,7 @@ def frame(company: Company):
 
 def retrieve(company: Company, queries: list[str], k: int) -> list[list[str]]:
     """Return for each query the ids of the k best documents by BM25."""
-    from ragkit.retrieval.bm25 import BM25
+    from ragkit.systems.retrieval.bm25 import BM25
 
     index = BM25().fit(frame(company))
     runs = index.search(queries, k=k)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragkit import stats
 from ragkit.errors import DataError, UsageError, did_you_mean
+from ragkit.measures import stats
 from ragkit.synth.datamorgana import materials, words
 from ragkit.synth.datamorgana.company import content, load
 from ragkit.synth.datamorgana.config import KNOWN, Config, offline_only

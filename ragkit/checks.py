@@ -1,0 +1,89 @@
+"""Checks of options, each a sentence that names the option, what was expected and what was found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
+
+from ragkit.errors import UsageError, did_you_mean
+
+
+def whole(value, name: str, *, least: int | None = 1, most: int | None = None) -> int:
+    """Return `value` as an int.
+
+    Raises
+    ------
+    UsageError
+        If it is no whole number (a bool is none), or out of range.
+    """
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, Integral)
+        or not _inside(value, least, most)
+    ):
+        raise UsageError(f"{name} should be a whole number{_range(least, most)}, found {value!r}")
+    return int(value)
+
+
+def number(value, name: str, *, least: float | None = None, most: float | None = None) -> float:
+    """Return `value` as a float.
+
+    Raises
+    ------
+    UsageError
+        If it is no finite number (a bool is none), or out of range.
+    """
+    numeric = isinstance(value, Real) and not isinstance(value, bool)
+    if not (numeric and math.isfinite(value) and _inside(value, least, most)):
+        raise UsageError(f"{name} should be a number{_range(least, most)}, found {value!r}")
+    return float(value)
+
+
+def choice(value, name: str, known: Iterable[str]) -> str:
+    """Return `value` if it is one of the known names.
+
+    Raises
+    ------
+    UsageError
+        Otherwise; the hint names the nearest known name.
+    """
+    known = list(known)
+    if value not in known:
+        raise UsageError(f"no {name} {value!r}", did_you_mean(value, known))
+    return value
+
+
+def options(given: Mapping, known: Iterable[str], where: str) -> None:
+    """Raise `UsageError` if `given` has a key that is not known; the hint names the nearest one."""
+    known = list(known)
+    for name in given:
+        choice(name, f"option of {where}", known)
+
+
+def strings(values, name: str) -> Sequence[str]:
+    """Return `values` if they are several strings.
+
+    Raises
+    ------
+    UsageError
+        If it is one string, or holds something else; the message gives the position, from 1.
+    """
+    if isinstance(values, str):
+        raise UsageError(f"{name} should be several strings, found one", "put it into a list")
+    for position, value in enumerate(values, start=1):
+        if not isinstance(value, str):
+            raise UsageError(f"{name}: number {position} should be a string, found {value!r}")
+    return values
+
+
+def _inside(value, least, most) -> bool:
+    return (least is None or value >= least) and (most is None or value <= most)
+
+
+def _range(least, most) -> str:
+    if least is not None and most is not None:
+        return f" from {least:,} to {most:,}"
+    if least is not None:
+        return f" of at least {least:,}"
+    return "" if most is None else f" of at most {most:,}"

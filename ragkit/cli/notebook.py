@@ -1,0 +1,84 @@
+"""`ragkit notebook`: one notebook at a time."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import time
+from pathlib import Path
+
+import click
+
+from ragkit.errors import UsageError
+
+
+@click.group()
+def command():
+    """Run or read one notebook."""
+
+
+@command.command()
+@click.argument("name")
+@click.option("-p", "--parameter", "pairs", nargs=2, multiple=True, help="NAME VALUE; repeatable.")
+@click.option("--profile", default="sample", show_default=True, help="sample or paper.")
+@click.option("--data", default="", help="A folder with real files.")
+@click.option("--out", help="Where the executed copy goes; default: build/PROFILE/notebooks/.")
+@click.option("--timeout", type=float, help="Seconds that one cell may take.")
+def run(name, pairs, profile, data, out, timeout):
+    """Execute the notebook NAME (a name in notebooks/, or a path) headlessly.
+
+    Values are Python literals; anything else is taken as a string.
+    """
+    from ragkit import paths
+    from ragkit.report import notebook, results
+
+    path = Path(name) if name.endswith(".ipynb") else paths.NOTEBOOKS / f"{name}.ipynb"
+    given = {"profile": profile, "data": str(Path(data).resolve()) if data else ""}
+    given.update((key, _literal(value)) for key, value in pairs)
+    root = results.folder(profile)
+    target = Path(out) if out else root / "notebooks" / path.name
+    resume = f"make reproduce PROFILE={profile}" + (f" DATA={data}" if data else "")
+    click.echo(f"{time.strftime('%H:%M:%S')}  start   {path.stem}", err=True)
+    for kind in ("figures", "results", "tables"):
+        shutil.rmtree(root / kind / path.stem, ignore_errors=True)
+        (root / kind / path.stem).mkdir(parents=True)
+    seconds = notebook.run(
+        path,
+        target,
+        given,
+        log=root / "logs" / f"{path.stem}.log",
+        resume=resume,
+        timeout=timeout,
+    )
+    notebook.to_html(target, root / "html" / f"{path.stem}.html")
+    click.echo(f"{time.strftime('%H:%M:%S')}  done    {path.stem}  {seconds:.0f} s", err=True)
+
+
+@command.command()
+@click.argument("path", type=click.Path())
+def code(path):
+    """Print a notebook as code, for `git diff`."""
+    from ragkit.report import notebook
+
+    click.echo(notebook.code(path))
+
+
+@command.command()
+@click.argument("name")
+def parameters(name):
+    """Print the parameters of a notebook with their defaults."""
+    from ragkit import paths
+    from ragkit.report import notebook
+
+    path = Path(name) if name.endswith(".ipynb") else paths.NOTEBOOKS / f"{name}.ipynb"
+    for key, value in notebook.parameters(notebook.read(path), path.stem).items():
+        click.echo(f"{key} = {value!r}")
+
+
+def _literal(text: str):
+    if text in ("true", "false"):
+        raise UsageError(f"{text!r} is no Python literal", f"write {text.capitalize()}")
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

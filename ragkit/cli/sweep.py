@@ -1,0 +1,91 @@
+"""`ragkit sweep`: run the systems of a file on documents and questions of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ragkit.errors import ModelError
+
+
+@click.command(name="sweep")
+@click.option(
+    "--systems",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The TOML file of systems. Default: notebooks/systems.toml of the workspace.",
+)
+@click.option(
+    "--documents",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="JSON lines with doc_id and text; and, where known, title and source.",
+)
+@click.option(
+    "--questions",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="JSON lines with question_id and text; and, where known, answer and gold_doc_ids.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder to write to; what it holds already is not computed again.",
+)
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option("--systems-only", "names", multiple=True, metavar="NAME", help="Only this system.")
+@click.option("-k", type=click.IntRange(1), default=10, show_default=True, help="List length.")
+@click.option("--dry-run", is_flag=True, help="Say what would run; compute and write nothing.")
+def command(systems, documents, questions, out, jobs, names, k, dry_run):
+    """Run every system on every question; give --systems-only once for each of a few.
+
+    Writes runs.parquet, answers.jsonl, scores.csv, summary.csv and failures.csv to the folder, and
+    keeps each cell in cells.sqlite as soon as it is known: the same command goes on where a run
+    was stopped, and after a change runs what it concerns.
+    """
+    from ragkit.systems import sweep
+    from ragkit.systems.sweep.sample import SYSTEMS
+
+    declared = sweep.load(systems or SYSTEMS)
+    if names:
+        declared = sweep.select(declared, names)
+    frames = [_read(documents, "documents"), _read(questions, "questions")]
+    if dry_run:
+        plan = sweep.plan(declared, *frames, out=out, k=k)
+        click.echo(plan.to_string(index=False))
+        click.echo(
+            f"{len(plan)} systems x {len(frames[1]):,} questions over {len(frames[0]):,} "
+            f"documents; {plan['to_rank'].sum():,} of {plan['cells'].sum():,} lists to rank"
+        )
+        return
+    try:
+        result = sweep.run(declared, *frames, out=out, jobs=jobs, k=k)
+    except KeyboardInterrupt:
+        click.echo(f"\nragkit: what was computed is in {out}; the same command goes on", err=True)
+        raise
+    paths = result.save(out)
+    click.echo(result.summary().to_string(float_format="{:.3f}".format, na_rep=""))
+    click.echo(f"{result!r} -> {', '.join(path.name for path in paths)} in {out}")
+    if len(result.failures):
+        first = result.failures.iloc[0]
+        raise ModelError(
+            f"{len(result.failures):,} cells failed; the first is {first['question_id']!r} by "
+            f"{first['system']!r} ({first['stage']}): {first['reason']}",
+            f"{out / 'failures.csv'} has them all; the same command tries them again",
+        )
+
+
+def _read(path: Path, kind: str):
+    """Return the frame of one file, in the form that `ragkit.datasets.own` describes."""
+    import pandas as pd
+
+    from ragkit import schema
+    from ragkit.datasets import own
+    from ragkit.files import read_jsonl
+
+    required = (schema.KEYS[kind][0], "text")
+    rows = read_jsonl(path, required)
+    for number, row in enumerate(rows, start=1):
+        own.complete(row, required[0], own.DEFAULTS[kind], f"{path}: row {number}")
+    return schema.check(pd.DataFrame(rows), kind, str(path))

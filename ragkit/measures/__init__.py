@@ -1,0 +1,1 @@
+"""Metrics, statistics, diversity and the geometry of a corpus."""

@@ -1,0 +1,254 @@
+"""How retrieval changes with the size of a corpus (EnterpriseRAG-Bench, section 6.2 and Figure 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from ragkit.errors import DataError, UsageError
+from ragkit.measures.corpus.geometry import LEVEL, Estimate
+from ragkit.measures.corpus.vectors import integer
+
+# Keeps a resample whose recall is 1 up to some size and 0 beyond it from having no finite slope.
+RIDGE = 1e-4
+STEPS = 50
+
+
+class Extrapolation(NamedTuple):
+    """What a fit without the largest size says of it, what was measured, and their difference."""
+
+    predicted: Estimate
+    observed: Estimate
+    difference: Estimate
+
+
+def nested(
+    doc_ids: Sequence[str], gold: Iterable[str], sizes: Iterable[int], seed: int = 0
+) -> dict[int, np.ndarray]:
+    """Return nested samples of a corpus that all hold the gold documents.
+
+    The other documents come in one random order, so that each sample is part of the next larger
+    one, and recall falls for want of nothing but room.
+
+    Parameters
+    ----------
+    doc_ids : sequence of str, length n
+    gold : iterable of str
+        Ids that belong to every sample; repeats count once.
+    sizes : iterable of int
+        Documents in a sample, the gold ones included.
+    seed : int, default=0
+
+    Returns
+    -------
+    dict of int to array of int
+        For each size, in the order given, the places of its documents in `doc_ids`, rising.
+
+    Raises
+    ------
+    UsageError
+        If a size is below 1.
+    DataError
+        If an id repeats, a gold document is not in the corpus, or a size is below the number of
+        gold documents or above n.
+
+    References
+    ----------
+    EnterpriseRAG-Bench, section 6.2.
+    """
+    integer(seed, "seed", at_least=0)
+    places = {doc_id: place for place, doc_id in enumerate(doc_ids)}
+    n, gold = len(doc_ids), set(gold)
+    if len(places) < n:
+        raise DataError(f"{n - len(places):,} of {n:,} document ids repeat")
+    lost = gold - places.keys()
+    if lost:
+        raise DataError(
+            f"{len(lost):,} gold documents are not in the corpus, such as {min(lost)!r}"
+        )
+    kept = np.array(sorted(places[doc_id] for doc_id in gold), dtype=np.int64)
+    others = np.setdiff1d(np.arange(n), kept, assume_unique=True)
+    others = np.random.default_rng(seed).permutation(others)
+    samples = {}
+    for size in sizes:
+        integer(size, "a size", at_least=1)
+        if not len(kept) <= size <= n:
+            raise DataError(
+                f"a sample of {size:,} does not fit: {len(kept):,} gold of {n:,} documents"
+            )
+        samples[int(size)] = np.sort(np.concatenate([kept, others[: size - len(kept)]]))
+    return samples
+
+
+@dataclass(frozen=True)
+class ScalingFit:
+    """Recall as a function of corpus size: logit(recall) = intercept + slope log10(size).
+
+    Parameters
+    ----------
+    intercept, slope : float
+        A slope of -0.5 halves the odds of a found document about every four-fold of the corpus.
+    draws : array of shape (b, 2)
+        The same for resampled questions.
+    sizes : tuple of int
+        Those fitted.
+    questions : int
+    """
+
+    intercept: float
+    slope: float
+    draws: np.ndarray
+    sizes: tuple[int, ...]
+    questions: int
+
+    def predict(self, size: float) -> Estimate:
+        """Return the expected recall at a size, with its 95 % interval over questions."""
+        if not size > 0:
+            raise UsageError(f"a size is positive, found {size!r}")
+        at = np.array([1, np.log10(size)])
+        value = expit(at @ [self.intercept, self.slope])
+        settings = {"size": size, "fitted": self.sizes}
+        return _percentiles(value, expit(self.draws @ at), self.questions, settings)
+
+
+def fit_scaling(
+    recalls: np.ndarray, sizes: Sequence[int], *, n_resamples: int = 2000, seed: int = 0
+) -> ScalingFit:
+    """Fit how recall falls with the logarithm of the corpus size.
+
+    A fractional logit: the quasi-likelihood of the binomial, which needs recall to lie between 0
+    and 1 and nothing else. Its uncertainty is that of the questions: they are resampled whole,
+    since one question's recall at several sizes belongs together.
+
+    Parameters
+    ----------
+    recalls : array of shape (questions, sizes)
+        In [0, 1].
+    sizes : sequence of int
+        Of the corpora, at least two different ones.
+    n_resamples : int, default=2000
+    seed : int, default=0
+
+    Returns
+    -------
+    ScalingFit
+
+    Raises
+    ------
+    DataError
+        If a recall is missing or out of range, there are fewer than two questions, or all recalls
+        are 0 or all are 1.
+    UsageError
+        If sizes do not fit the recalls, repeat, or are not positive.
+
+    References
+    ----------
+    Papke and Wooldridge (1996), Econometric methods for fractional response variables.
+    """
+    table, places = _checked(recalls, sizes)
+    integer(n_resamples, "n_resamples", at_least=1)
+    return _fit(table.mean(axis=0), _resampled(table, n_resamples, seed), places, len(table))
+
+
+def extrapolate(
+    recalls: np.ndarray, sizes: Sequence[int], *, n_resamples: int = 2000, seed: int = 0
+) -> Extrapolation:
+    """Fit all sizes but the largest, and hold the prediction against what was measured there.
+
+    Parameters
+    ----------
+    recalls, sizes, n_resamples, seed
+        As in `fit_scaling`; at least three sizes.
+
+    Returns
+    -------
+    Extrapolation
+        The same resampled questions stand on both sides of the difference (predicted minus
+        observed): its interval says whether the line bends, not which questions were drawn.
+
+    Raises
+    ------
+    DataError, UsageError
+        As in `fit_scaling`.
+    """
+    table, places = _checked(recalls, sizes)
+    integer(n_resamples, "n_resamples", at_least=1)
+    if len(places) < 3:
+        raise UsageError(f"an extrapolation needs at least three sizes, found {len(places)}")
+    order = np.argsort(places)
+    table, places = table[:, order], places[order]
+    means, drawn = table.mean(axis=0), _resampled(table, n_resamples, seed)
+    fit = _fit(means[:-1], drawn[:, :-1], places[:-1], len(table))
+    largest = int(places[-1])
+    predicted = fit.predict(largest)
+    draws = expit(fit.draws @ [1, np.log10(largest)])
+    settings, n = predicted.settings, len(table)
+    return Extrapolation(
+        predicted,
+        _percentiles(means[-1], drawn[:, -1], n, settings),
+        _percentiles(predicted.value - means[-1], draws - drawn[:, -1], n, settings),
+    )
+
+
+def _checked(recalls, sizes) -> tuple[np.ndarray, np.ndarray]:
+    table, places = np.asarray(recalls, dtype=float), np.asarray(sizes, dtype=float)
+    if table.ndim != 2 or places.ndim != 1 or table.shape[1] != len(places):
+        raise UsageError(f"recalls of shape {table.shape} do not fit {places.shape} sizes")
+    if len(places) < 2 or len(set(places)) < len(places) or not (places > 0).all():
+        raise UsageError("sizes should be at least two different positive numbers")
+    if len(table) < 2:
+        raise DataError(f"a fit needs at least two questions, found {len(table)}")
+    bad = ~((table >= 0) & (table <= 1))
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise DataError(
+            f"the recall of question {row + 1} at size {places[column]:,.0f} is "
+            f"{table[row, column]}, expected 0 to 1"
+        )
+    if (table == 0).all() or (table == 1).all():
+        raise DataError(f"all recalls are {table.flat[0]:.0f}: nothing falls")
+    return table, places
+
+
+def _resampled(table: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
+    """Return the mean recalls of resampled questions, shape (n_resamples, sizes)."""
+    rng, n = np.random.default_rng(seed), len(table)
+    means = np.empty((n_resamples, table.shape[1]))
+    for number in range(n_resamples):
+        means[number] = np.bincount(rng.integers(n, size=n), minlength=n) @ table / n
+    return means
+
+
+def _fit(means, drawn, places, questions) -> ScalingFit:
+    rows = _logit_lines(np.vstack([means, drawn]), np.log10(places), questions)
+    sizes = tuple(int(place) for place in places)
+    return ScalingFit(float(rows[0, 0]), float(rows[0, 1]), rows[1:], sizes, questions)
+
+
+def _logit_lines(means: np.ndarray, x: np.ndarray, n: int) -> np.ndarray:
+    """Fit a line on the logit scale to each row of means by Newton's method, all rows at once."""
+    middle = x.mean()
+    design = np.column_stack([np.ones(len(x)), x - middle])
+    lines = np.zeros((len(means), 2))
+    for _ in range(STEPS):
+        fitted = expit(lines @ design.T)
+        slope = n * (means - fitted) @ design - RIDGE * lines
+        weights = n * fitted * (1 - fitted)
+        curve = np.einsum("rs,si,sj->rij", weights, design, design) + RIDGE * np.eye(2)
+        step = np.linalg.solve(curve, slope[..., None])[..., 0]
+        # Far out the curve is flat and a full step leaves the plane.
+        step *= np.minimum(1, 2 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))
+        lines += step
+        if np.abs(step).max() < 1e-10:
+            break
+    lines[:, 0] -= lines[:, 1] * middle
+    return lines
+
+
+def _percentiles(value, draws, n, settings) -> Estimate:
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Estimate(float(value), float(low), float(high), n, settings)

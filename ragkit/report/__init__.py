@@ -1,0 +1,1 @@
+"""Figures, tables and results of the notebooks, and the pipeline that runs them."""

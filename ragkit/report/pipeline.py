@@ -1,0 +1,259 @@
+"""The notebooks as a workflow: what each needs, what can run, what is fresh.
+
+`notebooks/catalogue.toml` names the notebooks in order. The `Snakefile` makes one rule of each;
+freshness is the content of a notebook, of the modules it imports, of its data, of the numbers
+reported by the papers, and of the lock file.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from ragkit import datasets, paths
+from ragkit.datasets.registry import Store, entry
+from ragkit.errors import DataError, RagkitError, UsageError, did_you_mean
+from ragkit.report import notebook, results
+
+CATALOGUE = paths.NOTEBOOKS / "catalogue.toml"
+LOCK = paths.ROOT / "requirements.lock"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A notebook of the catalogue.
+
+    Parameters
+    ----------
+    name : str
+    datasets : tuple of str
+        What it cannot run without.
+    sample : tuple of str, optional
+        What it cannot run without in the profile "sample", if that is something else.
+    optional : tuple of str
+        What it uses where it is at hand.
+    after : tuple of str
+        Notebooks whose results it reads; "*" stands for all that run.
+    covers : tuple of str
+        Printed tables that it measures, as PAPER:TABLE.
+    threads : int
+    shows_sample : bool
+        Whether it shows the embedded sample in the profile "paper", too.
+    paper : dict
+        Parameters in the profile "paper"; the notebook's own defaults are those of "sample".
+    """
+
+    name: str
+    datasets: tuple[str, ...] = ()
+    sample: tuple[str, ...] | None = None
+    optional: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    covers: tuple[str, ...] = ()
+    threads: int = 1
+    shows_sample: bool = False
+    paper: dict = field(default_factory=dict)
+
+    def needs(self, profile: str) -> tuple[str, ...]:
+        """Return the datasets that it cannot run without."""
+        other = profile == "sample" and self.sample is not None
+        return self.sample if other else self.datasets
+
+    @property
+    def path(self) -> Path:
+        return paths.NOTEBOOKS / f"{self.name}.ipynb"
+
+
+def catalogue(path: Path = CATALOGUE) -> list[Step]:
+    """Return the notebooks in order.
+
+    Raises
+    ------
+    DataError
+        If the catalogue is malformed or names a notebook, dataset or predecessor that is not
+        there.
+    """
+    try:
+        rows = tomllib.loads(path.read_text("utf-8")).get("notebook", [])
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{path}: {error}") from None
+    steps = []
+    for row in rows:
+        unknown = set(row) - set(Step.__dataclass_fields__)
+        if unknown:
+            name = min(unknown)
+            hint = did_you_mean(name, Step.__dataclass_fields__)
+            raise DataError(f"{path}: unknown field {name!r} of {row.get('name')}", hint)
+        lists = ("datasets", "sample", "optional", "after", "covers")
+        step = Step(**{k: tuple(v) if k in lists else v for k, v in row.items()})
+        known = [other.name for other in steps]
+        for name in step.after:
+            if name != "*" and name not in known:
+                raise DataError(
+                    f"{path}: {step.name} comes after {name!r}, which stands not before it",
+                    did_you_mean(name, known),
+                )
+        for name in (*step.datasets, *(step.sample or ()), *step.optional):
+            if name not in datasets.names():
+                raise DataError(
+                    f"{path}: {step.name} needs {name!r}", did_you_mean(name, datasets.names())
+                )
+        if not step.path.is_file():
+            raise DataError(f"{path}: {step.name} has no file {step.path.name}")
+        steps.append(step)
+    return steps
+
+
+@dataclass
+class Plan:
+    """What a profile can run with the data at hand."""
+
+    profile: str
+    data: str
+    steps: list[Step]
+    missing: dict[str, tuple[str, str]]
+    store: Store | None
+
+    @cached_property
+    def runnable(self) -> list[Step]:
+        return [step for step in self.steps if step.name not in self.missing]
+
+    @property
+    def root(self) -> Path:
+        return results.folder(self.profile)
+
+    def before(self, step: Step) -> list[Step]:
+        """Return the runnable notebooks whose results a notebook reads."""
+        others = [other for other in self.runnable if other.name != step.name]
+        if "*" in step.after:
+            return [other for other in others if "*" not in other.after]
+        return [other for other in others if other.name in step.after]
+
+    def inputs(self, step: Step) -> list[str]:
+        """Return the files that decide whether a notebook is fresh."""
+        book = notebook.read(step.path)
+        found = [step.path, *notebook.modules(book), LOCK]
+        found += sorted(paths.REPORTED.glob("*.csv"))
+        found += sorted((paths.ROOT / "ragkit" / "report").glob("*.mplstyle"))
+        if self.profile == "sample" or step.shows_sample:
+            found += sorted(path for path in paths.SAMPLE.rglob("*") if path.is_file())
+        if self.profile != "sample":
+            for name in (*step.datasets, *step.optional):
+                for path in datasets.files(name):
+                    at = self.store.find(path)
+                    if at:
+                        found.append(at.path)
+        made = [measured(self.root, other.name) for other in self.before(step)]
+        return list(
+            dict.fromkeys(
+                str(path) for path in (*found, *made) if Path(path).exists() or path in made
+            )
+        )
+
+    def command(self, step: Step) -> list[str]:
+        """Return the command that runs a notebook."""
+        command = [sys.executable, "-m", "ragkit", "notebook", "run", step.name]
+        command += ["--profile", self.profile]
+        if self.data:
+            command += ["--data", self.data]
+        given = dict(step.paper) if self.profile == "paper" else {}
+        if "*" in step.after:
+            given["notebooks"] = [other.name for other in self.before(step)]
+        for key, value in given.items():
+            command += ["-p", key, repr(value)]
+        return command
+
+
+def measured(root: Path, name: str) -> Path:
+    """Return where a notebook's measured numbers are."""
+    return root / "results" / name / "measured.csv"
+
+
+def make_plan(profile: str = "sample", data: str | None = None) -> Plan:
+    """Look at the data and decide which notebooks can run.
+
+    Raises
+    ------
+    UsageError
+        If the profile is unknown.
+    MissingData, DataError
+        If the data folder does not exist, or a file in it is damaged.
+    """
+    if profile not in datasets.PROFILES:
+        raise UsageError(f"no profile {profile!r}", did_you_mean(profile, datasets.PROFILES))
+    steps = catalogue()
+    missing: dict[str, tuple[str, str]] = {}
+    store = None if profile == "sample" else Store(data)
+    for step in steps:
+        for name in step.needs(profile):
+            if profile == "sample":
+                if not datasets.in_sample(name):
+                    missing[step.name] = (
+                        f"the sample has no {name}",
+                        "make reproduce PROFILE=paper",
+                    )
+                continue
+            for path in datasets.files(name, optional=False):
+                if store.find(path) is None:
+                    wanted = entry(path)
+                    how = f"ragkit data fetch {name}" if wanted.url else "DATA=a folder that has it"
+                    missing.setdefault(step.name, (f"{path} is missing", how))
+        for other in step.after:
+            if other in missing:
+                missing[step.name] = (f"{other} cannot run", missing[other][1])
+    named = str(Path(data).resolve()) if data else ""
+    return Plan(profile, named, steps, missing, store)
+
+
+def snakemake(plan: Plan, *arguments: str, **options) -> subprocess.CompletedProcess:
+    """Call Snakemake on a plan."""
+    config = ["--config", f"profile={plan.profile}", f"data={plan.data}"]
+    plan.root.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(paths.ROOT / "Snakefile")]
+    command += ["--directory", str(plan.root), "--nolock", *arguments, *config]
+    return subprocess.run(command, **options)
+
+
+def stale(plan: Plan) -> set[str]:
+    """Return the names of the runnable notebooks that are not fresh."""
+    summary = snakemake(plan, "--summary", "--quiet", "all", capture_output=True, text=True)
+    if summary.returncode:
+        raise RagkitError(f"the workflow cannot be read: {summary.stderr.strip()[-2000:]}")
+    rows = [line.split("\t") for line in summary.stdout.splitlines() if "\t" in line]
+    header, rows = rows[0], rows[1:]
+    rule, state = header.index("rule"), header.index("plan")
+    late = {row[rule] for row in rows if row[state] != "no update"}
+    # A notebook is late as well when one before it is.
+    for step in plan.runnable:
+        if late & {other.name for other in plan.before(step)}:
+            late.add(step.name)
+    return {step.name for step in plan.runnable if step.name in late}
+
+
+def export(plan: Plan) -> list[Path]:
+    """Copy the figures and results of the profile "paper" to `figures/` and `data/results/`.
+
+    Raises
+    ------
+    UsageError
+        For another profile: only real data may stand there.
+    """
+    if plan.profile != "paper":
+        raise UsageError("only the profile 'paper' exports to figures/ and data/results/")
+    written = []
+    for kind, target in (("figures", paths.FIGURES), ("results", paths.RESULTS)):
+        for step in plan.runnable:
+            origin = plan.root / kind / step.name
+            shutil.rmtree(target / step.name, ignore_errors=True)
+            for path in sorted(origin.glob("[!.]*")) if origin.is_dir() else ():
+                (target / step.name).mkdir(parents=True, exist_ok=True)
+                written.append(Path(shutil.copy(path, target / step.name / path.name)))
+    board = plan.root / "results" / "scoreboard.csv"
+    if board.is_file():
+        paths.RESULTS.mkdir(parents=True, exist_ok=True)
+        written.append(Path(shutil.copy(board, paths.RESULTS / "scoreboard.csv")))
+    return written

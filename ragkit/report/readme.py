@@ -1,0 +1,101 @@
+"""The generated parts of the README: the scoreboard and a strip of figures, from exported results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ragkit import paths
+from ragkit.errors import DataError, MissingData
+from ragkit.report import figures, scoreboard, tables
+
+README = paths.ROOT / "README.md"
+START, END = "<!-- generated: ragkit readme -->", "<!-- end of generated part -->"
+# Figures of the strip: what they show, and the exported file.
+STRIP = {
+    "Every printed number and its status": "90-scoreboard/status.png",
+    "LiveRAG, Table 4, over repeated samples": "32-liverag-diversity/table-4.png",
+    "Questions of six sets on one map": "32-liverag-diversity/question-map.png",
+    "EnterpriseRAG-Bench, Table 10, against its own release": "20-erb-statistics/table-10.png",
+}
+
+
+def render(board: pd.DataFrame) -> str:
+    """Return the generated part: counts by paper and status, LiveRAG's Table 4, figures.
+
+    Parameters
+    ----------
+    board : DataFrame
+        A scoreboard of the profile "paper".
+    """
+    counts = tables.counts(board).rename(index=figures.NAMES).reset_index()
+    table4 = tables.wide(board[(board["paper"] == "liverag") & (board["table"] == "4")])
+    cells = pd.DataFrame(index=[figures.NAMES[row] for row in table4.index])
+    for column in table4.columns.levels[0]:
+        pairs = zip(table4[column, "printed"], table4[column, "measured"], strict=True)
+        cells[column] = [f"{printed} / {measured}" for printed, measured in pairs]
+    order = list(dict.fromkeys(column for column, _ in table4.columns))
+    lines = [
+        START,
+        "",
+        "Numbers that the papers print, by what this workspace makes of them (profile `paper`,",
+        "with the data that was at hand for the committed results):",
+        "",
+        counts.to_markdown(index=False),
+        "",
+        "LiveRAG's Table 4, printed / measured; the five other sets are means over random samples,",
+        "as the paper's own samples are not published:",
+        "",
+        cells[order]
+        .rename_axis("set")
+        .reset_index()
+        .to_markdown(index=False, disable_numparse=True),
+        "",
+    ]
+    for words, name in STRIP.items():
+        lines += [f"![{words}](figures/{name})", ""]
+    return "\n".join([*lines, END])
+
+
+def update(text: str, part: str) -> str:
+    """Return the README's text with its generated part replaced."""
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise DataError(f"{README}: no lines {START} and {END}")
+    return before + part + after
+
+
+def exported() -> pd.DataFrame:
+    """Return the committed scoreboard of the profile "paper"."""
+    path = paths.RESULTS / "scoreboard.csv"
+    if not path.is_file():
+        raise MissingData(f"{path} is not here", "make figures DATA=...")
+    return scoreboard.read(path)
+
+
+def drift(board: pd.DataFrame, committed: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers whose status, or value at the printed decimals, differ in two scoreboards.
+
+    Parameters
+    ----------
+    board, committed : DataFrame
+        A fresh one and the committed one.
+    """
+    both = board.merge(committed, on=tables.KEY, how="outer", suffixes=("", "_committed"))
+    places = both["printed"].fillna("").map(tables.decimals)
+    # Half a printed unit; for substitutes, which hang on floats of a model, 1 % if that is more.
+    slack = 0.5 * 10.0**-places
+    loose = (0.01 * both["measured_committed"].abs()).where(both["status"] == "substitute", 0.0)
+    far = (both["measured"] - both["measured_committed"]).abs() > np.maximum(slack, loose)
+    lost = both["measured"].isna() != both["measured_committed"].isna()
+    changed = both["status"] != both["status_committed"]
+    columns = [*tables.KEY, "measured", "measured_committed", "status", "status_committed"]
+    return both.loc[far | lost | changed, columns]
+
+
+def strip_files() -> list[Path]:
+    """Return the figures that the README shows."""
+    return [paths.FIGURES / name for name in STRIP.values()]

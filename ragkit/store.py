@@ -1,0 +1,354 @@
+"""Results that are computed once: one store, and one rule for what a result depends on.
+
+Every expensive step (encode, rank, read, judge, fit, generate) is a pure function of its items.
+`Store.map` returns the kept results and computes the others, batch by batch, so that a run
+that was stopped continues when the same command is given again.
+
+A kept result depends on
+
+- the code: the modules that are named, and all `ragkit` modules that they import; comments and
+  docstrings do not count, and neither do `ragkit.errors` and `ragkit.paths`;
+- the package data: files other than Python that lie beside those modules or in folders below
+  them, such as prompts and tables;
+- the versions of the libraries that these modules import;
+- options and data, which the caller passes as `given`.
+
+`dependencies` applies the same rule to a notebook.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ragkit import paths
+from ragkit.errors import DataError
+
+UNIMPORTANT = ("ragkit.errors", "ragkit.paths")
+BUSY_S = 60.0
+MODULE_NAME = re.compile(r"ragkit(\.\w+)+")
+
+
+# -- what a result depends on ------------------------------------------------------------------
+
+
+def dependencies(*names: str, source: str | None = None) -> list[Path]:
+    """Return the files that decide what modules do: modules, and the package data beside them.
+
+    Parameters
+    ----------
+    names : str
+        Dotted names of `ragkit` modules or packages.
+    source : str, optional
+        Python code whose imports count as well, such as the code of a notebook.
+
+    Returns
+    -------
+    list of Path
+        Sorted. A module is followed through its imports, and through string literals that are
+        the dotted name of a module (which is how modules are imported when they are needed).
+    """
+    queue = [*names, *(_names(ast.parse(source)) if source else ())]
+    modules: set[Path] = set()
+    data: set[Path] = set()
+    while queue:
+        for path in _module_files(queue.pop()) - modules:
+            modules.add(path)
+            data.update(_package_data(path))
+            queue += _imported(path)
+    return sorted(modules | data)
+
+
+@cache
+def code_digest(*names: str) -> str:
+    """Return a digest of the code, package data and library versions that modules depend on."""
+    done = hashlib.sha256()
+    libraries: set[str] = set()
+    unimportant = {path for name in UNIMPORTANT for path in _module_files(name)}
+    for path in dependencies(*names):
+        if path in unimportant:
+            continue
+        done.update(str(path.relative_to(paths.ROOT)).encode())
+        if path.suffix == ".py":
+            tree = ast.parse(path.read_text("utf-8"))
+            done.update(_without_docstrings(tree).encode())
+            libraries |= {name.split(".")[0] for name in _imports(tree)}
+        else:
+            done.update(path.read_bytes())
+    known = _distributions()
+    for library in sorted(libraries):
+        for distribution in sorted(set(known.get(library, ())) - {"ragkit"}):
+            done.update(f"{distribution}=={metadata.version(distribution)}\n".encode())
+    return done.hexdigest()
+
+
+_distributions = cache(metadata.packages_distributions)
+
+
+def _module_files(name: str) -> set[Path]:
+    """Return the files that importing a dotted name runs: the module and its packages."""
+    found = set()
+    for end in range(1, len(name.split(".")) + 1):
+        base = paths.ROOT.joinpath(*name.split(".")[:end])
+        found |= {p for p in (base / "__init__.py", base.with_suffix(".py")) if p.is_file()}
+    return found
+
+
+@cache
+def _imported(path: Path) -> tuple[str, ...]:
+    return tuple(_names(ast.parse(path.read_text("utf-8"))))
+
+
+def _names(tree: ast.AST) -> list[str]:
+    """Return the `ragkit` modules that code imports or names in a string."""
+    names = [name for name in _imports(tree) if name.split(".")[0] == "ragkit"]
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and MODULE_NAME.fullmatch(text):
+            names.append(text)
+    return names
+
+
+def _imports(tree: ast.AST) -> list[str]:
+    """Return the imported names, those for type checkers aside."""
+    aside = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    names = []
+    for node in ast.walk(tree):
+        if id(node) in aside:
+            continue
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
+
+
+@cache
+def _package_data(module: Path) -> tuple[Path, ...]:
+    """Return the files beside a module, and in folders below that hold no modules."""
+    found = []
+    for path in sorted(module.parent.iterdir()):
+        if path.is_dir() and path.name != "__pycache__" and not (path / "__init__.py").exists():
+            found += [p for p in path.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+        elif path.is_file() and path.suffix != ".py":
+            found.append(path)
+    return tuple(sorted(found))
+
+
+def _without_docstrings(tree: ast.AST) -> str:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(tree):
+        if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+    return ast.dump(tree)
+
+
+# -- the store ---------------------------------------------------------------------------------
+
+
+class Store:
+    """Results by the content of their inputs, in one SQLite file.
+
+    Any number of processes may use the same file. A value is anything that JSON can hold, a
+    NumPy array, or a pandas DataFrame.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        The file; default `store.sqlite` in the cache folder. ":memory:" keeps nothing.
+
+    Raises
+    ------
+    DataError
+        If the file is not a store.
+    """
+
+    def __init__(self, path: str | Path | None = None):
+        self.path = Path(path or paths.cache_dir() / "store.sqlite")
+        if str(path) != ":memory:":
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._base = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
+        try:
+            self._base.execute("PRAGMA journal_mode=WAL")
+            self._base.execute("PRAGMA synchronous=NORMAL")
+            self._base.execute(
+                "CREATE TABLE IF NOT EXISTS results (key BLOB PRIMARY KEY, step TEXT, value BLOB)"
+            )
+        except sqlite3.DatabaseError as error:
+            self._base.close()
+            raise DataError(
+                f"{self.path}: not a store of results ({error})",
+                "delete the file; its results are computed again",
+            ) from None
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._base.close()
+
+    def map(
+        self,
+        function: Callable[[list], Iterable],
+        items: Sequence,
+        *,
+        step: str,
+        code: Sequence[str],
+        given: Any = None,
+        batch: int = 64,
+        progress: bool = False,
+    ) -> list:
+        """Return the result for each item; compute and keep those that are not kept.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a list of items and returns as many results. Called with items that differ.
+        items : sequence
+            What JSON can hold; equal items share a result.
+        step : str
+            A name such as "encode" or "judge". It keeps the results of two functions apart.
+        code : sequence of str
+            The modules whose code decides the results, such as ("ragkit.systems.bm25",).
+        given : optional
+            Options and digests of data that decide the results; what JSON can hold.
+        batch : int
+            Items that are computed, and then kept, together.
+        progress : bool
+            Whether to show a progress bar of the items that are computed.
+
+        Returns
+        -------
+        list
+            In the order of `items`. A result that is None is returned and not kept, so that a
+            failure is tried again next time.
+        """
+        prefix = canonical([step, code_digest(*code), given]).encode()
+        keys = [hashlib.sha256(prefix + canonical(item).encode()).digest() for item in items]
+        results = self._get(set(keys))
+        missing = {key: item for key, item in zip(keys, items, strict=True) if key not in results}
+        waiting = list(missing.items())
+        for start in _steps(len(waiting), batch, step if progress else None):
+            part = waiting[start : start + batch]
+            values = list(function([item for _, item in part]))
+            if len(values) != len(part):
+                raise ValueError(f"{step}: {len(part)} items gave {len(values)} results")
+            computed = {key: value for (key, _), value in zip(part, values, strict=True)}
+            self._put(step, {key: value for key, value in computed.items() if value is not None})
+            results |= computed
+        return [results[key] for key in keys]
+
+    def call(self, function: Callable[[], Any], *, step: str, code: Sequence[str], given: Any):
+        """Return `function()`, computed once for each `given`; the parameters are those of `map`."""
+        return self.map(lambda _: [function()], [None], step=step, code=code, given=given)[0]
+
+    def missing(self, items: Sequence, *, step: str, code: Sequence[str], given: Any = None) -> int:
+        """Return how many different items `map` would compute."""
+        prefix = canonical([step, code_digest(*code), given]).encode()
+        keys = {hashlib.sha256(prefix + canonical(item).encode()).digest() for item in items}
+        return len(keys) - len(self._get(keys))
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of results of each step."""
+        rows = self._base.execute("SELECT step, COUNT(*) FROM results GROUP BY step ORDER BY step")
+        return dict(rows.fetchall())
+
+    def _get(self, keys: Iterable[bytes]) -> dict[bytes, Any]:
+        keys, found = list(keys), {}
+        for start in range(0, len(keys), 500):
+            part = keys[start : start + 500]
+            marks = ",".join("?" * len(part))
+            rows = self._base.execute(
+                f"SELECT key, value FROM results WHERE key IN ({marks})", part
+            )
+            found |= {key: _decode(value) for key, value in rows}
+        return found
+
+    def _put(self, step: str, values: dict[bytes, Any]) -> None:
+        rows = [(key, step, _encode(value)) for key, value in values.items()]
+        self._base.execute("BEGIN IMMEDIATE")
+        try:
+            self._base.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", rows)
+        except BaseException:
+            self._base.execute("ROLLBACK")
+            raise
+        self._base.execute("COMMIT")
+
+
+def canonical(value: Any) -> str:
+    """Return JSON with sorted keys: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def digest(value: Any) -> str:
+    """Return a digest of what JSON can hold, of an array, or of a DataFrame's rows.
+
+    Of a DataFrame or a sequence of texts it is the digest of the content alone: the index does
+    not count.
+    """
+    done = hashlib.sha256()
+    if hasattr(value, "to_json"):
+        for column in value.columns:
+            done.update(canonical([column, [_plain(cell) for cell in value[column]]]).encode())
+    elif hasattr(value, "tobytes"):
+        done.update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
+    else:
+        done.update(canonical(value).encode())
+    return done.hexdigest()
+
+
+def _plain(cell):
+    return cell.item() if hasattr(cell, "item") else cell
+
+
+def _steps(size: int, batch: int, shown: str | None) -> Iterable[int]:
+    starts = range(0, size, batch)
+    if shown is None or not size:
+        return starts
+    from tqdm.auto import tqdm
+
+    return tqdm(starts, desc=shown, unit="batch")
+
+
+def _encode(value: Any) -> bytes:
+    stream = io.BytesIO()
+    if hasattr(value, "to_parquet"):
+        value.to_parquet(stream, index=False)
+        return b"P" + stream.getvalue()
+    if hasattr(value, "tobytes") and hasattr(value, "dtype"):
+        import numpy as np
+
+        np.save(stream, value, allow_pickle=False)
+        return b"A" + stream.getvalue()
+    return b"J" + canonical(value).encode()
+
+
+def _decode(value: bytes) -> Any:
+    kind, body = value[:1], value[1:]
+    if kind == b"P":
+        import pandas as pd
+
+        return pd.read_parquet(io.BytesIO(body))
+    if kind == b"A":
+        import numpy as np
+
+        return np.load(io.BytesIO(body), allow_pickle=False)
+    return json.loads(body)

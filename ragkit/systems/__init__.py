@@ -1,0 +1,1 @@
+"""Systems: retrievers, readers, the agent, and sweeps over them."""

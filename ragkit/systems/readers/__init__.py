@@ -1,0 +1,66 @@
+"""Readers: questions and ranked documents in, an `answers` frame out.
+
+>>> from ragkit.systems.readers import reader
+>>> answers = reader("extractive", sentences=2).answer(questions, documents, runs, top=5)
+
+`reader("openai:MODEL")` asks a language model; both abstain with the same sentence.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+from ragkit.errors import UsageError, did_you_mean
+from ragkit.llm import Client
+from ragkit.systems.readers.base import ABSTENTION, Document, Reader, Reading
+from ragkit.systems.readers.endpoint import OpenAI
+from ragkit.systems.readers.extractive import Extractive
+
+__all__ = [
+    "ABSTENTION",
+    "Document",
+    "Extractive",
+    "OpenAI",
+    "Reader",
+    "Reading",
+    "reader",
+]
+
+
+def reader(name: str, **options) -> Reader:
+    """Return a reader by its name.
+
+    Parameters
+    ----------
+    name : str
+        "extractive", or "openai:MODEL".
+    options
+        Those of `Extractive` or `OpenAI`.
+
+    Raises
+    ------
+    UsageError
+        If the name or an option is unknown.
+    """
+    scheme, colon, model = str(name).partition(":")
+    if scheme == "openai" and model:
+        _check(name, options, {*options_of(OpenAI), *options_of(Client)} - {"model", "options"})
+        return OpenAI(name, **options)
+    if name == "extractive":
+        _check(name, options, options_of(Extractive))
+        return Extractive(**options)
+    hint = "a model is named openai:NAME, as in openai:gpt-4o" if scheme == "openai" else None
+    raise UsageError(
+        f"no reader is called {name!r}", hint or did_you_mean(name, ["extractive", "openai:MODEL"])
+    )
+
+
+def options_of(kind: type) -> list[str]:
+    """Return the names of a class's options."""
+    return list(inspect.signature(kind).parameters)
+
+
+def _check(name: str, options: dict, known) -> None:
+    for option in options:
+        if option not in known:
+            raise UsageError(f"{name} has no option {option!r}", did_you_mean(option, known))

@@ -1,0 +1,84 @@
+"""Answers of a language model behind an endpoint, each recorded in the ledger."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ragkit import paths
+from ragkit.llm import Client, load_prompt
+from ragkit.systems.readers.base import ABSTENTION, Document, Reader, Reading
+
+FOLDER = Path(__file__).parent / "templates"
+# WixQA, section 4: as sure as the model can be, and at most 1,024 new tokens.
+PARAMETERS = {"temperature": 0, "max_tokens": 1024}
+
+
+class OpenAI(Reader):
+    """A chat model answers from the documents, with WixQA's settings unless told otherwise.
+
+    Parameters
+    ----------
+    model : str
+        `openai:NAME`, see `ragkit.llm.Client`.
+    ledger : path, Ledger or None, optional
+        Default: `$RAGKIT_LEDGER`, else `build/llm.sqlite` of the workspace.
+    parameters : mapping, optional
+        Instead of `PARAMETERS`, for models that take others.
+    options
+        Further options of `ragkit.llm.Client`, such as `concurrency` and `budget`.
+
+    Notes
+    -----
+    A failure (refusal, time-out, an empty reply, a budget that is spent) is no answer: the reading
+    has the answer None and the failure's kind and reason. What the ledger holds is not asked again.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        ledger: Any = ...,
+        parameters: Mapping[str, Any] | None = None,
+        **options: Any,
+    ):
+        if ledger is ...:
+            ledger = os.environ.get("RAGKIT_LEDGER") or paths.BUILD / "llm.sqlite"
+        parameters = dict(PARAMETERS if parameters is None else parameters)
+        self._client = Client(model, ledger=ledger, parameters=parameters, **options)
+        self._prompt = load_prompt("answer", FOLDER)
+        self.name = model
+        self.settings = {"kind": model, "parameters": parameters, "prompt": self._prompt.id}
+
+    def read(self, tasks: Sequence[tuple[str, Sequence[Document]]]) -> list[Reading]:
+        requests = [
+            self._prompt.request(
+                {
+                    "question": question,
+                    "documents": _numbered(documents),
+                    "abstention": ABSTENTION,
+                },
+                purpose="reader",
+            )
+            for question, documents in tasks
+        ]
+        return [_reading(result) for result in self._client.complete(requests)]
+
+
+def _reading(result) -> Reading:
+    if not result.ok:
+        return Reading(None, failure=f"{result.kind}: {result.reason}")
+    answer = result.text.strip()
+    return Reading(answer, abstained=answer.strip("\"'“” ") == ABSTENTION)
+
+
+def _numbered(documents: Sequence[Document]) -> str:
+    """Return the documents one below the other, each with its number and title."""
+    if not documents:
+        return "(No document was found.)"
+    return "\n\n".join(
+        f"Document {number}: {document.title.strip()}".rstrip(": ") + f"\n{document.text.strip()}"
+        for number, document in enumerate(documents, start=1)
+    )

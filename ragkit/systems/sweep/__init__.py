@@ -1,0 +1,32 @@
+"""Systems x questions: declared in one file, computed once, scored.
+
+>>> from ragkit import sweep
+>>> systems = sweep.load("notebooks/systems.toml")
+>>> result = sweep.run(systems, documents, questions, out="build/sweep", jobs=2)
+>>> result.summary(), result.scores("token_f1")
+"""
+
+from __future__ import annotations
+
+from ragkit.systems.sweep.lsa import LSA
+from ragkit.systems.sweep.result import Sweep
+from ragkit.systems.sweep.running import plan, run
+from ragkit.systems.sweep.sample import sample_scores, sample_systems
+from ragkit.systems.sweep.sizes import Scaling, Tested, scaling, slopes
+from ragkit.systems.sweep.systems import System, load, select
+
+__all__ = [
+    "LSA",
+    "Scaling",
+    "Sweep",
+    "System",
+    "Tested",
+    "load",
+    "plan",
+    "run",
+    "sample_scores",
+    "sample_systems",
+    "scaling",
+    "select",
+    "slopes",
+]

@@ -1,0 +1,136 @@
+"""Nested samples, and the fit of recall against size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+
+from ragkit.errors import DataError, UsageError
+from ragkit.measures import corpus
+
+SIZES = [5_000, 16_000, 50_000, 160_000, 512_000]
+IDS = [f"d{i}" for i in range(50)]
+
+
+@given(st.integers(0, 1000), st.sets(st.sampled_from(IDS), max_size=10))
+def test_samples_are_nested_and_hold_the_gold(seed, gold):
+    sizes = [10, 20, 35, 50]
+    samples = corpus.nested(IDS, gold, sizes, seed)
+    places = {int(doc_id[1:]) for doc_id in gold}
+    for size, rows in samples.items():
+        assert len(rows) == size
+        assert (np.diff(rows) > 0).all()
+        assert places <= set(rows)
+    for small, large in zip(sizes, sizes[1:], strict=False):
+        assert set(samples[small]) < set(samples[large])
+    # A sample does not depend on which others are drawn with it.
+    assert np.array_equal(corpus.nested(IDS, gold, [20], seed)[20], samples[20])
+
+
+def test_samples_differ_by_seed_and_are_uniform():
+    counts = np.zeros(50)
+    for seed in range(400):
+        counts[corpus.nested(IDS, ["d0", "d0"], [26], seed)[26]] += 1
+    assert counts[0] == 400
+    # 25 of the other 49 each time.
+    assert (np.abs(counts[1:] - 400 * 25 / 49) < 5 * np.sqrt(100)).all()
+
+
+def test_samples_that_cannot_be():
+    with pytest.raises(DataError, match="such as 'x'"):
+        corpus.nested(IDS, ["x", "d1"], [10])
+    with pytest.raises(DataError, match="sample of 1 does not fit: 2 gold of 50"):
+        corpus.nested(IDS, ["d1", "d2"], [1])
+    with pytest.raises(DataError, match="sample of 51"):
+        corpus.nested(IDS, [], [51])
+    with pytest.raises(DataError, match="1 of 51 document ids repeat"):
+        corpus.nested([*IDS, "d0"], [], [10])
+    with pytest.raises(UsageError):
+        corpus.nested(IDS, [], [0])
+
+
+def test_a_line_through_two_sizes_is_exact():
+    # Odds 3 at 10^3 and 1 at 10^5: the logit falls by log 3 over two decades.
+    recalls = np.array([[1, 1], [1, 0], [1, 1], [0, 0]], dtype=float)
+    fit = corpus.fit_scaling(recalls, [10**3, 10**5], n_resamples=10)
+    assert fit.slope == pytest.approx(-np.log(3) / 2, rel=1e-3)
+    assert fit.predict(10**4).value == pytest.approx(expit(np.log(3) / 2), rel=1e-3)
+    assert fit.predict(10**7).value == pytest.approx(1 / 4, rel=1e-3)
+    assert (fit.sizes, fit.questions) == ((1000, 100_000), 4)
+
+
+def test_the_fit_is_that_of_logistic_regression():
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    recalls = (rng.random((300, 5)) < expit(4 - 0.8 * np.log10(SIZES))).astype(float)
+    peer = LogisticRegression(C=1e10, tol=1e-10, max_iter=1000).fit(
+        np.tile(np.log10(SIZES), 300)[:, None], recalls.ravel()
+    )
+    fit = corpus.fit_scaling(recalls, SIZES, n_resamples=5)
+    assert fit.slope == pytest.approx(peer.coef_[0, 0], abs=1e-3)
+    assert fit.intercept == pytest.approx(peer.intercept_[0], abs=5e-3)
+
+
+def simulated(seed, n=200, bend=0.0):
+    """Questions of unequal difficulty; the mean recall follows a line unless it bends."""
+    rng = np.random.default_rng(seed)
+    x = np.log10(SIZES)
+    mean = expit(3.5 - 0.7 * x - bend * (x - x[0]) ** 2)
+    # One uniform a question: what is lost in a small corpus stays lost in a larger one.
+    return (rng.random((n, 1)) < mean).astype(float)
+
+
+def test_the_extrapolation_covers_what_follows_the_line():
+    inside = covered = 0
+    truth = expit(3.5 - 0.7 * np.log10(SIZES[-1]))
+    for seed in range(40):
+        found = corpus.extrapolate(simulated(seed), SIZES, n_resamples=400, seed=seed)
+        assert found.difference.value == pytest.approx(found.predicted.value - found.observed.value)
+        inside += found.difference.low <= 0 <= found.difference.high
+        covered += found.predicted.low <= truth <= found.predicted.high
+    assert inside >= 33
+    assert covered >= 33
+
+
+def test_the_extrapolation_notices_a_bend():
+    found = corpus.extrapolate(simulated(0, n=2000, bend=0.4), SIZES, n_resamples=400)
+    assert found.difference.low > 0
+    assert found.predicted.settings == {"size": 512_000, "fitted": tuple(SIZES[:-1])}
+
+
+def test_sizes_in_any_order():
+    recalls = simulated(1)
+    turned = corpus.extrapolate(recalls[:, ::-1], SIZES[::-1], n_resamples=50)
+    assert turned == corpus.extrapolate(recalls, SIZES, n_resamples=50)
+
+
+def test_recall_that_drops_at_once_has_a_finite_fit():
+    recalls = np.tile([1.0, 1.0, 0.0, 0.0], (10, 1))
+    fit = corpus.fit_scaling(recalls, SIZES[:4], n_resamples=20)
+    assert np.isfinite(fit.draws).all()
+    assert fit.predict(SIZES[0]).value > 0.95
+    assert fit.predict(SIZES[3]).value < 0.05
+
+
+def test_bad_input():
+    good = simulated(0, n=20)
+    for recalls, sizes, error, words in (
+        (good[:, :3], SIZES, UsageError, "do not fit"),
+        (good[:, :2], [10, 10], UsageError, "different"),
+        (good[:, :2], [0, 10], UsageError, "positive"),
+        (good[:1], SIZES, DataError, "two questions"),
+        (good * 0, SIZES, DataError, "all recalls are 0"),
+        (good * 0 + 1, SIZES, DataError, "all recalls are 1"),
+        (good * np.nan, SIZES, DataError, "question 1 at size 5,000 is nan"),
+        (good + 0.5, SIZES, DataError, "expected 0 to 1"),
+    ):
+        with pytest.raises(error, match=words):
+            corpus.fit_scaling(recalls, sizes)
+    with pytest.raises(UsageError, match="three sizes"):
+        corpus.extrapolate(good[:, :2], SIZES[:2])
+    with pytest.raises(UsageError, match="positive"):
+        corpus.fit_scaling(good, SIZES, n_resamples=5).predict(0)

@@ -1,0 +1,172 @@
+"""Diversity measures: hand-worked numbers, slow oracles, the printed row, bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragkit import models
+from ragkit.errors import DataError, UsageError
+from ragkit.measures import diversity
+
+words = st.text(alphabet="abc", min_size=1, max_size=3)
+texts = st.lists(st.lists(words, min_size=1, max_size=6).map(" ".join), min_size=4, max_size=12)
+
+
+def slow_ngram_diversity(items, n_max=4):
+    tokens = " ".join(items).split(" ")
+    total = 0
+    for n in range(1, n_max + 1):
+        grams = [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+        total += len(set(grams)) / len(grams)
+    return total
+
+
+def test_ngram_diversity_by_hand():
+    # a b a b: 2/4 words, 2/3 pairs, 2/2 triples, 1/1 quadruple
+    assert diversity.ngram_diversity(["a b", "a b"]) == pytest.approx(2 / 4 + 2 / 3 + 1 + 1)
+
+
+def test_ngram_diversity_keeps_case_and_crosses_texts():
+    assert diversity.ngram_diversity(["a", "A"], n_max=1) == 1.0
+    assert diversity.ngram_diversity(["a b", "c d"], n_max=2) == 2.0
+
+
+@given(texts)
+@settings(max_examples=60, deadline=None)
+def test_ngram_diversity_equals_the_slow_reference(items):
+    assert diversity.ngram_diversity(items) == pytest.approx(slow_ngram_diversity(items), abs=1e-12)
+
+
+@given(texts)
+@settings(max_examples=40, deadline=None)
+def test_ranges_and_order(items):
+    assert 0 < diversity.ngram_diversity(items) <= 4
+    assert diversity.length_entropy(items) >= 0
+    assert diversity.length_entropy(items) <= math.log(len(items)) + 1e-12
+    assert diversity.length_entropy(items) == pytest.approx(diversity.length_entropy(items[::-1]))
+    assert diversity.mean_length(items) == pytest.approx(np.mean([len(t.split()) for t in items]))
+
+
+def test_length_entropy_by_hand():
+    items = ["a", "b", "a b", "a b c"]
+    expected = -(0.5 * math.log(0.5) + 2 * 0.25 * math.log(0.25))
+    assert diversity.length_entropy(items) == pytest.approx(expected)
+    assert diversity.length_entropy(items, base=2) == pytest.approx(1.5)
+    assert diversity.length_entropy(["a b"]) == 0.0
+
+
+def test_compression_schemes():
+    text = "NN VB " * 50
+    once = len(text) / len(gzip.compress(text.encode(), mtime=0))
+    assert diversity.compression_ratio(text, scheme="once") == once
+    # The name "compressed" and its end mark are eleven bytes more.
+    file = len(text) / diversity.compression_ratio(text, scheme="file")
+    assert file == pytest.approx(len(text) / once + 11)
+    with pytest.raises(UsageError, match="scheme 'twcie'"):
+        diversity.compression_ratio(text, scheme="twcie")
+
+
+def test_tags_are_penn_treebank_tags():
+    assert diversity.pos_tags(["The dog barks loudly ."]) == ["DT NN VBZ RB ."]
+
+
+def test_pos_compression_ratio_from_texts_or_tags():
+    items = ["Who wrote this book?", "Where is the river?", "Who wrote that song?"]
+    tags = diversity.pos_tags(items)
+    assert diversity.pos_compression_ratio(items) == diversity.pos_compression_ratio(tags=tags)
+    with pytest.raises(UsageError):
+        diversity.pos_compression_ratio(items, tags=tags)
+
+
+@given(
+    st.integers(2, 30), st.integers(1, 8), st.integers(0, 2**32 - 1), st.sampled_from(["f4", "f8"])
+)
+@settings(max_examples=60, deadline=None)
+def test_homogenization_equals_the_matrix(n, d, seed, kind):
+    vectors = np.random.default_rng(seed).normal(size=(n, d)).astype(kind) + 0.1
+    unit = vectors.astype(float) / np.linalg.norm(vectors.astype(float), axis=1, keepdims=True)
+    matrix = unit @ unit.T
+    off = (matrix.sum() - np.trace(matrix)) / (n * (n - 1))
+    assert diversity.homogenization_score(vectors) == pytest.approx(off, abs=1e-8)
+    assert diversity.homogenization_score(vectors, diagonal=True) == pytest.approx(
+        matrix.mean(), abs=1e-8
+    )
+
+
+def test_homogenization_by_hand():
+    assert diversity.homogenization_score(np.array([[1.0, 0], [2.0, 0]])) == pytest.approx(1)
+    assert diversity.homogenization_score(np.array([[1.0, 0], [-3.0, 0]])) == pytest.approx(-1)
+    assert diversity.homogenization_score(np.eye(5)) == pytest.approx(0, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "vectors", [np.zeros((3, 2)), np.array([[1, 0], [np.nan, 1]]), np.ones((1, 4)), np.ones(4)]
+)
+def test_homogenization_refuses(vectors):
+    with pytest.raises(DataError):
+        diversity.homogenization_score(vectors)
+
+
+@pytest.mark.parametrize("items", [[], [""], ["a", "  "], ["a", None], ["a", 3]])
+def test_texts_are_refused(items):
+    for measure in (diversity.ngram_diversity, diversity.length_entropy, diversity.mean_length):
+        with pytest.raises(DataError):
+            measure(items)
+
+
+def test_one_string_is_no_set_of_texts():
+    with pytest.raises(UsageError, match="not one string"):
+        diversity.mean_length("a b c")
+
+
+def test_sampling_error_by_simulation():
+    rng = np.random.default_rng(0)
+    size, available = 60, 90
+    errors, spreads = [], []
+    for _ in range(400):
+        ours = rng.normal(size=available)
+        drawn = [ours[rng.permutation(available)[:size]].mean() for _ in range(25)]
+        spreads.append(np.std(drawn, ddof=1))
+        errors.append(rng.normal(size=size).mean() - np.mean(drawn))
+    estimate = diversity.sampling_error(np.mean(spreads), size=size, available=available)
+    assert estimate == pytest.approx(np.std(errors), rel=0.1)
+    assert math.isnan(diversity.sampling_error(0.0, size=90, available=90))
+
+
+def test_sampled_profiles_are_seeded():
+    items = [f"word{i} and word{i % 7} here" for i in range(20)]
+    vectors = np.random.default_rng(1).normal(size=(20, 5))
+    first = diversity.sampled_profiles(items, vectors, size=10, repeats=3, seed=4)
+    again = diversity.sampled_profiles(items, vectors, size=10, repeats=3, seed=4)
+    other = diversity.sampled_profiles(items, vectors, size=10, repeats=3, seed=5)
+    assert first.equals(again)
+    assert not first.equals(other)
+    assert len(diversity.sampled_profiles(items, vectors, size=20, repeats=3)) == 1
+    with pytest.raises(DataError, match="a sample of 21"):
+        diversity.sampled_profiles(items, vectors, size=21, repeats=1)
+
+
+def test_table_4_of_liverag(mirror):
+    path = mirror / "liverag" / "liverag_challenge_questions_895_merged.jsonl"
+    questions = [json.loads(line)["question"] for line in path.read_text("utf-8").splitlines()]
+    row = diversity.profile(questions, models.embed(questions))
+    assert {name: f"{value:.3f}" for name, value in row.items()} == {
+        "ngram_diversity": "3.062",
+        "pos_compression_ratio": "5.220",
+        "length_entropy": "3.207",
+        "mean_length": "15.297",
+        "homogenization_score": "0.061",
+    }
+
+
+def test_definitions_mark_one_default_each():
+    items = ["Who wrote this book?", "Where is the river?", "Who wrote that song?"]
+    table = diversity.definitions(items, np.random.default_rng(0).normal(size=(3, 4)))
+    assert table.groupby("metric")["default"].sum().tolist() == [1, 1]

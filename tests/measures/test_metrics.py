@@ -1,0 +1,566 @@
+"""Answer and retrieval metrics: numbers by hand, other packages as oracles, laws, bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragkit import schema
+from ragkit.errors import DataError, UsageError
+from ragkit.measures import metrics, stats
+
+# Texts with everything that the definitions treat apart.
+PIECES = st.sampled_from(
+    "the a An yes no Wix Wix. site, site 3.14 $5 co-op 1-2 5. don't naïve 中文 &amp; &lt;b&gt; "
+    "... . x.y.z <skipped> ( ) - noanswer word Word".split()
+    + ["\n", "-\n", "\u00a0", "\t", ". ."]
+)
+TEXTS = st.lists(PIECES, min_size=1, max_size=10).map(" ".join).filter(str.strip)
+SETTINGS = settings(max_examples=150, deadline=None)
+
+
+def frames():
+    questions = pd.DataFrame(
+        {
+            "question_id": ["q1", "q2", "q3", "q4"],
+            "text": ["one", "two", "three", "four"],
+            "type": "plain",
+            "answer": ["red car", "blue boat", None, "green tram"],
+            "facts": [()] * 4,
+            "gold_doc_ids": [("d1",), ("d2", "d3"), (), ("d4",)],
+        }
+    )
+    answers = pd.DataFrame(
+        [
+            ("x", "q1", "red car", ()),
+            ("x", "q2", "", ()),
+            ("x", "q3", "anything", ()),
+            ("x", "q4", None, ()),
+            ("y", "q1", "red bus", ()),
+            ("y", "q2", "blue boat", ()),
+        ],
+        columns=list(schema.COLUMNS["answers"]),
+    )
+    runs = pd.DataFrame(
+        [
+            ("x", "q1", 1, "d9", 3.0),
+            ("x", "q1", 2, "d1", 3.0),
+            ("x", "q2", 1, "d2", 1.0),
+            ("x", "q2", 2, "d7", 0.5),
+            ("x", "q2", 3, "d3", 0.1),
+            ("x", "q3", 1, "d1", 1.0),
+            ("y", "q2", 5, "d8", 1.0),
+            ("y", "q2", 9, "d3", 2.0),
+        ],
+        columns=list(schema.COLUMNS["runs"]),
+    )
+    return questions, answers, runs
+
+
+# -- by hand ----------------------------------------------------------------------------------
+
+
+def test_token_f1_by_hand():
+    # {cat, sat, down} and {cat, sat, up, again}: 2 shared, precision 2/3, recall 2/4.
+    assert metrics.token_f1("The cat sat, down!", "a cat sat up again") == pytest.approx(4 / 7)
+    # The second "go" is shared only once.
+    assert metrics.token_f1("go go", "go there") == pytest.approx(1 / 2)
+    assert metrics.token_f1("go", ["stay", "go", "go there"]) == 1
+
+
+def test_yes_and_no_must_match_as_a_whole():
+    assert metrics.token_f1("yes", "yes, it does") == 0
+    assert metrics.token_f1("No, it does not", "no.") == 0
+    assert metrics.token_f1("Yes!", ["no", "yes"]) == 1
+    assert metrics.squad_f1("yes", "yes, it does") == pytest.approx(1 / 2)
+
+
+def test_exact_match_by_hand():
+    assert metrics.exact_match("The Editor.", ["page", "editor"]) == 1
+    assert metrics.exact_match("the editor page", "editor") == 0
+
+
+def test_rouge_n_by_hand():
+    # Sets {a, b, c} and {a, b, d}: the repeated b counts once; case and commas distinguish words.
+    expected = 2 * (2 / 3 * 2 / 3) / (4 / 3 + 1e-8)
+    assert metrics.rouge_n("a b b c", "a b d", 1) == pytest.approx(expected, abs=1e-15)
+    assert metrics.rouge_n("a b", "A b,", 1) == 0
+    # Bigrams run across the full stop: {ab, bc} and {bc}.
+    expected = 2 * (1 / 2 * 1) / (3 / 2 + 1e-8)
+    assert metrics.rouge_n("a b. c", "b c", 2) == pytest.approx(expected, abs=1e-15)
+    assert metrics.rouge_n("word", "word", 2) == 0
+    assert metrics.rouge_n("word", "word", 1) == pytest.approx(1 - 5e-9, abs=1e-15)
+
+
+def test_google_rouge_by_hand():
+    # Bags: b twice against once; 2 of 3 and 2 of 3.
+    assert metrics.google_rouge_n("A b b", "a, b! d", 1) == pytest.approx(2 / 3)
+    # a c e is common to both, in order.
+    assert metrics.google_rouge_l("a b c d e", "a c x e") == pytest.approx(2 * 3 / (5 + 4))
+
+
+def test_corpus_bleu_by_hand():
+    # 5 tokens against 6: 5/5, 4/4, 3/3, 2/2, brevity exp(1 - 6/5).
+    assert metrics.corpus_bleu(["a b c d e"], ["a b c d e f"]) == pytest.approx(math.exp(-0.2))
+    # Two answers are one corpus: unigrams 8/9, bigrams 6/7, trigrams 4/5, 4-grams 2/3.
+    value = metrics.corpus_bleu(["a b c d", "e f g h x"], ["a b c d", "e f g h y"])
+    assert value == pytest.approx((8 / 9 * 6 / 7 * 4 / 5 * 2 / 3) ** (1 / 4))
+    assert metrics.corpus_bleu(["a b c"], ["a b c"]) == 0  # no 4-gram at all
+    smoothed = metrics.corpus_bleu(["a b c"], ["a b x"], smooth=True)
+    assert smoothed == pytest.approx((3 / 4 * 2 / 3 * 1 / 2 * 1 / 1) ** (1 / 4))
+
+
+def test_which_gold_length_the_brevity_penalty_takes():
+    prediction, golds = "a b c d e", [["a b c d e f", "a b c d"]]
+    assert metrics.corpus_bleu([prediction], golds) == 1  # the shortest: 4
+    prediction, golds = "a b c d e", [["a b c d e f", "a b"]]
+    assert metrics.sacre_bleu([prediction], golds) == pytest.approx(math.exp(-0.2))  # nearest: 6
+
+
+# -- empty and missing ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list(metrics.METRICS))
+def test_empty_scores_zero_and_missing_has_no_score(name):
+    function = metrics.METRICS[name].function
+    assert function("", "some text") == 0
+    assert function(" \n", "Ends with a blank. ") == 0
+    if name != "sentence_bleu":  # there a full stop is a word
+        assert function("...", "some text.") == 0
+    assert math.isnan(function(None, "some text"))
+
+
+@pytest.mark.parametrize("function", [metrics.corpus_bleu, metrics.sacre_bleu])
+def test_empty_counts_in_a_corpus_and_missing_does_not(function):
+    answers, golds = ["a b c d e", "f g h i"], ["a b c d e", "f g h i"]
+    assert function(answers, golds) == pytest.approx(1)
+    assert function([answers[0], ""], golds) == pytest.approx(math.exp(1 - 9 / 5))
+    assert function([answers[0], None], golds) == pytest.approx(1)
+    assert function(["", ""], golds) == 0
+    assert math.isnan(function([None, None], golds))
+
+
+# -- oracles ----------------------------------------------------------------------------------
+
+
+@SETTINGS
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
+def test_rouge_n_equals_the_package_rouge(prediction, golds):
+    rouge = pytest.importorskip("rouge").Rouge(metrics=["rouge-1", "rouge-2", "rouge-3"])
+    golds = [gold for gold in golds if gold.strip(".")]
+    if not golds or not prediction.strip("."):
+        return  # the package raises on texts of full stops only
+    theirs = [rouge.get_scores(prediction, gold)[0] for gold in golds]
+    for n in (1, 2, 3):
+        best = max(score[f"rouge-{n}"]["f"] for score in theirs)
+        assert metrics.rouge_n(prediction, golds, n) == pytest.approx(best, abs=1e-12)
+
+
+@SETTINGS
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
+def test_google_rouge_equals_rouge_score(prediction, golds):
+    scorer = pytest.importorskip("rouge_score.rouge_scorer")
+    theirs = scorer.RougeScorer(["rouge1", "rouge2", "rougeL"]).score_multi(golds, prediction)
+    ours = {
+        "rouge1": metrics.google_rouge_n(prediction, golds, 1),
+        "rouge2": metrics.google_rouge_n(prediction, golds, 2),
+        "rougeL": metrics.google_rouge_l(prediction, golds),
+    }
+    for name, value in ours.items():
+        assert value == pytest.approx(theirs[name].fmeasure, abs=1e-12)
+
+
+@SETTINGS
+@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=6))
+def test_bleu_equals_sacrebleu(pairs):
+    sacrebleu = pytest.importorskip("sacrebleu")
+    # sacreBLEU strips the end of a text, which FlashRAG's tokenizer does not.
+    answers = [answer.rstrip() for answer, _ in pairs]
+    golds = [gold.rstrip() for _, gold in pairs]
+    plain = sacrebleu.corpus_bleu(answers, [golds], smooth_method="none", force=True).score
+    assert metrics.corpus_bleu(answers, golds) == pytest.approx(plain / 100, abs=1e-12)
+    default = sacrebleu.corpus_bleu(answers, [golds], force=True).score
+    assert metrics.sacre_bleu(answers, golds) == pytest.approx(default / 100, abs=1e-12)
+
+
+@SETTINGS
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
+def test_sentence_bleu_and_several_golds_equal_sacrebleu(answer, golds):
+    sacrebleu = pytest.importorskip("sacrebleu")
+    one = sacrebleu.sentence_bleu(answer, golds).score
+    assert metrics.sentence_bleu(answer, golds) == pytest.approx(one / 100, abs=1e-12)
+    many = sacrebleu.corpus_bleu([answer], [[gold] for gold in golds], force=True).score
+    assert metrics.sacre_bleu([answer], [golds]) == pytest.approx(many / 100, abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def judged(mirror):
+    """166 answers to WixQA questions; 141 of them carry scores that others computed."""
+    path = mirror / "wixqa" / "mse_eval_runs_question_answer_scores.jsonl.gz"
+    if not path.is_file():
+        pytest.skip(f"no {path.name} in the mirror")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return pd.DataFrame(map(json.loads, lines))
+
+
+def test_scores_of_others_on_real_answers(judged):
+    """Their token F1 and ROUGE are Google's ROUGE, their BLEU add-one per answer on its words.
+
+    So their `token_f1` equals their `rouge_1`, and no score is what FlashRAG computes: its mean
+    ROUGE-1 lies .04 lower, because words keep case and marks and repeated words count once; its
+    token F1 lies .005 higher, because a, an and the are dropped and "don't" is one word.
+    """
+    scored = judged.dropna(subset=["token_f1"])
+    assert (len(judged), len(scored)) == (166, 141)
+    pairs = list(zip(scored["candidate_answer"], scored["gt_answer"], strict=True))
+
+    def ours(function):
+        return np.array([function(answer, gold) for answer, gold in pairs])
+
+    def words(text):
+        return " ".join(re.findall("[a-z0-9]+", text.lower()))
+
+    one = ours(metrics.METRICS["google_rouge_1"].function)
+    two = ours(metrics.METRICS["google_rouge_2"].function)
+    np.testing.assert_allclose(one, scored["token_f1"], atol=1e-12)
+    np.testing.assert_allclose(one, scored["rouge_1"], atol=1e-12)
+    np.testing.assert_allclose(two, scored["rouge_2"], atol=1e-12)
+    bleu = ours(lambda a, g: metrics.corpus_bleu([words(a)], [words(g)], smooth=True))
+    np.testing.assert_allclose(bleu, scored["bleu"], atol=1e-12)
+
+    gap = {
+        "token_f1": ours(metrics.token_f1) - scored["token_f1"],
+        "rouge_1": ours(lambda a, g: metrics.rouge_n(a, g, 1)) - scored["rouge_1"],
+        "rouge_2": ours(lambda a, g: metrics.rouge_n(a, g, 2)) - scored["rouge_2"],
+    }
+    means = {name: round(float(values.mean()), 3) for name, values in gap.items()}
+    assert means == {"token_f1": 0.005, "rouge_1": -0.04, "rouge_2": -0.03}
+
+
+def test_real_answers_equal_the_packages(judged):
+    rouge = pytest.importorskip("rouge").Rouge(metrics=["rouge-1", "rouge-2"])
+    sacrebleu = pytest.importorskip("sacrebleu")
+    answers, golds = judged["candidate_answer"].tolist(), judged["gt_answer"].tolist()
+    theirs = rouge.get_scores(answers, golds)
+    for n in (1, 2):
+        ours = [metrics.rouge_n(a, g, n) for a, g in zip(answers, golds, strict=True)]
+        np.testing.assert_allclose(ours, [s[f"rouge-{n}"]["f"] for s in theirs], atol=1e-12)
+    bleu = sacrebleu.corpus_bleu(answers, [golds], smooth_method="none", force=True).score
+    assert metrics.corpus_bleu(answers, golds) == pytest.approx(bleu / 100, abs=1e-12)
+
+
+# -- laws -------------------------------------------------------------------------------------
+
+SYMMETRIC = [name for name in metrics.METRICS if name != "sentence_bleu"]
+
+
+@pytest.mark.parametrize("name", list(metrics.METRICS))
+def test_range_and_best_of_several_golds(name):
+    function = metrics.METRICS[name].function
+
+    @SETTINGS
+    @given(TEXTS, st.lists(TEXTS, min_size=2, max_size=3))
+    def law(prediction, golds):
+        value = function(prediction, golds)
+        assert 0 <= value <= 1
+        assert function(prediction, golds[::-1]) == value
+        if name != "sentence_bleu":
+            assert value == max(function(prediction, gold) for gold in golds)
+
+    law()
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_symmetry(name):
+    function = metrics.METRICS[name].function
+
+    @SETTINGS
+    @given(TEXTS, TEXTS)
+    def law(a, b):
+        assert function(a, b) == pytest.approx(function(b, a), abs=1e-12)
+
+    law()
+
+
+@SETTINGS
+@given(st.lists(st.sampled_from("Wix site editor page menu store".split()), min_size=4))
+def test_a_text_equals_itself(words):
+    text = " ".join(words)
+    for name, metric in metrics.METRICS.items():
+        assert metric.function(text, text) == pytest.approx(1, abs=1e-8), name
+    assert metrics.corpus_bleu([text], [text]) == pytest.approx(1, abs=1e-12)
+
+
+@SETTINGS
+@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=2, max_size=6), st.randoms())
+def test_corpus_bleu_does_not_depend_on_order(pairs, random):
+    mixed = random.sample(pairs, len(pairs))
+    for function in (metrics.corpus_bleu, metrics.sacre_bleu):
+        value = function(*zip(*pairs, strict=True))
+        assert 0 <= value <= 1
+        assert function(*zip(*mixed, strict=True)) == pytest.approx(value, abs=1e-12)
+
+
+# -- answers in frames ------------------------------------------------------------------------
+
+
+def test_score_answers():
+    questions, answers, _ = frames()
+    scores = metrics.score_answers(answers, questions, metrics=["token_f1", "exact_match"])
+    assert scores.to_numpy().tolist() == [
+        ["x", "q1", "token_f1", 1.0],
+        ["x", "q2", "token_f1", 0.0],
+        ["y", "q1", "token_f1", 0.5],
+        ["y", "q2", "token_f1", 1.0],
+        ["x", "q1", "exact_match", 1.0],
+        ["x", "q2", "exact_match", 0.0],
+        ["y", "q1", "exact_match", 0.0],
+        ["y", "q2", "exact_match", 1.0],
+    ]
+    schema.check(scores[scores["metric"] == "token_f1"], "scores")
+
+
+def test_score_answers_takes_several_gold_answers():
+    questions, answers, _ = frames()
+    questions.at[0, "answer"] = ("a lorry", "red bus")
+    scores = metrics.score_answers(answers, questions, metrics=["token_f1"])
+    assert scores.set_index(["subject_id", "item_id"])["score"]["y", "q1"] == 1
+
+
+def test_summarise_answers_counts_what_it_leaves_out():
+    questions, answers, _ = frames()
+    table = metrics.summarise_answers(answers, questions, metrics=["token_f1", "corpus_bleu"])
+    columns = ["system", "metric", "n", "empty", "missing", "absent", "no_gold", "value"]
+    assert table[columns].to_numpy().tolist() == [
+        ["x", "token_f1", 2, 1, 1, 0, 1, 0.5],
+        ["x", "corpus_bleu", 2, 1, 1, 0, 1, 0.0],
+        ["y", "token_f1", 2, 0, 0, 1, 1, 0.75],
+        ["y", "corpus_bleu", 2, 0, 0, 1, 1, 0.0],
+    ]
+
+
+def test_a_system_that_never_answered_has_no_value():
+    questions, answers, _ = frames()
+    answers["answer"] = answers["answer"].where(answers["system"] == "y", None)
+    table = metrics.summarise_answers(answers, questions).set_index("system")
+    assert (table.loc["x", "n"] == 0).all()
+    assert table.loc["x", ["value", "low", "high"]].isna().all(axis=None)
+
+
+def test_summary_equals_the_parts(judged):
+    questions, answers = _real(judged)
+    table = metrics.summarise_answers(answers, questions, n_resamples=500)
+    value = table.set_index(["system", "metric"])["value"]
+    scores = metrics.score_answers(answers, questions)
+    means = scores.groupby(["subject_id", "metric"])["score"].mean()
+    for system in ("full", "half"):
+        assert value[system, "rouge_1"] == pytest.approx(means[system, "rouge_1"])
+        own = answers[answers["system"] == system]
+        bleu = metrics.corpus_bleu(own["answer"].tolist(), questions["answer"].tolist())
+        assert value[system, "corpus_bleu"] == pytest.approx(bleu, abs=1e-12)
+    assert (table["low"] <= table["value"]).all()
+    assert (table["value"] <= table["high"]).all()
+
+
+def test_compare_corpus(judged):
+    questions, answers = _real(judged)
+    options = {"n_resamples": 999}
+    (row,) = metrics.compare_corpus(answers, questions, **options).itertuples()
+    values = metrics.summarise_answers(answers, questions, metrics=["corpus_bleu"], **options)
+    assert [row.a, row.b] == pytest.approx(values["value"].tolist(), abs=1e-12)
+    assert row.low <= row.difference <= row.high
+    swapped = metrics.compare_corpus(answers, questions, baseline="full", **options).iloc[0]
+    assert swapped["difference"] == pytest.approx(-row.difference)
+    assert swapped["p"] == row.p
+    twin = answers.assign(system=answers["system"].map({"full": "full", "half": "full again"}))
+    twin.loc[twin["system"] == "full again", "answer"] = twin.loc[
+        twin["system"] == "full", "answer"
+    ].to_numpy()
+    (same,) = metrics.compare_corpus(twin, questions, **options).itertuples()
+    assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
+
+
+def _real(judged):
+    first = judged.drop_duplicates("question").head(40).reset_index(drop=True)
+    questions = pd.DataFrame({"question_id": first.index.map(str), "answer": first["gt_answer"]})
+    full = first["candidate_answer"]
+    half = full.map(lambda text: text[: len(text) // 2])
+    answers = pd.concat(
+        pd.DataFrame(
+            {"system": name, "question_id": questions["question_id"], "answer": texts}
+        ).assign(doc_ids=[()] * len(texts))
+        for name, texts in (("full", full), ("half", half))
+    )
+    return questions, answers.reset_index(drop=True)
+
+
+# -- ranked lists -----------------------------------------------------------------------------
+
+
+def test_retrieval_by_hand():
+    questions, _, runs = frames()
+    names = ["R@1", "R@3", "P@2", "RR", "RR@1", "nDCG@3", "Success@2", "AP"]
+    scores = metrics.retrieval(runs, questions, measures=names)
+    table = scores.pivot(index=["subject_id", "item_id"], columns="metric", values="score")
+    half = 1 / math.log2(3)
+    # x finds d1 at place 2, where its own rank puts it although the scores tie.
+    assert table.loc["x", "q1"][names].tolist() == pytest.approx(
+        [0, 1, 1 / 2, 1 / 2, 0, half, 1, 1 / 2]
+    )
+    ndcg = (1 + 1 / 2) / (1 + half)
+    assert table.loc["x", "q2"][names].tolist() == pytest.approx(
+        [1 / 2, 1, 1 / 2, 1, 1, ndcg, 1, (1 + 2 / 3) / 2]
+    )
+    assert table.loc["x", "q4"].tolist() == [0] * len(names)
+    # y's ranks 5 and 9 are places 1 and 2, whatever its scores say.
+    assert table.loc["y", "q2"][names].tolist() == pytest.approx(
+        [0, 1 / 2, 1 / 2, 1 / 2, 0, half / (1 + half), 1, 1 / 4]
+    )
+    found = scores.groupby(["subject_id", "item_id"])["retrieved"].first()
+    assert found.to_dict() == {
+        ("x", "q1"): 2,
+        ("x", "q2"): 3,
+        ("x", "q4"): 0,
+        ("y", "q1"): 0,
+        ("y", "q2"): 2,
+        ("y", "q4"): 0,
+    }
+
+
+def test_summarise_retrieval_counts_what_it_leaves_out():
+    questions, _, runs = frames()
+    table = metrics.summarise_retrieval(runs, questions, measures=["R@3", "RR"])
+    columns = ["system", "metric", "n", "nothing_found", "no_gold"]
+    assert table[columns].to_numpy().tolist() == [
+        ["x", "R@3", 3, 1, 1],
+        ["x", "RR", 3, 1, 1],
+        ["y", "R@3", 3, 2, 1],
+        ["y", "RR", 3, 2, 1],
+    ]
+    assert table["value"].tolist() == pytest.approx([2 / 3, 1 / 2, 1 / 6, 1 / 6])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.permutations([f"d {i}" for i in range(6)]), min_size=1, max_size=4),
+    st.sets(st.sampled_from([f"d {i}" for i in range(8)]), min_size=1),
+    st.integers(1, 7),
+    st.randoms(),
+)
+def test_retrieval_equals_plain_formulas(lists, gold, k, random):
+    rows = [
+        ("s", f"q {q}", place + 1, doc, random.random())
+        for q, docs in enumerate(lists)
+        for place, doc in enumerate(docs)
+    ]
+    random.shuffle(rows)
+    runs = pd.DataFrame(rows, columns=list(schema.COLUMNS["runs"]))
+    questions = pd.DataFrame({"question_id": [f"q {q}" for q in range(len(lists))]}).assign(
+        gold_doc_ids=[tuple(sorted(gold))] * len(lists)
+    )
+    names = [f"R@{k}", f"P@{k}", "RR", f"nDCG@{k}", f"Success@{k}"]
+    scores = metrics.retrieval(runs, questions, measures=names)
+    table = scores.pivot(index="item_id", columns="metric", values="score")
+    for q, docs in enumerate(lists):
+        hits = [doc in gold for doc in docs]
+        gain = sum(1 / math.log2(place + 2) for place in range(min(k, 6)) if hits[place])
+        ideal = sum(1 / math.log2(place + 2) for place in range(min(k, len(gold))))
+        expected = [
+            sum(hits[:k]) / len(gold),
+            sum(hits[:k]) / k,
+            1 / (hits.index(True) + 1) if any(hits) else 0,
+            gain / ideal,
+            float(any(hits[:k])),
+        ]
+        assert table.loc[f"q {q}", names].tolist() == pytest.approx(expected, abs=1e-9)
+
+
+def test_scores_go_straight_into_a_comparison():
+    questions, answers, runs = frames()
+    answered = metrics.score_answers(answers, questions)
+    ranked = metrics.retrieval(runs, questions, measures=["RR"])
+    for scores in (answered, ranked):
+        table = stats.compare_systems(scores, n_resamples=200)
+        assert len(table) == scores["metric"].nunique()
+
+
+# -- bad input --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("golds", [[], "", [" "], ["x", None], None, 3, ["x", 3]])
+def test_bad_gold_answers(golds):
+    for metric in metrics.METRICS.values():
+        with pytest.raises(DataError, match="gold answer"):
+            metric.function("an answer", golds)
+    with pytest.raises(DataError, match="gold answer"):
+        metrics.corpus_bleu(["an answer"], [golds])
+
+
+@pytest.mark.parametrize("prediction", [3, math.nan, b"bytes", ["text"]])
+def test_bad_predictions(prediction):
+    for metric in metrics.METRICS.values():
+        with pytest.raises(DataError, match="should be a string"):
+            metric.function(prediction, "gold")
+    with pytest.raises(DataError, match="should be a string"):
+        metrics.corpus_bleu([prediction], ["gold"])
+
+
+def test_bad_arguments():
+    for n in (0, -1, 1.5, True, "2"):
+        with pytest.raises(UsageError, match="n should be"):
+            metrics.rouge_n("a", "a", n)
+    with pytest.raises(DataError, match="found 1 and 2"):
+        metrics.corpus_bleu(["a", "b"], ["a"])
+    with pytest.raises(DataError, match="no answer"):
+        metrics.corpus_bleu([], [])
+    with pytest.raises(DataError, match="one string"):
+        metrics.corpus_bleu("ab", "ab")
+
+
+def test_bad_names():
+    questions, answers, runs = frames()
+    with pytest.raises(UsageError, match="did you mean 'rouge_1'"):
+        metrics.score_answers(answers, questions, metrics=["rouge1"])
+    with pytest.raises(UsageError, match="summarise_answers"):
+        metrics.score_answers(answers, questions, metrics=["corpus_bleu"])
+    with pytest.raises(UsageError, match="no metric was asked for"):
+        metrics.score_answers(answers, questions, metrics=[])
+    with pytest.raises(UsageError, match="no corpus metric"):
+        metrics.compare_corpus(answers, questions, metric="token_f1")
+    for name in ("R", "R@0", "R@-1", "recall@5", "P", "nDCG@x", "", "RR@1.5", "P(rel=2)@3", 5):
+        with pytest.raises(UsageError, match="no retrieval measure"):
+            metrics.retrieval(runs, questions, measures=[name])
+
+
+def test_bad_frames():
+    questions, answers, runs = frames()
+    with pytest.raises(DataError, match="lack the column 'answer'"):
+        metrics.score_answers(answers.drop(columns="answer"), questions)
+    with pytest.raises(DataError, match="questions lack the column 'gold_doc_ids'"):
+        metrics.retrieval(runs, questions.drop(columns="gold_doc_ids"))
+    with pytest.raises(DataError, match="'q1' is there twice"):
+        metrics.score_answers(answers, pd.concat([questions, questions]))
+    with pytest.raises(DataError, match="'x' has none of the 3 questions with a gold"):
+        metrics.score_answers(answers, questions.assign(question_id=list("abcd")))
+    with pytest.raises(DataError, match="'x' has none of the 4 questions: it has 'q1'"):
+        metrics.retrieval(runs, questions.assign(question_id=list("abcd")))
+    with pytest.raises(DataError, match="no question has gold documents"):
+        metrics.retrieval(runs, questions.assign(gold_doc_ids=[()] * 4))
+    with pytest.raises(DataError, match="no question has a gold answer"):
+        metrics.score_answers(answers, questions.assign(answer=None))
+    with pytest.raises(DataError, match="no row"):
+        metrics.score_answers(answers.head(0), questions)
+    twice = runs.assign(doc_id="d1")
+    with pytest.raises(DataError, match="'x' lists 'd1' twice for 'q1'"):
+        metrics.retrieval(twice, questions)
+    for rank in (0, "first", -2):
+        with pytest.raises(DataError, match="row 1: rank should be"):
+            metrics.retrieval(runs.assign(rank=[rank, *range(2, len(runs) + 1)]), questions)

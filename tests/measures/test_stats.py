@@ -1,0 +1,374 @@
+"""Intervals and paired tests: numbers by hand, scipy as oracle, laws, coverage, bad input."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragkit.errors import DataError, UsageError
+from ragkit.measures import stats
+
+SETTINGS = settings(max_examples=50, deadline=None)
+SCORES = st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0]), min_size=2, max_size=30)
+PAIRS = st.lists(st.tuples(*[st.sampled_from([0.0, 0.3, 0.5, 1.0])] * 2), min_size=2, max_size=12)
+QUICK = {"n_resamples": 299}
+
+
+def long(table: dict[str, list], metric: str | None = None) -> pd.DataFrame:
+    rows = [
+        (system, f"q{number:03}", score)
+        for system, scores in table.items()
+        for number, score in enumerate(scores)
+        if score is not None
+    ]
+    frame = pd.DataFrame(rows, columns=["subject_id", "item_id", "score"])
+    return frame if metric is None else frame.assign(metric=metric)
+
+
+# -- by hand ----------------------------------------------------------------------------------
+
+
+def test_wilson_by_hand():
+    # 8 of 10 at z = 1.96: centre (.8 + z^2/20) / (1 + z^2/10), from .490 to .943.
+    estimate, low, high, n = stats.wilson_interval(8, 10)
+    assert (estimate, n) == (0.8, 10)
+    assert (low, high) == pytest.approx((0.49016, 0.94331), abs=1e-5)
+    assert stats.wilson_interval(0, 10).low == 0
+    assert stats.wilson_interval(10, 10).high == 1
+
+
+def test_holm_by_hand():
+    assert stats.holm([0.01, 0.04, 0.03]).tolist() == pytest.approx([0.03, 0.06, 0.06])
+    assert stats.holm([0.5, 0.9]).tolist() == [1, 1]
+    adjusted = stats.holm([math.nan, 0.02, 0.03])
+    assert math.isnan(adjusted[0])
+    assert adjusted[1:].tolist() == pytest.approx([0.04, 0.04])
+    assert stats.holm([]).tolist() == []
+
+
+def test_permutation_by_hand():
+    # Differences 3, 2, 1, all positive: of 8 signings only +++ and --- reach a sum of 6.
+    result = stats.paired_permutation([3, 3, 3], [0, 1, 2])
+    assert result == (2, 2 / 8, 3, True)
+    # Differences 2, -1, 0: |sum| is at least 1 in every signing.
+    assert stats.paired_permutation([2, 0, 5], [0, 1, 5]).p == 1
+
+
+def test_ten_wins_of_ten():
+    result = stats.paired_permutation([1.0] * 10, [0.0] * 10)
+    assert (result.p, result.exact) == (2 / 1024, True)
+
+
+def test_no_difference():
+    same = [0.2, 0.4, 0.4, 1.0]
+    assert stats.paired_permutation(same, same) == (0, 1, 4, True)
+    assert stats.paired_bootstrap(same, same) == (0, 0, 0, 1, 4)
+
+
+def test_a_constant_has_no_width():
+    for method in stats.METHODS:
+        estimate, low, high, _ = stats.bootstrap_interval([0.7] * 9, method=method)
+        assert (estimate, low, high) == pytest.approx((0.7, 0.7, 0.7))
+
+
+def test_a_single_value_has_no_interval():
+    estimate, low, high, n = stats.bootstrap_interval([0.7])
+    assert (estimate, n) == (0.7, 1)
+    assert math.isnan(low)
+    assert math.isnan(high)
+
+
+# -- scipy as oracle --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["BCa", "percentile"])
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_bootstrap_equals_scipy(method, level):
+    """Equal limits from scipy's draws; from our own draws equal up to chance."""
+    values = np.random.default_rng(3).beta(0.4, 1.2, 70)
+    theirs = scipy.stats.bootstrap(
+        (values,), np.mean, confidence_level=level, method=method, n_resamples=20_000, rng=2
+    )
+    ends = theirs.confidence_interval
+    jackknife = (values.sum() - values) / 69
+    same = stats._limits(
+        theirs.bootstrap_distribution, values.mean(), jackknife, level, method.lower()
+    )
+    assert same == pytest.approx((ends.low, ends.high), abs=1e-12)
+    ours = stats.bootstrap_interval(
+        values, level=level, method=method.lower(), n_resamples=20_000, seed=1
+    )
+    error = values.std() / math.sqrt(len(values))
+    assert (ours.low, ours.high) == pytest.approx((ends.low, ends.high), abs=0.12 * error)
+
+
+def test_exact_permutation_equals_scipy():
+    rng = np.random.default_rng(5)
+    for size in (2, 5, 9, 12):
+        a, b = rng.random(size).round(1), rng.random(size).round(1)
+        theirs = scipy.stats.permutation_test(
+            (a - b,), np.mean, permutation_type="samples", vectorized=True, n_resamples=np.inf
+        )
+        ours = stats.paired_permutation(a, b)
+        assert ours.exact
+        assert ours.p == pytest.approx(theirs.pvalue, abs=1e-12)
+
+
+def test_sampled_permutation_is_near_the_exact_one(monkeypatch):
+    rng = np.random.default_rng(6)
+    a, b = rng.random(14), rng.random(14) + 0.15
+    exact = stats.paired_permutation(a, b)
+    monkeypatch.setattr(stats, "EXACT_ITEMS", 0)
+    sampled = stats.paired_permutation(a, b, n_resamples=40_000)
+    assert (exact.exact, sampled.exact) == (True, False)
+    assert sampled.p == pytest.approx(exact.p, abs=4 * math.sqrt(exact.p / 40_000))
+
+
+def test_wilson_equals_the_formula():
+    z = scipy.stats.norm.ppf(0.95)
+    for k, n in [(0, 1), (1, 1), (3, 7), (164, 200)]:
+        p = k / n
+        centre, scale = p + z * z / (2 * n), 1 + z * z / n
+        half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        _, low, high, _ = stats.wilson_interval(k, n, level=0.9)
+        assert (low, high) == pytest.approx(((centre - half) / scale, (centre + half) / scale))
+
+
+# -- laws -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", stats.METHODS)
+def test_an_interval_stays_within_the_values(method):
+    @SETTINGS
+    @given(SCORES)
+    def law(values):
+        estimate, low, high, n = stats.bootstrap_interval(values, method=method, **QUICK)
+        assert min(values) - 1e-12 <= low <= high <= max(values) + 1e-12
+        assert (estimate, n) == (pytest.approx(np.mean(values)), len(values))
+
+    law()
+
+
+@SETTINGS
+@given(PAIRS)
+def test_paired_tests_are_symmetric_and_never_zero(pairs):
+    a, b = zip(*pairs, strict=True)
+    for test in (stats.paired_permutation, stats.paired_bootstrap):
+        forth, back = test(a, b, **QUICK), test(b, a, **QUICK)
+        assert back.difference == pytest.approx(-forth.difference)
+        assert back.p == forth.p
+        assert 0 < forth.p <= 1
+
+
+@SETTINGS
+@given(PAIRS, st.randoms(), st.sampled_from([0.01, 100.0]), st.sampled_from([-3.0, 7.0]))
+def test_permutation_ignores_order_unit_and_origin(pairs, random, unit, origin):
+    a, b = np.array(pairs).T
+    p = stats.paired_permutation(a, b).p
+    c, d = np.array(random.sample(pairs, len(pairs))).T
+    assert stats.paired_permutation(c, d).p == p
+    assert stats.paired_permutation(a * unit + origin, b * unit + origin).p == p
+
+
+@SETTINGS
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.randoms())
+def test_holm_lies_between_no_correction_and_bonferroni(p_values, random):
+    adjusted = stats.holm(p_values)
+    p = np.array(p_values)
+    assert (adjusted >= p).all()
+    assert (adjusted <= np.minimum(len(p) * p, 1) + 1e-15).all()
+    assert (np.diff(adjusted[np.argsort(p, kind="stable")]) >= 0).all()
+    order = random.sample(range(len(p)), len(p))
+    np.testing.assert_array_equal(stats.holm(p[order]), adjusted[order])
+
+
+def test_same_seed_same_numbers_whatever_the_blocks(monkeypatch):
+    rng = np.random.default_rng(8)
+    a, b = rng.random(40), rng.random(40)
+    first = stats.paired_bootstrap(a, b, seed=4), stats.paired_permutation(a, b, seed=4)
+    assert first == (stats.paired_bootstrap(a, b, seed=4), stats.paired_permutation(a, b, seed=4))
+    assert first[0] != stats.paired_bootstrap(a, b, seed=5)
+    monkeypatch.setattr(stats, "BLOCK", 1000)
+    again = stats.paired_bootstrap(a, b, seed=4), stats.paired_permutation(a, b, seed=4)
+    np.testing.assert_allclose(np.array(again[0]), np.array(first[0]), rtol=1e-12)
+    assert again[1] == first[1]
+
+
+# -- simulation -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", stats.METHODS)
+def test_coverage_of_the_mean(method):
+    """Skewed scores, n = 60: a 90 % interval holds the true mean in 85 to 94 % of 400 samples."""
+    rng = np.random.default_rng(11)
+    samples = rng.beta(0.5, 1.5, (400, 60))
+    covered = 0
+    for sample in samples:
+        _, low, high, _ = stats.bootstrap_interval(
+            sample, level=0.9, method=method, n_resamples=499
+        )
+        covered += low <= 0.25 <= high
+    assert 0.85 <= covered / 400 <= 0.94
+
+
+def test_coverage_of_wilson():
+    """Exactly, over all outcomes of 25 trials: never far below 95 %, unlike p +- z s."""
+    covers = []
+    for p in np.linspace(0.05, 0.95, 19):
+        k = np.arange(26)
+        ends = [stats.wilson_interval(int(x), 25) for x in k]
+        inside = np.array([end.low <= p <= end.high for end in ends])
+        covers.append(scipy.stats.binom.pmf(k, 25, p)[inside].sum())
+    assert min(covers) > 0.89
+    assert np.mean(covers) == pytest.approx(0.95, abs=0.015)
+
+
+def test_permutation_keeps_its_level_and_sees_a_difference():
+    """400 pairs of equal systems: p <= .05 in at most 8 %; a real difference is seen in 80 %."""
+    rng = np.random.default_rng(12)
+    common = rng.random((400, 30))
+    a, b = (common + rng.normal(0, 0.2, common.shape) for _ in range(2))
+    null = [stats.paired_permutation(x, y, **QUICK).p for x, y in zip(a, b, strict=True)]
+    assert 0.02 <= np.mean(np.array(null) <= 0.05) <= 0.08
+    real = [stats.paired_permutation(x + 0.2, y, **QUICK).p for x, y in zip(a, b, strict=True)]
+    assert np.mean(np.array(real) <= 0.05) > 0.8
+
+
+# -- frames -----------------------------------------------------------------------------------
+
+
+def test_compare_systems_equals_the_single_tests():
+    rng = np.random.default_rng(9)
+    table = {name: rng.random(25).tolist() for name in "abc"}
+    table["c"][3] = None
+    result = stats.compare_systems(long(table), n_resamples=500, seed=3)
+    assert len(result) == 3
+    for row in result.itertuples():
+        both = [
+            (x, y)
+            for x, y in zip(table[row.system_a], table[row.system_b], strict=True)
+            if None not in (x, y)
+        ]
+        a, b = zip(*both, strict=True)
+        assert (row.n, row.left_out) == (len(both), 25 - len(both))
+        assert (row.a, row.b) == pytest.approx((np.mean(a), np.mean(b)))
+        interval = stats.paired_bootstrap(a, b, n_resamples=500, seed=3)
+        assert (row.difference, row.low, row.high) == pytest.approx(interval[:3])
+        assert row.p == stats.paired_permutation(a, b, n_resamples=500, seed=3).p
+    np.testing.assert_array_equal(result["p_holm"], stats.holm(result["p"]))
+
+
+def test_a_pair_does_not_depend_on_the_others_or_on_order():
+    rng = np.random.default_rng(10)
+    table = {name: rng.random(30).tolist() for name in "abcd"}
+    whole = stats.compare_systems(long(table), **QUICK).drop(columns="p_holm")
+    mixed = long(table).sample(frac=1, random_state=1)
+    pd.testing.assert_frame_equal(
+        stats.compare_systems(mixed, **QUICK).drop(columns="p_holm"), whole
+    )
+    for row in whole.itertuples(index=False):
+        pair = {name: table[name] for name in (row.system_a, row.system_b)}
+        (alone,) = stats.compare_systems(long(pair), **QUICK).itertuples(index=False)
+        np.testing.assert_allclose(np.array(alone[2:9]), np.array(row[2:9]), rtol=1e-12)
+
+
+def test_compare_with_a_baseline_and_by_metric():
+    rng = np.random.default_rng(13)
+    table = {name: rng.random(20).tolist() for name in "abc"}
+    both = pd.concat([long(table, "one"), long(table, "two")])
+    result = stats.compare_systems(both, baseline="b", **QUICK)
+    assert result["metric"].tolist() == ["one", "one", "two", "two"]
+    assert set(result["system_b"]) == {"b"}
+    # Holm counts the two comparisons of one metric, not all four.
+    one = result[result["metric"] == "one"]
+    np.testing.assert_array_equal(one["p_holm"], stats.holm(one["p"]))
+
+
+def test_systems_without_common_items_have_no_numbers():
+    result = stats.compare_systems(long({"a": [0.5, 0.7, None], "b": [None, None, 0.4]}))
+    row = result.iloc[0]
+    assert (row["n"], row["left_out"]) == (0, 3)
+    assert row[["a", "b", "difference", "low", "high", "p", "p_holm"]].isna().all()
+
+
+def test_one_common_item_has_a_p_value_of_one_and_no_interval():
+    row = stats.compare_systems(long({"a": [0.5, 0.7], "b": [0.4, None]})).iloc[0]
+    assert (row["n"], row["p"], row["difference"]) == (1, 1, pytest.approx(0.1))
+    assert row[["low", "high"]].isna().all()
+
+
+def test_summarise():
+    table = stats.summarise(
+        pd.concat([long({"a": [0, 1, 1], "b": [0.5]}, "one"), long({"a": [1, 1]}, "two")])
+    )
+    assert table[["metric", "subject_id", "n"]].to_numpy().tolist() == [
+        ["one", "a", 3],
+        ["one", "b", 1],
+        ["two", "a", 2],
+    ]
+    assert table["mean"].tolist() == pytest.approx([2 / 3, 0.5, 1])
+    assert table["low"].isna().tolist() == [False, True, False]
+    assert list(stats.summarise(long({"a": [0, 1]})).columns[:1]) == ["subject_id"]
+
+
+# -- bad input --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("values", [[], [[1, 2]], ["x"], [0.1, math.nan], [math.inf], None, 3.0])
+def test_bad_values(values):
+    with pytest.raises(DataError):
+        stats.bootstrap_interval(values)
+
+
+def test_bad_pairs():
+    with pytest.raises(DataError, match="3 and 2 scores"):
+        stats.paired_permutation([1, 2, 3], [1, 2])
+    with pytest.raises(DataError, match="at least 2 items"):
+        stats.paired_bootstrap([1], [1])
+    with pytest.raises(DataError, match="number 2 of 2 is nan"):
+        stats.paired_permutation([1, 2], [1, math.nan])
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"level": 0}, {"level": 95}, {"method": "basic"}, {"n_resamples": 0}, {"n_resamples": 2.5}],
+)
+def test_bad_options(option):
+    with pytest.raises(UsageError):
+        stats.bootstrap_interval([1, 2], **option)
+    with pytest.raises(UsageError):
+        stats.compare_systems(long({"a": [1, 2], "b": [2, 3]}), **option)
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 0), (3, 2), (-1, 2), (0.5, 2), (True, 2)])
+def test_bad_counts(k, n):
+    with pytest.raises(DataError, match="successes"):
+        stats.wilson_interval(k, n)
+
+
+@pytest.mark.parametrize("p", [[-0.1], [1.1], [[0.1]]])
+def test_bad_p_values(p):
+    with pytest.raises(DataError, match="p-value"):
+        stats.holm(p)
+
+
+def test_bad_frames():
+    scores = long({"a": [0.1, 0.2], "b": [0.3, 0.4]})
+    with pytest.raises(DataError, match="lack the column 'item_id'"):
+        stats.compare_systems(scores.drop(columns="item_id"))
+    with pytest.raises(DataError, match="two scores for 'q000'"):
+        stats.summarise(pd.concat([scores, scores]))
+    with pytest.raises(DataError, match="number 1 of 4 is nan"):
+        stats.compare_systems(scores.assign(score=[math.nan, 1, 1, 1]))
+    with pytest.raises(DataError, match="at least two systems, found 1"):
+        stats.compare_systems(scores[scores["subject_id"] == "a"])
+    with pytest.raises(DataError, match="no scores"):
+        stats.summarise(scores.head(0))
+    with pytest.raises(UsageError, match="no system 'aa'"):
+        stats.compare_systems(scores, baseline="aa")

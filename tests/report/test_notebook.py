@@ -1,0 +1,156 @@
+"""The strict runner: what must stop before a kernel starts, and what a failure says."""
+
+from __future__ import annotations
+
+import json
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from ragkit import paths
+from ragkit.errors import DataError, NotebookError, UsageError
+from ragkit.report import notebook
+
+
+def make(path, *cells, parameters="profile = 'sample'\nseed = 0\nshare = 0.5"):
+    book = new_notebook()
+    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    first = new_code_cell(parameters, metadata={"tags": ["parameters"]}, id="params")
+    book.cells = [new_markdown_cell("# A title", id="title"), first]
+    book.cells += [new_code_cell(text, id=name) for name, text in cells]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(book, path)
+    return path
+
+
+def known(path):
+    return notebook.parameters(notebook.read(path), path.stem)
+
+
+def test_parameters_are_literals(tmp_path):
+    path = make(tmp_path / "a.ipynb", parameters="a = 1\nb = [1, 'x']\nc = -2.5\n# a comment")
+    assert known(path) == {"a": 1, "b": [1, "x"], "c": -2.5}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ("a = 1\nb = a + 1", "line 2: b is derived"),
+        ("import os", "line 1: only"),
+        ("a, b = 1, 2", "line 1: only"),
+        ("a = ", "line 1"),
+    ],
+)
+def test_other_parameter_cells_are_refused(tmp_path, parameters, words):
+    with pytest.raises(DataError, match=words):
+        known(make(tmp_path / "a.ipynb", parameters=parameters))
+
+
+def test_a_parameter_may_not_be_overwritten(tmp_path):
+    path = make(tmp_path / "a.ipynb", ("later", "x = 1\nseed = 3"))
+    with pytest.raises(DataError, match="a > later: line 2 assigns to the parameter 'seed'"):
+        known(path)
+
+
+def test_exactly_one_parameters_cell(tmp_path):
+    path = make(tmp_path / "a.ipynb")
+    book = nbformat.read(path, 4)
+    book.cells[1].metadata.tags = []
+    nbformat.write(book, path)
+    with pytest.raises(DataError, match="0 cells are tagged"):
+        known(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"sede": 1}, "did you mean 'seed'"),
+        ({"seed": "one"}, "seed expects int, got str"),
+        ({"seed": True}, "seed expects int, got bool"),
+        ({"share": "x"}, "share expects float"),
+        ({"profile": 1}, "profile expects str"),
+    ],
+)
+def test_parameters_are_strict_and_no_kernel_starts(tmp_path, monkeypatch, given, words):
+    path = make(tmp_path / "a.ipynb")
+    monkeypatch.setattr(notebook, "_execute", lambda *_: pytest.fail("a kernel was started"))
+    with pytest.raises(UsageError, match=words):
+        notebook.run(path, tmp_path / "out.ipynb", given)
+    notebook.check_parameters({"share": 1}, known(path), "a")
+
+
+def test_a_run_writes_the_executed_copy_and_a_log(tmp_path):
+    path = make(tmp_path / "a.ipynb", ("work", "print('seed', seed)\nseed + 1"))
+    target = tmp_path / "out" / "a.ipynb"
+    assert notebook.run(path, target, {"seed": 41}) > 0
+    assert notebook.first_failure(nbformat.read(target, 4)) is None
+    assert "42" in json.dumps(nbformat.read(target, 4))
+    log = target.with_suffix(".log").read_text("utf-8")
+    assert "seed=41" in log
+    assert "[work]\nseed 41" in log
+    notebook.to_html(target, tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert "<script src=" not in page
+    assert "seed 41" in page
+
+
+def test_a_failure_names_cell_line_log_and_resume(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_API_KEY", "sk-planted-secret-1234")
+    text = "import os\nraise ValueError('bad ' + os.environ['MY_API_KEY'] + '\\nsecond line')"
+    path = make(tmp_path / "a.ipynb", ("fine", "1"), ("broken", text), ("never", "print('ran')"))
+    target, log = tmp_path / "out.ipynb", tmp_path / "logs" / "a.log"
+    with pytest.raises(NotebookError) as caught:
+        notebook.run(path, target, log=log, resume="make reproduce")
+    message = str(caught.value)
+    assert message.startswith("a > broken: ValueError: bad [MY_API_KEY]")
+    assert "second line" not in caught.value.message
+    assert str(log) in message
+    assert "resume with: make reproduce" in message
+    assert not target.exists()
+    assert "Traceback" in log.read_text("utf-8")
+    failed = nbformat.read(log.with_name("a.failed.ipynb"), 4)
+    assert "ran" not in json.dumps([c.get("outputs") for c in failed.cells])
+    for written in tmp_path.rglob("*"):
+        if written.is_file():
+            assert "planted-secret" not in written.read_text("utf-8", errors="replace"), written
+
+
+def test_a_dead_kernel_is_said(tmp_path):
+    path = make(tmp_path / "a.ipynb", ("fatal", "import os\nos._exit(9)"))
+    with pytest.raises(NotebookError, match="the kernel died"):
+        notebook.run(path, tmp_path / "out.ipynb")
+
+
+def test_unreadable_notebooks(tmp_path):
+    make(tmp_path / "32-diversity.ipynb")
+    with pytest.raises(UsageError, match="did you mean '32-diversity'"):
+        notebook.read(tmp_path / "32-diversty.ipynb")
+    (tmp_path / "bad.ipynb").write_text("{not json")
+    with pytest.raises(DataError, match=r"bad\.ipynb: not a valid notebook"):
+        notebook.read(tmp_path / "bad.ipynb")
+
+
+def test_modules_follow_imports_of_imports():
+    book = new_notebook(cells=[new_code_cell("from ragkit import tables", id="a")])
+    names = {path.relative_to(paths.ROOT).as_posix() for path in notebook.modules(book)}
+    assert {
+        "ragkit/__init__.py",
+        "ragkit/report/tables.py",
+        "ragkit/files.py",
+        "ragkit/errors.py",
+    } <= names
+    assert "ragkit/measures/diversity.py" not in names
+    book = new_notebook(cells=[new_code_cell("from ragkit import datasets", id="a")])
+    names = {path.relative_to(paths.ROOT).as_posix() for path in notebook.modules(book)}
+    assert "ragkit/datasets/wixqa.py" in names
+
+
+def test_code_reads_like_code(tmp_path):
+    path = make(tmp_path / "a.ipynb", ("work", "x = 1"))
+    assert notebook.code(path).split("\n")[:4] == [
+        "# %% title",
+        "# # A title",
+        "",
+        "# %% params [parameters]",
+    ]

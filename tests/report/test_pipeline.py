@@ -1,0 +1,170 @@
+"""The workflow on a small workspace of its own: order, freshness, failure, missing data."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from ragkit import paths
+from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.report import pipeline
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPORT = "from ragkit import results, tables\nresults.Results({name!r}, profile).measured(tables.nothing())"
+
+
+def write_notebook(path: Path, source: str) -> None:
+    cells = [
+        new_code_cell(
+            "profile = 'sample'\ndata = ''", id="params", metadata={"tags": ["parameters"]}
+        ),
+        new_code_cell(source, id="work"),
+        new_code_cell(EXPORT.format(name=path.stem), id="export"),
+    ]
+    book = new_notebook(cells=cells)
+    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(book, path)
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """A copy of the package with three notebooks: b fails on demand, c comes after b."""
+    for name in ("ragkit", "data/sample", "data/reported"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("Snakefile", "requirements.lock", "data/registry.toml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    books = tmp_path / "notebooks"
+    books.mkdir()
+    shutil.copy(ROOT / "notebooks" / "report.rst", books)
+    write_notebook(books / "a.ipynb", "1 + 1")
+    write_notebook(books / "b.ipynb", "import pathlib\nassert not pathlib.Path('break').exists()")
+    write_notebook(books / "c.ipynb", "2 + 2")
+    (books / "catalogue.toml").write_text(
+        "[[notebook]]\nname = 'a'\n[[notebook]]\nname = 'b'\n[[notebook]]\nname = 'c'\nafter = ['b']\n"
+    )
+    return tmp_path
+
+
+def reproduce(workspace, *arguments):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("RAGKIT_")}
+    environment |= {"PYTHONPATH": str(workspace), "HF_HUB_OFFLINE": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "ragkit", "reproduce", "--cores", "2", *arguments],
+        cwd=workspace,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+@pytest.mark.slow
+def test_a_failure_stops_its_dependents_only_and_resumes(workspace):
+    (workspace / "break").touch()
+    first = reproduce(workspace)
+    said = first.stdout + first.stderr
+    assert first.returncode == 1, said
+    assert "b > work: AssertionError" in said
+    assert "resume with: make reproduce PROFILE=sample" in said
+    assert "failed or not run: b, c" in said
+    built = workspace / "build" / "sample"
+    assert (built / "notebooks" / "a.ipynb").is_file()
+    assert not (built / "notebooks" / "b.ipynb").exists()
+    assert not (built / "notebooks" / "c.ipynb").exists()
+
+    (workspace / "break").unlink()
+    second = reproduce(workspace)
+    said = second.stdout + second.stderr
+    assert second.returncode == 0, said
+    assert "2 to run, 1 fresh" in said
+    assert "start   a" not in said
+    assert (built / "report.html").is_file()
+
+    # A touch is no change, an edit of one notebook is; its dependents follow, others do not.
+    for path in (workspace / "notebooks").glob("*.ipynb"):
+        os.utime(path)
+    assert "0 to run, 3 fresh" in reproduce(workspace, "--preflight").stdout
+    write_notebook(workspace / "notebooks" / "b.ipynb", "1 + 2")
+    look = reproduce(workspace, "--preflight")
+    assert "2 to run, 1 fresh" in look.stdout, look.stdout
+
+    # So is an edit of a module that a notebook imports.
+    with open(workspace / "ragkit" / "report" / "tables.py", "a") as stream:
+        stream.write("\n# changed\n")
+    assert "3 to run, 0 fresh" in reproduce(workspace, "--preflight").stdout
+
+
+def test_the_catalogue_is_sound_and_complete():
+    steps = pipeline.catalogue()
+    names = [step.name for step in steps]
+    assert names == sorted(names)
+    assert {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")} == set(names)
+
+
+def test_every_covered_table_is_printed():
+    from ragkit.datasets import reported
+
+    frame = reported.load()
+    printed = set(frame["paper"] + ":" + frame["table"])
+    for step in pipeline.catalogue():
+        assert set(step.covers) <= printed, step.name
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[[notebook]]\nname = '00-data-overveiw'", "has no file"),
+        ("[[notebook]]\nname = '00-data-overview'\nneeds = []", "unknown field 'needs'"),
+        ("[[notebook]]\nname = '00-data-overview'\ndatasets = ['wixq']", "needs 'wixq'"),
+        ("[[notebook]]\nname = '00-data-overview'\nafter = ['x']", "comes after 'x'"),
+        ("[[notebook]", "Expected"),
+    ],
+)
+def test_a_wrong_catalogue_is_refused(tmp_path, text, words):
+    path = tmp_path / "catalogue.toml"
+    path.write_text(text)
+    with pytest.raises(DataError, match=words):
+        pipeline.catalogue(path)
+
+
+def test_missing_data_is_said_with_the_command_that_gets_it(tmp_path):
+    plan = pipeline.make_plan("paper", str(tmp_path))
+    reason, how = plan.missing["32-liverag-diversity"]
+    assert "LiveRAG_banchmark_20250910.parquet is missing" in reason
+    assert how == "ragkit data fetch liverag"
+    assert "00-data-overview" in [step.name for step in plan.runnable]
+    with pytest.raises(MissingData, match="no such data folder"):
+        pipeline.make_plan("paper", str(tmp_path / "nowhere"))
+    with pytest.raises(UsageError, match="did you mean 'paper'"):
+        pipeline.make_plan("papre")
+
+
+def test_only_the_paper_profile_exports():
+    with pytest.raises(UsageError, match="only the profile 'paper'"):
+        pipeline.export(pipeline.make_plan("sample"))
+
+
+def test_everything_runs_on_the_sample():
+    plan = pipeline.make_plan("sample")
+    assert plan.missing == {}
+    board = next(step for step in plan.steps if step.after == ("*",))
+    assert [step.name for step in plan.before(board)] == [
+        step.name for step in plan.steps if step is not board
+    ]
+
+
+def test_a_notebook_that_shows_the_sample_is_stale_when_the_sample_changes(tmp_path):
+    """Whoever loads the sample by name says so in the catalogue, and depends on its files."""
+    plan = pipeline.make_plan("paper", str(tmp_path))
+    sample = {str(path) for path in paths.SAMPLE.rglob("*") if path.is_file()}
+    for step in pipeline.catalogue():
+        loads = 'profile=\\"sample\\"' in step.path.read_text("utf-8")
+        assert step.shows_sample == loads, step.name
+        assert sample <= set(plan.inputs(step)) if loads else sample.isdisjoint(plan.inputs(step))

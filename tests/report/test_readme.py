@@ -1,0 +1,66 @@
+"""The README's generated part is what the exported results say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ragkit import paths
+from ragkit.errors import DataError
+from ragkit.report import pipeline, readme
+
+
+def test_the_readme_is_not_stale():
+    text = readme.README.read_text("utf-8")
+    part = readme.render(readme.exported())
+    assert part in text, "the README is stale: make figures, or ragkit readme"
+
+
+def test_the_strip_and_the_table_of_notebooks_are_complete():
+    for path in readme.strip_files():
+        assert path.is_file(), f"{path} is missing: make figures"
+    text = readme.README.read_text("utf-8")
+    for step in pipeline.catalogue():
+        assert f"`{step.name}`" in text, step.name
+
+
+def test_the_exported_numbers_are_of_the_paper_profile():
+    board = readme.exported()
+    # What the sample stands in for, it stands in for by name.
+    stand_in = board["note"].fillna("").str.contains("embedded sample")
+    lost = board["value"].isna()  # nothing to stand in for
+    assert set(board.loc[stand_in & ~lost, "status"]) <= {"substitute"}
+    assert set(board.loc[stand_in & lost, "status"]) <= {"not available"}
+    assert set(board.loc[stand_in, "table"]) <= {"2", "3"}
+    row = board[
+        (board["paper"] == "liverag") & (board["table"] == "4") & (board["row"] == "liverag")
+    ]
+    assert row["status"].tolist() == ["match"] * 5
+
+
+def test_update_replaces_only_the_generated_part():
+    text = f"before\n{readme.START}\nold\n{readme.END}\nafter\n"
+    part = f"{readme.START}\nnew\n{readme.END}"
+    assert readme.update(text, part) == f"before\n{part}\nafter\n"
+    with pytest.raises(DataError):
+        readme.update("no marks", part)
+
+
+def test_drift_finds_what_changed():
+    board = readme.exported()
+    assert readme.drift(board, board).empty
+    place = board.index[board["status"] == "match"][0]
+    other = board.copy()
+    other.loc[place, "measured"] += 1
+    assert len(readme.drift(other, board)) == 1
+    other = board.copy()
+    other.loc[place, ["measured", "status"]] = [np.nan, "not run"]
+    assert len(readme.drift(other, board)) == 1
+
+
+def test_every_exported_result_belongs_to_a_notebook():
+    names = {step.name for step in pipeline.catalogue()}
+    for folder in (paths.FIGURES, paths.RESULTS):
+        for path in folder.iterdir():
+            if path.is_dir():
+                assert path.name in names, path

@@ -1,0 +1,138 @@
+"""Comparison tables: one status per number, by hand and by law."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragkit.datasets import reported
+from ragkit.errors import DataError, UsageError
+from ragkit.report import tables
+
+
+def printed(*rows):
+    frame = pd.DataFrame(rows, columns=[*tables.KEY, "printed", "value", "note"])
+    return frame.astype({"value": float})
+
+
+TABLE = printed(
+    ("p", "1", "a", "x", "m", "3.062", 3.062, ""),
+    ("p", "1", "a", "y", "n", "27%", 27, ""),
+    ("p", "1", "b", "x", "m", "", math.nan, "lost"),
+    ("p", "1", "b", "y", "n", "5", 5, "odd"),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "measured", "expected"),
+    [
+        ("3.062", 3.062, 3.0621968, "match"),
+        ("3.062", 3.062, 3.0625, "match"),
+        ("3.062", 3.062, 3.0626, "close"),
+        ("27%", 27, 27.4, "match"),
+        ("27%", 27, 26.0, "close"),
+        ("5", 5, 6, "differs"),  # one unit, but 20 %
+        ("511,962", 511962, 511000, "close"),
+        ("0.09", 0.09, 0.08, "differs"),
+        ("0", 0, 0.6, "differs"),
+    ],
+)
+def test_status_by_hand(text, value, measured, expected):
+    assert tables.status(text, value, measured) == expected
+
+
+def test_substitutes_never_match():
+    assert tables.status("5", 5, 5.0, "embedded sample") == "substitute"
+    assert tables.status("", math.nan, 5.0, "embedded sample") == "not available"
+    assert tables.status("5", 5, math.nan) == "not available"
+
+
+@given(st.floats(-1e6, 1e6), st.integers(0, 4))
+def test_a_rounded_number_matches_itself(value, places):
+    text = f"{value:.{places}f}"
+    assert tables.status(text, float(text), value) == "match"
+
+
+@given(
+    st.floats(-1e3, 1e3, allow_nan=False),
+    st.one_of(st.floats(-1e3, 1e3, allow_nan=False), st.just(math.nan)),
+    st.sampled_from(["", "another model"]),
+)
+def test_every_number_has_one_known_status(value, measured, substitute):
+    assert tables.status(f"{value:.2f}", round(value, 2), measured, substitute) in tables.STATUSES
+
+
+def test_compare_keeps_every_printed_number_in_order():
+    values = pd.DataFrame({"row": ["a"], "column": ["x"], "measured": [3.0622]})
+    board = tables.compare(TABLE, tables.fill(TABLE, values))
+    assert list(board.columns) == tables.SCOREBOARD
+    assert board["status"].tolist() == ["match", "not run", "not available", "not run"]
+    assert board["measured"].isna().tolist() == [False, True, True, True]
+    assert board["note"].tolist() == ["", "", "lost", "odd"]
+
+
+def test_compare_gives_the_reason_of_what_was_not_run():
+    board = tables.compare(TABLE, tables.nothing(), reasons={"p:1": "no data"})
+    assert board["note"].tolist() == ["no data", "no data", "lost", "odd; no data"]
+
+
+def test_compare_refuses_what_is_measured_twice_or_never_printed():
+    once = tables.fill(TABLE, pd.DataFrame({"row": ["b"], "column": ["y"], "measured": [5.0]}))
+    with pytest.raises(DataError, match="measured twice: p / 1 / b / y / n"):
+        tables.compare(TABLE, pd.concat([once, once]))
+    with pytest.raises(DataError, match="never printed: p / 2") as caught:
+        tables.compare(TABLE, once.assign(table="2"))
+    assert caught.value.hint
+    with pytest.raises(DataError, match="lack the column 'metric'"):
+        tables.compare(TABLE, once.drop(columns="metric"))
+
+
+def test_fill_needs_one_fitting_number():
+    with pytest.raises(DataError, match="called c") as caught:
+        tables.fill(TABLE, pd.DataFrame({"row": ["c"], "measured": [1.0]}))
+    assert "known: a, a, b, b" in caught.value.hint
+    with pytest.raises(DataError, match="more than one printed number"):
+        tables.fill(TABLE, pd.DataFrame({"row": ["a"], "measured": [1.0]}))
+
+
+def test_counts_add_up_on_the_real_numbers():
+    board = tables.compare(reported.load(), tables.nothing())
+    counts = tables.counts(board)
+    assert counts.loc["all", "numbers"] == len(reported.load())
+    assert (counts[list(tables.STATUSES)].sum(axis=1) == counts["numbers"]).all()
+    with pytest.raises(UsageError, match="no status 'mtach'"):
+        tables.counts(board.assign(status="mtach"))
+
+
+def test_best_knows_which_way_is_better():
+    frame = pd.DataFrame(
+        {
+            "row": ["a", "b"] * 2,
+            "metric": ["ngram_diversity"] * 2 + ["homogenization_score"] * 2,
+            "measured": [1.0, 2.0, 0.1, 0.2],
+        }
+    )
+    assert tables.best(frame, "ngram_diversity") == "b"
+    assert tables.best(frame, "homogenization_score") == "a"
+    with pytest.raises(DataError):
+        tables.best(frame.assign(measured=np.nan), "ngram_diversity")
+
+
+def test_written_tables_are_the_same_bytes_and_complete(tmp_path):
+    values = pd.DataFrame({"row": ["a"], "column": ["x"], "measured": [3.0622]})
+    wide = tables.wide(tables.compare(TABLE, tables.fill(TABLE, values)))
+    for folder in ("one", "two"):
+        tables.write(wide, tmp_path / folder / "table", caption="Café & 100 %")
+    for suffix in (".html", ".md", ".tex"):
+        one, two = (tmp_path / folder / f"table{suffix}" for folder in ("one", "two"))
+        assert one.read_bytes() == two.read_bytes()
+        assert "3.062" in one.read_text("utf-8")
+    assert tables.COLOURS["match"] in (tmp_path / "one" / "table.html").read_text("utf-8")
+    assert r"100 \%" in (tmp_path / "one" / "table.tex").read_text("utf-8") or r"27\%" in (
+        tmp_path / "one" / "table.tex"
+    ).read_text("utf-8")

@@ -1,0 +1,215 @@
+"""Readers: hand-worked answers, abstention, failures that stay failures."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from ragkit import schema
+from ragkit.errors import DataError, ModelError, UsageError
+from ragkit.llm import Ledger
+from ragkit.systems.readers import ABSTENTION, Document, Extractive, OpenAI, reader
+from tests.llm.server import Reply, chat, serve
+
+DOCUMENTS = pd.DataFrame(
+    {
+        "doc_id": ["a", "b"],
+        "source": "s",
+        "title": ["Ferry", "Crew"],
+        "text": [
+            "# Ferry\nThe ferry leaves at noon. Nobody knows why. It takes two cars.\n- It is red.",
+            "The crew eats fish. Nobody knows why.",
+        ],
+    }
+)
+QUESTIONS = pd.DataFrame(
+    {
+        "question_id": ["1", "2"],
+        "text": ["when does the ferry leave", "what does the crew eat"],
+        "type": "t",
+        "answer": ["At noon.", "Fish."],
+        "facts": [()] * 2,
+        "gold_doc_ids": [("a",), ("b",)],
+    }
+)
+RUNS = pd.DataFrame(
+    {
+        "system": "bm25",
+        "question_id": ["1", "1", "2"],
+        "rank": [2, 1, 1],
+        "doc_id": ["b", "a", "b"],
+        "score": [1.0, 2.0, 3.0],
+    }
+)
+
+
+class Overlap:
+    """Scores a passage by the share of the query's words that it has."""
+
+    name = "overlap"
+
+    def __init__(self):
+        self.asked = []
+
+    def score(self, query, passages):
+        self.asked += passages
+        words = set(query.split())
+        return [
+            len(words & set(p.lower().replace(".", "").replace(":", "").split())) / len(words)
+            for p in passages
+        ]
+
+
+def test_the_best_sentences_in_the_documents_order():
+    answers = Extractive(Overlap(), sentences=2, threshold=None).answer(QUESTIONS, DOCUMENTS, RUNS)
+    schema.check(answers, "answers")
+    # "Ferry: The ferry leaves at noon." has the and ferry; "Ferry: Nobody knows why." ferry.
+    assert answers["answer"].tolist() == [
+        "The ferry leaves at noon. Nobody knows why.",
+        "The crew eats fish. Nobody knows why.",
+    ]
+    assert answers["doc_ids"].tolist() == [("a", "b"), ("b",)]
+    assert answers["system"].tolist() == ["bm25", "bm25"]
+    assert not answers["abstained"].any()
+    assert answers["failure"].isna().all()
+
+
+def test_pieces_are_scored_behind_their_title_and_headings_are_not():
+    reranker = Overlap()
+    Extractive(reranker).read([("ferry", [Document("a", "Ferry", DOCUMENTS["text"][0])])])
+    assert reranker.asked == [
+        "Ferry: The ferry leaves at noon.",
+        "Ferry: Nobody knows why.",
+        "Ferry: It takes two cars.",
+        "Ferry: - It is red.",
+    ]
+
+
+def test_a_repeated_sentence_is_said_once_and_paragraphs_are_lines():
+    documents = [
+        Document("x", "", "Fish is fish.\n- Fish is fish.\n- A fish."),
+        Document("y", "", "Fish is fish."),
+    ]
+    [reading] = Extractive(Overlap(), sentences=9, threshold=None).read([("fish", documents)])
+    assert reading.answer == "Fish is fish.\n- Fish is fish.\n- A fish."
+
+
+def test_abstains_under_the_threshold_and_without_documents():
+    strict = Extractive(Overlap(), threshold=0.9)
+    answers = strict.answer(QUESTIONS, DOCUMENTS, RUNS)
+    assert answers["answer"].tolist() == [ABSTENTION] * 2
+    assert answers["abstained"].all()
+    [reading] = Extractive(Overlap(), threshold=None).read([("fish", [])])
+    assert reading.abstained
+
+
+def test_top_cuts_the_list_and_what_found_nothing_is_read_with_nothing():
+    runs = RUNS[RUNS["question_id"] == "1"]
+    answers = Extractive(Overlap(), threshold=None).answer(QUESTIONS, DOCUMENTS, runs, top=1)
+    assert answers["doc_ids"].tolist() == [("a",), ()]
+    assert answers["abstained"].tolist() == [False, True]
+
+
+def test_empty_runs_need_a_name():
+    none = RUNS.head(0)
+    with pytest.raises(UsageError, match="have no system's name"):
+        Extractive(Overlap()).answer(QUESTIONS, DOCUMENTS, none)
+    answers = Extractive(Overlap()).answer(QUESTIONS, DOCUMENTS, none, system="mine")
+    assert answers["system"].tolist() == ["mine"] * 2
+    two = pd.concat([RUNS, RUNS.assign(system="other")])
+    with pytest.raises(UsageError, match="cannot name the runs of 2 systems"):
+        Extractive(Overlap()).answer(QUESTIONS, DOCUMENTS, two, system="mine")
+
+
+def test_bad_input():
+    with pytest.raises(DataError, match="'zz', which is not among the 2 documents"):
+        Extractive(Overlap()).answer(QUESTIONS, DOCUMENTS, RUNS.assign(doc_id="zz"))
+    for top in (0, True, 1.5):
+        with pytest.raises(UsageError, match="top should be a whole number"):
+            Extractive(Overlap()).answer(QUESTIONS, DOCUMENTS, RUNS, top=top)
+    for options in ({"sentences": 0}, {"threshold": float("nan")}, {"threshold": "x"}):
+        with pytest.raises(UsageError, match="should be a"):
+            Extractive(Overlap(), **options)
+
+
+def test_names():
+    assert reader("openai:toy", ledger=None).name == "openai:toy"
+    with pytest.raises(UsageError, match="did you mean 'extractive'"):
+        reader("extractiv")
+    with pytest.raises(UsageError, match="openai:NAME"):
+        reader("openai:")
+    with pytest.raises(UsageError, match="extractive has no option 'sentence'(.|\n)*'sentences'"):
+        reader("extractive", sentence=2)
+    with pytest.raises(UsageError, match="openai:m has no option 'budgets'"):
+        reader("openai:m", budgets=2)
+    with pytest.raises(UsageError, match="no reranker|no model"):
+        reader("extractive", reranker="nope")
+
+
+def test_weights_that_are_not_here_are_named():
+    # The tests' cache folder is empty.
+    with pytest.raises(ModelError, match="ragkit models fetch"):
+        reader("extractive")
+
+
+@pytest.fixture
+def endpoint(monkeypatch):
+    def start(answer):
+        manager = serve(answer)
+        server = manager.__enter__()
+        started.append(manager)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k-test")
+        return server
+
+    started = []
+    yield start
+    for manager in started:
+        manager.__exit__(None, None, None)
+
+
+def test_a_model_is_asked_with_wixqas_settings(endpoint, tmp_path):
+    server = endpoint(lambda body, nth, digest: chat("  At noon. "))
+    ours = OpenAI("openai:toy", ledger=tmp_path / "llm.sqlite")
+    answers = ours.answer(QUESTIONS, DOCUMENTS, RUNS)
+    assert answers["answer"].tolist() == ["At noon.", "At noon."]
+    body = next(b for b in map(json.loads, server.bodies) if "ferry leave" in str(b))
+    assert body["model"] == "toy"
+    assert (body["temperature"], body["max_tokens"]) == (0, 1024)
+    text = body["messages"][-1]["content"]
+    assert text.index("Document 1: Ferry\n# Ferry") < text.index("Document 2: Crew\nThe crew")
+    assert ABSTENTION in body["messages"][0]["content"]
+    # What the ledger holds is not asked again.
+    again = OpenAI("openai:toy", ledger=tmp_path / "llm.sqlite").answer(QUESTIONS, DOCUMENTS, RUNS)
+    pd.testing.assert_frame_equal(again, answers)
+    assert len(server.bodies) == 2
+
+
+def test_a_models_abstention_is_told(endpoint):
+    endpoint(lambda body, nth, digest: chat(f'"{ABSTENTION}"'))
+    answers = OpenAI("openai:toy", ledger=None).answer(QUESTIONS, DOCUMENTS, RUNS)
+    assert answers["abstained"].all()
+
+
+def test_a_failure_is_no_answer(endpoint):
+    def answer(body, nth, digest):
+        if "Question: what" in body["messages"][-1]["content"]:
+            return Reply('{"error": {"message": "too long"}}', 400)
+        return chat("")
+
+    endpoint(answer)
+    ours = OpenAI("openai:toy", ledger=Ledger(None), max_attempts=1, backoff=0.0)
+    answers = ours.answer(QUESTIONS, DOCUMENTS, RUNS)
+    assert answers["answer"].tolist() == [None, None]
+    assert [reason.partition(":")[0] for reason in answers["failure"]] == ["invalid", "rejected"]
+    assert not answers["abstained"].any()
+    schema.check(answers, "answers")
+
+
+def test_a_model_is_told_when_no_document_was_found(endpoint):
+    server = endpoint(lambda body, nth, digest: chat(ABSTENTION))
+    [reading] = OpenAI("openai:toy", ledger=None).read([("why", [])])
+    assert reading.abstained
+    assert "(No document was found.)" in server.bodies[0]

@@ -1,0 +1,432 @@
+"""The sweep: cells computed once, kept at once, and never made up."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragkit import irt, models, schema
+from ragkit.errors import DataError, ModelError, UsageError
+from ragkit.systems import sweep
+from ragkit.systems.readers import base, extractive
+from ragkit.systems.retrieval import BM25
+from ragkit.systems.sweep import cells, running, systems
+from ragkit.systems.sweep.systems import System
+from tests.conftest import ROOT
+
+WORDS = "ferry harbour crew fish noon rope tide sail deck pier moon bell".split()
+DOCUMENTS = pd.DataFrame(
+    {
+        "doc_id": [f"d{n}" for n in range(12)],
+        "source": "s",
+        "title": WORDS,
+        "text": [
+            f"The {word} is {WORDS[n - 1]}. It was {WORDS[n - 2]}." for n, word in enumerate(WORDS)
+        ],
+    }
+)
+QUESTIONS = pd.DataFrame(
+    {
+        "question_id": [str(n) for n in range(6)],
+        "text": [f"what is {WORDS[n]}" for n in range(5)] + ["zzz"],
+        "type": "t",
+        "answer": [f"The {WORDS[n]} is {WORDS[n - 1]}." for n in range(4)] + [None, "nothing"],
+        "facts": [()] * 6,
+        "gold_doc_ids": [(f"d{n}",) for n in range(5)] + [()],
+    }
+)
+PLAIN = System("plain", {"kind": "bm25"})
+FLAT = System("flat", {"kind": "bm25", "b": 0.0})
+
+
+class Counting:
+    """BM25 that counts what it is asked."""
+
+    calls: Counter = Counter()
+
+    def __init__(self, b: float = 0.75, bad: str = ""):
+        self.bad, self.inner = bad, BM25(b=b)
+
+    def fit(self, documents):
+        Counting.calls["fit"] += 1
+        if self.bad == "weights":
+            raise ModelError("the weights are not here", "run: fetch them")
+        if self.bad == "bug":
+            raise ZeroDivisionError("a bug")
+        self.inner.fit(documents)
+        return self
+
+    def search(self, queries, k):
+        Counting.calls["asked"] += len(queries)
+        return self.inner.search(queries, k)
+
+
+class Overlap:
+    name = "overlap"
+
+    def score(self, query, passages):
+        words = set(query.split())
+        return [len(words & set(p.lower().replace(".", "").split())) for p in passages]
+
+
+@pytest.fixture(autouse=True)
+def counting(monkeypatch):
+    Counting.calls.clear()
+    monkeypatch.setitem(systems.RETRIEVERS, "counting", (__name__, "Counting"))
+    monkeypatch.setattr(extractive, "_named", lambda name: Overlap())
+    running._reader.cache_clear()
+    running._fitted.cache_clear()
+
+
+def counted(name="c", **options):
+    return System(name, {"kind": "counting", **options})
+
+
+def reading(name="r", sentences=1, **more):
+    spec = {"kind": "extractive", "sentences": sentences, "threshold": 1}
+    return System(name, {"kind": "bm25"}, reader=spec, **more)
+
+
+def test_runs_are_the_retrievers_own():
+    result = sweep.run([PLAIN, FLAT], DOCUMENTS, QUESTIONS, k=3)
+    schema.check(result.runs, "runs")
+    for system, retriever in ((PLAIN, BM25()), (FLAT, BM25(b=0.0))):
+        direct = retriever.fit(DOCUMENTS).search(QUESTIONS, 3).assign(system=system.name)
+        mine = result.runs[result.runs["system"] == system.name].reset_index(drop=True)
+        pd.testing.assert_frame_equal(mine, direct, check_dtype=False)
+    assert result.answers.empty
+    assert result.failures.empty
+    assert repr(result) == "<Sweep: 2 systems x 6 questions, 0 of 12 cells failed>"
+
+
+def test_answers_and_scores_by_hand():
+    result = sweep.run([reading()], DOCUMENTS, QUESTIONS, k=3)
+    schema.check(result.answers, "answers")
+    answers = result.answers.set_index("question_id")
+    assert answers.loc["1", "answer"] == "The harbour is ferry."
+    assert answers.loc["1", "doc_ids"][0] == "d1"
+    assert answers.loc["5", "answer"] == base.ABSTENTION  # no word is known
+    assert bool(answers.loc["5", "abstained"])
+    f1 = result.scores("token_f1").set_index("item_id")["score"]
+    # Question 4 has no gold answer and no row.
+    assert f1.to_dict() == {"0": 1.0, "1": 1.0, "2": 1.0, "3": 1.0, "5": 0.0}
+    rr = result.scores("RR").set_index("item_id")["score"]
+    assert rr.index.tolist() == ["0", "1", "2", "3", "4"]  # question 5 has no gold document
+    summary = result.summary()
+    assert summary.loc["r", ["answers", "empty", "abstained", "failed"]].tolist() == [6, 0, 1, 0]
+    assert summary.loc["r", "token_f1"] == pytest.approx(0.8)
+
+
+def test_a_list_without_anything_scores_0():
+    asked = QUESTIONS.assign(text=["zzz", "yyy", "xxx", "www", "vvv", "uuu"])
+    result = sweep.run([PLAIN], DOCUMENTS, asked)
+    assert result.runs.empty
+    assert result.failures.empty
+    assert result.scores("RR")["score"].tolist() == [0.0] * 5
+
+
+def test_an_empty_answer_scores_0_and_is_counted(monkeypatch):
+    monkeypatch.setattr(
+        extractive.Extractive, "read", lambda self, tasks: [base.Reading("")] * len(tasks)
+    )
+    result = sweep.run([reading()], DOCUMENTS, QUESTIONS)
+    assert result.scores("token_f1")["score"].tolist() == [0.0] * 5
+    assert result.summary().loc["r", "empty"] == 6
+
+
+def test_words_cut_what_is_indexed_and_not_what_is_read():
+    result = sweep.run([reading(words=2)], DOCUMENTS, QUESTIONS, k=12)
+    runs = (
+        BM25()
+        .fit(DOCUMENTS.assign(text=[" ".join(text.split()[:2]) for text in DOCUMENTS["text"]]))
+        .search(QUESTIONS, 12)
+    )
+    assert result.runs["doc_id"].tolist() == runs["doc_id"].tolist()
+    assert result.answers["answer"][0] == "The ferry is bell."
+
+
+def test_a_reader_sees_its_documents_whatever_the_length_of_the_lists():
+    result = sweep.run([reading(top=4), reading("one", top=1)], DOCUMENTS, QUESTIONS, k=2)
+    assert result.runs.groupby(["system", "question_id"]).size().max() == 2
+    shown = result.answers.groupby("system")["doc_ids"].agg(lambda lists: max(map(len, lists)))
+    assert shown.to_dict() == {"one": 1, "r": 4}
+
+
+def test_what_is_kept_is_not_computed_again(tmp_path):
+    first = sweep.run([counted()], DOCUMENTS, QUESTIONS, out=tmp_path)
+    assert Counting.calls == {"fit": 1, "asked": 6}
+    second = sweep.run([counted()], DOCUMENTS, QUESTIONS, out=tmp_path)
+    assert Counting.calls == {"fit": 1, "asked": 6}
+    pd.testing.assert_frame_equal(first.runs, second.runs)
+
+
+def test_a_change_runs_what_it_concerns_and_nothing_else(tmp_path):
+    sweep.run([counted(), counted("d", b=0.1)], DOCUMENTS, QUESTIONS, out=tmp_path)
+    assert Counting.calls == {"fit": 2, "asked": 12}
+    # One system's setting.
+    sweep.run([counted(), counted("d", b=0.2)], DOCUMENTS, QUESTIONS, out=tmp_path)
+    assert Counting.calls == {"fit": 3, "asked": 18}
+    # One question's text; its id alone means nothing.
+    asked = QUESTIONS.assign(question_id=list("abcdef"))
+    asked.loc[0, "text"] = "which deck"
+    sweep.run([counted()], DOCUMENTS, asked, out=tmp_path)
+    assert Counting.calls == {"fit": 4, "asked": 19}
+    # A document, whatever the column.
+    documents = DOCUMENTS.copy()
+    documents.loc[3, "title"] = "herring"
+    sweep.run([counted()], documents, QUESTIONS, out=tmp_path)
+    assert Counting.calls == {"fit": 5, "asked": 25}
+    # The length of the lists.
+    sweep.run([counted()], DOCUMENTS, QUESTIONS, out=tmp_path, k=2)
+    assert Counting.calls == {"fit": 6, "asked": 31}
+
+
+def test_other_code_means_other_cells(tmp_path, monkeypatch):
+    sweep.run([counted()], DOCUMENTS, QUESTIONS, out=tmp_path)
+    monkeypatch.setattr(running, "code", lambda *rooms: "other code")
+    sweep.run([counted()], DOCUMENTS, QUESTIONS, out=tmp_path)
+    assert Counting.calls["asked"] == 12
+
+
+def test_the_digest_of_code_is_that_of_its_files(tmp_path, monkeypatch):
+    room = tmp_path / "room"
+    room.mkdir()
+    (room / "a.py").write_text("x = 1\n")
+    monkeypatch.setattr(cells, "PACKAGE", tmp_path)
+    first = cells.code.__wrapped__("room")
+    (room / "notes.txt").write_text("not code")
+    assert cells.code.__wrapped__("room") == first
+    (room / "a.py").write_text("x = 2\n")
+    assert cells.code.__wrapped__("room") != first
+
+
+def test_equal_retrievers_share_an_index_and_its_lists():
+    alike = [counted("one"), counted("two"), System("three", {"kind": "counting"}, top=2)]
+    result = sweep.run(alike, DOCUMENTS, QUESTIONS)
+    assert Counting.calls == {"fit": 1, "asked": 6}
+    sizes = result.runs["system"].value_counts()
+    assert sizes["one"] == sizes["two"] == sizes["three"] > 0
+
+
+def test_equal_questions_are_asked_once_and_answered_each():
+    asked = QUESTIONS.assign(text="what is noon")
+    result = sweep.run([counted()], DOCUMENTS, asked)
+    assert Counting.calls["asked"] == 1
+    assert result.runs["question_id"].nunique() == 6
+
+
+def test_a_failed_system_is_missing_and_said(tmp_path):
+    broken = System("broken", {"kind": "counting", "bad": "weights"}, reader=reading().reader)
+    result = sweep.run([broken, PLAIN], DOCUMENTS, QUESTIONS, out=tmp_path)
+    assert set(result.runs["system"]) == {"plain"}
+    assert len(result.failures) == 6
+    assert set(result.failures["stage"]) == {"rank"}
+    assert "the weights are not here" in result.failures["reason"][0]
+    assert set(result.scores()["subject_id"]) == {"plain"}
+    assert result.answers["answer"].isna().all()
+    assert result.summary().loc["broken", "failed"] == 6
+    # It is not kept: the next run tries again.
+    sweep.run([broken], DOCUMENTS, QUESTIONS, out=tmp_path)
+    assert Counting.calls["fit"] == 2
+
+
+def test_a_failed_reading_leaves_the_list(monkeypatch):
+    def read(self, tasks):
+        return [
+            base.Reading(None, failure="timeout: no reply") if "noon" in text else base.Reading("x")
+            for text, _ in tasks
+        ]
+
+    monkeypatch.setattr(extractive.Extractive, "read", read)
+    result = sweep.run([reading()], DOCUMENTS, QUESTIONS)
+    assert result.failures.values.tolist() == [["r", "4", "read", "timeout: no reply"]]
+    assert "4" in set(result.runs["question_id"])
+    assert "4" not in set(result.scores("token_f1")["item_id"])
+    assert "4" in set(result.scores("RR")["item_id"])
+
+
+def test_a_bug_is_not_swallowed():
+    with pytest.raises(ZeroDivisionError):
+        sweep.run([counted(bad="bug")], DOCUMENTS, QUESTIONS)
+
+
+def test_reranked_lists(monkeypatch):
+    class Last:
+        """Likes documents by their number."""
+
+        name = "last"
+
+        def score_pairs(self, pairs):
+            return np.array([float(WORDS.index(text.split()[0])) for _, text in pairs])
+
+    def build(spec, retriever):
+        from ragkit.systems.retrieval import Rerank
+
+        return Rerank(retriever, Last(), depth=spec["depth"], long="truncate")
+
+    monkeypatch.setattr(running, "build_rerank", build)
+    running._reranker.cache_clear()
+    system = System("r", {"kind": "bm25"}, rerank={"reranker": "last", "depth": 3})
+    result = sweep.run([system], DOCUMENTS, QUESTIONS, k=2)
+    direct = BM25().fit(DOCUMENTS).search(QUESTIONS, 3)
+    for question, found in direct.groupby("question_id"):
+        best = sorted(found["doc_id"], key=lambda doc_id: -int(doc_id[1:]))[:2]
+        mine = result.runs[result.runs["question_id"] == question]
+        assert mine["doc_id"].tolist() == best
+
+
+def test_processes_give_the_same(tmp_path):
+    made = [PLAIN, FLAT]
+    one = sweep.run(made, DOCUMENTS, QUESTIONS)
+    two = sweep.run(made, DOCUMENTS, QUESTIONS, jobs=2, out=tmp_path)
+    pd.testing.assert_frame_equal(one.runs, two.runs)
+    with joblib.parallel_config("threading"):
+        three = sweep.run(made, DOCUMENTS, QUESTIONS, jobs=2)
+    pd.testing.assert_frame_equal(one.runs, three.runs)
+
+
+KILLED = """
+import sys, time
+import tests.test_sweep as t
+from ragkit.systems.sweep import systems
+class Slow(t.Counting):
+    def search(self, queries, k):
+        if self.inner.b == 0.5:
+            print("slow", flush=True)
+            time.sleep(60)
+        return super().search(queries, k)
+t.Counting2 = Slow
+systems.RETRIEVERS["counting"] = ("tests.test_sweep", "Counting2")
+made = [t.counted(str(b), b=b) for b in (0.1, 0.2, 0.5)]
+t.sweep.run(made, t.DOCUMENTS, t.QUESTIONS, out=sys.argv[1])
+"""
+
+
+def test_a_killed_run_goes_on(tmp_path):
+    child = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    try:
+        assert child.stdout.readline() == b"slow\n"
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait(10)
+        child.stdout.close()
+    made = [counted(str(b), b=b) for b in (0.1, 0.2, 0.5)]
+    result = sweep.run(made, DOCUMENTS, QUESTIONS, out=tmp_path)
+    assert Counting.calls == {"fit": 1, "asked": 6}  # the third alone
+    assert result.runs["system"].nunique() == 3
+
+
+def test_two_runs_may_share_a_folder(tmp_path):
+    code = (
+        "import sys, tests.test_sweep as t;"
+        "made = [t.System(str(b), {'kind': 'bm25', 'b': b / 12}) for b in range(12)];"
+        "print(len(t.sweep.run(made, t.DOCUMENTS, t.QUESTIONS, out=sys.argv[1]).runs))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    children = [
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    said = [child.communicate(timeout=60) for child in children]
+    assert [child.returncode for child in children] == [0, 0], said
+    assert said[0][0] == said[1][0]
+
+
+def test_a_file_that_is_not_one_of_cells(tmp_path):
+    (tmp_path / "cells.sqlite").write_bytes(b"not a database, and long enough to be read" * 40)
+    with pytest.raises(DataError, match=r"cells\.sqlite: not a file of cells"):
+        sweep.run([PLAIN], DOCUMENTS, QUESTIONS, out=tmp_path)
+
+
+def test_a_damaged_cell_is_told(tmp_path):
+    sweep.run([PLAIN], DOCUMENTS, QUESTIONS, out=tmp_path)
+    with sqlite3.connect(tmp_path / "cells.sqlite") as file:
+        file.execute("UPDATE cells SET value = '[[cut'")
+    with pytest.raises(DataError, match="a cell is no JSON"):
+        sweep.run([PLAIN], DOCUMENTS, QUESTIONS, out=tmp_path)
+
+
+def test_bad_input():
+    with pytest.raises(UsageError, match="no system to run"):
+        sweep.run([], DOCUMENTS, QUESTIONS)
+    with pytest.raises(UsageError, match="two systems are called 'plain'"):
+        sweep.run([PLAIN, PLAIN], DOCUMENTS, QUESTIONS)
+    for option in ({"jobs": 0}, {"k": 0}, {"k": True}, {"jobs": 1.5}):
+        with pytest.raises(UsageError, match="should be a whole number from 1"):
+            sweep.run([PLAIN], DOCUMENTS, QUESTIONS, **option)
+    with pytest.raises(UsageError, match="there are no questions"):
+        sweep.run([PLAIN], DOCUMENTS, QUESTIONS.head(0))
+    with pytest.raises(DataError, match="documents lack the column 'title'"):
+        sweep.run([PLAIN], DOCUMENTS.drop(columns="title"), QUESTIONS)
+    result = sweep.run([PLAIN], DOCUMENTS, QUESTIONS)
+    with pytest.raises(UsageError):
+        result.scores("nDCGG@10")
+    with pytest.raises(UsageError, match="no value for a single answer"):
+        result.scores("corpus_bleu")
+
+
+def test_files(tmp_path):
+    result = sweep.run([reading(), PLAIN], DOCUMENTS, QUESTIONS)
+    paths = result.save(tmp_path)
+    assert sorted(path.name for path in paths) == sorted(path.name for path in tmp_path.iterdir())
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "runs.parquet"), result.runs)
+    rows = pd.read_json(tmp_path / "answers.jsonl", lines=True)
+    assert rows["answer"].tolist() == result.answers["answer"].tolist()
+    scores = pd.read_csv(tmp_path / "scores.csv", dtype={"item_id": str})
+    assert len(scores) == len(result.scores())
+    assert set(scores["metric"]) == {"token_f1", "rouge_1", "rouge_2", *metrics_of_lists()}
+
+
+def metrics_of_lists():
+    from ragkit.systems.sweep.result import RETRIEVAL_METRICS
+
+    return RETRIEVAL_METRICS
+
+
+def test_a_plan_says_what_is_kept(tmp_path):
+    sweep.run([PLAIN], DOCUMENTS, QUESTIONS, out=tmp_path)
+    plan = sweep.plan([PLAIN, FLAT, reading()], DOCUMENTS, QUESTIONS, out=tmp_path)
+    assert plan["kept"].tolist() == [6, 0, 6]
+    assert plan["to_rank"].tolist() == [0, 6, 0]
+    assert plan["reader"].tolist() == ["", "", "extractive"]
+    untouched = tmp_path / "none"
+    assert sweep.plan([PLAIN], DOCUMENTS, QUESTIONS, out=untouched)["kept"].sum() == 0
+    assert not untouched.exists()
+
+
+def test_the_samples_systems_rank_apart_and_are_here():
+    from ragkit.systems.sweep.sample import sample_systems
+
+    chosen = sample_systems()
+    here = {card.name for card in models.cards().values() if card.package}
+    assert len(chosen) >= 24
+    assert len({system.ranking for system in chosen}) == len(chosen)
+    assert all(system.models <= here and system.reader is None for system in chosen)
+
+
+@pytest.mark.slow
+def test_the_sample_has_a_real_matrix(monkeypatch):
+    scores = sweep.sample_scores()
+    schema.check(scores, "scores")
+    assert scores["item_id"].nunique() == 200
+    assert len(scores) == 200 * scores["subject_id"].nunique()
+    assert scores["score"].between(0, 1).all()
+    means = scores.groupby("subject_id")["score"].mean()
+    assert means.max() - means.min() > 0.25
+    constant = scores.groupby("item_id")["score"].nunique() == 1
+    assert constant.mean() < 0.25
+    halves = irt.split_half(scores, by="items", splits=2, seed=0, likelihood="fractional")
+    assert halves["reliability"].mean() > 0.9
+    # A second call computes nothing.
+    monkeypatch.setattr(running, "_task", None)
+    pd.testing.assert_frame_equal(sweep.sample_scores(), scores)

@@ -1,0 +1,112 @@
+"""`ragkit sweep`: files in, files out, and what it says."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from ragkit import paths
+from ragkit.cli import main
+from ragkit.cli.sweep import command
+from ragkit.errors import DataError, ModelError, UsageError
+from ragkit.systems import sweep
+
+
+@pytest.fixture
+def folder(tmp_path):
+    documents = [
+        {"doc_id": 1, "text": "The ferry leaves at noon."},
+        {"doc_id": "2", "text": "The crew eats fish.", "title": "Crew", "page": 7},
+    ]
+    questions = [
+        {"question_id": "q1", "text": "when does the ferry leave", "gold_doc_ids": [1]},
+        {"question_id": "q2", "text": "what does the crew eat", "answer": "Fish."},
+    ]
+    systems = '[one]\nretriever = "bm25"\n[two]\nretriever = { kind = "bm25", b = 0.1 }\n'
+    for name, rows in (("d.jsonl", documents), ("q.jsonl", questions)):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "s.toml").write_text(systems)
+    return tmp_path
+
+
+def call(folder, *more):
+    options = ["--systems", folder / "s.toml", "--documents", folder / "d.jsonl"]
+    options += ["--questions", folder / "q.jsonl", "--out", folder / "out", *more]
+    return CliRunner().invoke(command, list(map(str, options)), catch_exceptions=True)
+
+
+def test_writes_what_it_says(folder):
+    done = call(folder)
+    assert done.exit_code == 0, done.exception
+    assert "2 systems x 2 questions, 0 of 4 cells failed" in done.output
+    runs = pd.read_parquet(folder / "out" / "runs.parquet")
+    assert set(runs["system"]) == {"one", "two"}
+    assert runs.loc[runs["question_id"] == "q1", "doc_id"].iloc[0] == "1"
+    scores = pd.read_csv(folder / "out" / "scores.csv")
+    assert set(scores["item_id"]) == {"q1"}
+    assert len(pd.read_csv(folder / "out" / "failures.csv")) == 0
+    assert (folder / "out" / "answers.jsonl").read_text() == ""
+
+
+def test_a_few_systems_and_a_dry_run(folder):
+    done = call(folder, "--systems-only", "two", "--dry-run")
+    assert done.exit_code == 0, done.exception
+    assert "1 systems x 2 questions over 2 documents; 2 of 2 lists to rank" in done.output
+    assert not (folder / "out").exists()
+    done = call(folder, "--systems-only", "twoo")
+    assert isinstance(done.exception, UsageError)
+    assert "did you mean 'two'" in str(done.exception)
+
+
+def test_questions_without_gold_give_lists_and_no_scores(folder):
+    (folder / "q.jsonl").write_text('{"question_id": "q", "text": "ferry"}\n')
+    done = call(folder)
+    assert done.exit_code == 0, done.exception
+    assert len(pd.read_parquet(folder / "out" / "runs.parquet")) == 2
+    assert (folder / "out" / "scores.csv").read_text() == "subject_id,item_id,metric,score\n"
+
+
+def test_failed_cells_are_written_and_make_the_exit_status(folder):
+    # The tests' cache has no weights of the reranker.
+    (folder / "s.toml").write_text(
+        '[ok]\nretriever = "bm25"\n[no]\nretriever = "bm25"\nreader = "extractive"\n'
+    )
+    done = call(folder)
+    assert isinstance(done.exception, ModelError)
+    assert "2 cells failed" in str(done.exception)
+    assert "ragkit models fetch" in str(done.exception)
+    assert set(pd.read_csv(folder / "out" / "failures.csv")["system"]) == {"no"}
+    assert (folder / "out" / "runs.parquet").is_file()
+
+
+def test_bad_files_name_the_row(folder):
+    (folder / "d.jsonl").write_text('{"doc_id": "1", "text": "x"}\n{"doc_id": "1", "text": "y"}\n')
+    done = call(folder)
+    assert isinstance(done.exception, DataError)
+    assert "d.jsonl: row 2 of documents repeats" in str(done.exception)
+    (folder / "d.jsonl").write_text("")
+    assert "no rows" in str(call(folder).exception)
+
+
+def test_an_interrupted_run_says_how_to_go_on(folder, monkeypatch, capsys):
+    def stop(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweep, "run", stop)
+    options = ["--systems", folder / "s.toml", "--documents", folder / "d.jsonl"]
+    options += ["--questions", folder / "q.jsonl", "--out", folder / "out"]
+    with pytest.raises(SystemExit) as stopped:
+        main(["sweep", *map(str, options)])
+    assert stopped.value.code == 130
+    assert "the same command goes on" in capsys.readouterr().err
+
+
+def test_the_workspaces_systems_are_the_default(folder):
+    options = ["--documents", folder / "d.jsonl", "--questions", folder / "q.jsonl"]
+    options += ["--out", folder / "out", "--dry-run"]
+    done = CliRunner().invoke(command, list(map(str, options)))
+    count = len(sweep.load(paths.NOTEBOOKS / "systems.toml"))
+    assert f"{count} systems x 2 questions" in done.output

@@ -1,0 +1,134 @@
+"""The file of systems: what it may say, and what is said about mistakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragkit import paths
+from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.systems.retrieval import BM25, Hybrid
+from ragkit.systems.sweep import load, select
+from ragkit.systems.sweep.systems import System, build, build_rerank
+
+
+def write(tmp_path, text):
+    path = tmp_path / "systems.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_committed_file_loads():
+    systems = load(paths.NOTEBOOKS / "systems.toml")
+    assert len(systems) >= 24
+    assert len({canon(s) for s in systems}) == len(systems)  # no system twice
+    assert any(s.rerank for s in systems)
+    assert {1, 2, 4} <= {s.reader["sentences"] for s in systems if s.reader}
+
+
+def canon(system: System):
+    return str((system.ranking, system.reader, system.top))
+
+
+def test_short_and_long_forms(tmp_path):
+    text = """
+    [a]
+    retriever = "bm25"
+    ["b c"]
+    retriever = "dense:all-MiniLM-L6-v2"
+    words = 20
+    rerank = "ms-marco-MiniLM-L-12-v2-int8"
+    reader = "openai:toy"
+    [d]
+    top = 3
+    reader = { kind = "extractive", sentences = 2 }
+    retriever = { kind = "hybrid", k0 = 10, retrievers = ["bm25", { kind = "bm25", b = 0.1 }] }
+    """
+    a, b, d = load(write(tmp_path, text))
+    assert (a.name, a.retriever, a.rerank, a.reader, a.words, a.top) == (
+        "a",
+        {"kind": "bm25"},
+        None,
+        None,
+        None,
+        5,
+    )
+    assert b.name == "b c"
+    assert b.retriever == {"kind": "dense", "encoder": "all-MiniLM-L6-v2"}
+    assert b.rerank == {"reranker": "ms-marco-MiniLM-L-12-v2-int8", "depth": 20}
+    assert b.reader == {"kind": "openai:toy"}
+    assert b.words == 20
+    assert b.models == {"all-MiniLM-L6-v2", "ms-marco-MiniLM-L-12-v2-int8"}
+    assert d.top == 3
+    hybrid = build(d.retriever)
+    assert isinstance(hybrid, Hybrid)
+    assert (hybrid.k0, [part.b for part in hybrid.retrievers]) == (10, [0.75, 0.1])
+    assert a.ranking != b.ranking
+
+
+def test_options_reach_the_class(tmp_path):
+    text = '[a]\nretriever = { kind = "bm25", k1 = 0.5, mode = "flashrag", fields = ["title"] }'
+    [system] = load(write(tmp_path, text))
+    built = build(system.retriever)
+    assert isinstance(built, BM25)
+    assert (built.k1, built.mode, built.fields) == (0.5, "flashrag", ("title",))
+
+
+def test_a_reranker_over_what_is_given():
+    class Scorer:
+        name = "s"
+
+        def score_pairs(self, pairs):
+            return [0.0] * len(pairs)
+
+    spec = {"reranker": Scorer(), "depth": 7, "long": "truncate"}
+    assert build_rerank(spec, BM25()).depth == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no system is declared"),
+        ("[a\n", "not TOML"),
+        ("a = 1", "'a' is no table"),
+        ("[a]", "line 1: system 'a' has no retriever"),
+        (
+            '[a]\nretriver = "bm25"',
+            "line 1: system 'a': no key is called 'retriver'(.|\n)*'retriever'",
+        ),
+        ('\n\n[a]\nretriever = "bm52"', "line 3: system 'a': no retriever 'bm52'(.|\n)*'bm25'"),
+        ('[a]\nretriever = { kind = "bm25", k2 = 1 }', "no option of bm25 is called 'k2'"),
+        ("[a]\nretriever = { k1 = 1 }", "retriever should be a name or a table with kind"),
+        ('[a]\nretriever = { kind = "bm25", cache = true }', "no option of bm25 is called 'cache'"),
+        ('[a]\nretriever = { kind = "bm25", b = 2 }', "system 'a': b should be from 0 to 1"),
+        ('[a]\nretriever = "dense:all-MiniLM"', "no encoder 'all-MiniLM'(.|\n)*all-MiniLM-L6-v2"),
+        ('[a]\nretriever = "hybrid"', "hybrid needs a list of retrievers"),
+        ('[a]\nretriever = { kind = "hybrid", retrievers = ["bm25", "bm"] }', "no retriever 'bm'"),
+        ('[a]\nretriever = { kind = "hybrid", retrievers = ["bm25"] }', "needs two retrievers"),
+        ('[a]\nretriever = "bm25"\nrerank = "x"', "no reranker 'x'"),
+        ('[a]\nretriever = "bm25"\nrerank = { deep = 3 }', "no option of rerank is called 'deep'"),
+        ('[a]\nretriever = "bm25"\nrerank = 3', "rerank should be a model's name or a table"),
+        ('[a]\nretriever = "bm25"\nreader = "extractor"', "no reader is called 'extractor'"),
+        ('[a]\nretriever = "bm25"\nreader = { kind = "extractive", n = 1 }', "has no option 'n'"),
+        ('[a]\nretriever = "bm25"\nreader = "openai:"', "openai:NAME"),
+        ('[a]\nretriever = "bm25"\ntop = 0', "top should be a whole number from 1"),
+        ('[a]\nretriever = "bm25"\nwords = true', "words should be a whole number from 1"),
+        ('[x]\nretriever = "bm25"\n["a b"]\nword = 1', "line 3: system 'a b'"),
+        ('[x.y]\nretriever = "bm25"', "line 1: system 'x': no key is called 'y'"),
+    ],
+)
+def test_mistakes_name_file_line_and_system(tmp_path, text, message):
+    with pytest.raises(DataError, match=message) as caught:
+        load(write(tmp_path, text))
+    assert "systems.toml" in str(caught.value)
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(MissingData, match="no such file"):
+        load(tmp_path / "none.toml")
+
+
+def test_select():
+    made = [System("a", {}), System("b", {})]
+    assert [s.name for s in select(made, ["b", "a", "b"])] == ["b", "a"]
+    with pytest.raises(UsageError, match="no system 'c' is declared"):
+        select(made, ["c"])
