@@ -179,7 +179,7 @@ def test_the_installed_command_with_nothing_at_hand(tmp_path):
     environment = {key: value for key, value in os.environ.items() if key != "RAGKIT_DATA"}
     environment |= {"RAGKIT_CACHE": str(tmp_path / "cache")}
     done = subprocess.run(
-        [sys.executable, "-m", "ragkit.cli", "data", "status", "--json"],
+        [sys.executable, "-m", "ragkit", "data", "status", "--json"],
         capture_output=True,
         text=True,
         timeout=60,

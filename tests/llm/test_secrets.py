@@ -145,7 +145,7 @@ def test_the_command_line_shows_no_key(planted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.jsonl").write_text('{"messages": "good"}\n{"messages": "status"}\n')
     logged = subprocess.run(
-        [sys.executable, "-m", "ragkit.cli", "llm", "complete", "in.jsonl"]
+        [sys.executable, "-m", "ragkit", "llm", "complete", "in.jsonl"]
         + ["-m", "openai:m", "-o", "out.jsonl", "--ledger", "l.sqlite"],
         env=os.environ | {"PYTHONPATH": str(ROOT), "OPENAI_LOG": "debug"},
         capture_output=True,

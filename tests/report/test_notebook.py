@@ -132,7 +132,7 @@ def test_unreadable_notebooks(tmp_path):
 
 
 def test_modules_follow_imports_of_imports():
-    book = new_notebook(cells=[new_code_cell("from ragkit import tables", id="a")])
+    book = new_notebook(cells=[new_code_cell("from ragkit.report import tables", id="a")])
     names = {path.relative_to(paths.ROOT).as_posix() for path in notebook.modules(book)}
     assert {
         "ragkit/__init__.py",

@@ -295,7 +295,7 @@ def test_processes_give_the_same(tmp_path):
 
 KILLED = """
 import sys, time
-import tests.test_sweep as t
+import tests.systems.test_sweep as t
 from ragkit.systems.sweep import systems
 class Slow(t.Counting):
     def search(self, queries, k):
@@ -304,7 +304,7 @@ class Slow(t.Counting):
             time.sleep(60)
         return super().search(queries, k)
 t.Counting2 = Slow
-systems.RETRIEVERS["counting"] = ("tests.test_sweep", "Counting2")
+systems.RETRIEVERS["counting"] = ("tests.systems.test_sweep", "Counting2")
 made = [t.counted(str(b), b=b) for b in (0.1, 0.2, 0.5)]
 t.sweep.run(made, t.DOCUMENTS, t.QUESTIONS, out=sys.argv[1])
 """
@@ -328,7 +328,7 @@ def test_a_killed_run_goes_on(tmp_path):
 
 def test_two_runs_may_share_a_folder(tmp_path):
     code = (
-        "import sys, tests.test_sweep as t;"
+        "import sys, tests.systems.test_sweep as t;"
         "made = [t.System(str(b), {'kind': 'bm25', 'b': b / 12}) for b in range(12)];"
         "print(len(t.sweep.run(made, t.DOCUMENTS, t.QUESTIONS, out=sys.argv[1]).runs))"
     )
