@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from ragkit import irt
-from ragkit.irt import plots
+from ragkit.report.plots import irt as plots
 
 
 @pytest.fixture(scope="module")
