@@ -17,7 +17,7 @@ from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.report import pipeline
 
 ROOT = Path(__file__).resolve().parents[2]
-EXPORT = "from ragkit import results, tables\nresults.Results({name!r}, profile).measured(tables.nothing())"
+EXPORT = "from ragkit.report import results, tables\nresults.Results({name!r}, profile).measured(tables.nothing())"
 
 
 def write_notebook(path: Path, source: str) -> None:

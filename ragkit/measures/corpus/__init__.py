@@ -1,6 +1,6 @@
 """The shape of a corpus: how dense and clustered it is, what it looks like, what its size does.
 
->>> from ragkit import corpus
+>>> from ragkit.measures import corpus
 >>> corpus.local_density(embeddings).value
 >>> corpus.cluster_similarity(embeddings, k=10).in_exact
 
