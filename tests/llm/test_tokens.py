@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragkit import text as texts
-from ragkit.errors import HashMismatch
 from ragkit.llm import Client, Request, count_tokens
 from ragkit.llm.tokens import count_request, encoding_name
 
@@ -67,15 +66,5 @@ def test_nothing_is_fetched(monkeypatch):
         raise AssertionError(f"tiktoken wanted to fetch {path}")
 
     monkeypatch.setattr(tiktoken.load, "read_file", refuse)
-    texts.encoding.cache_clear()
-    assert count_tokens("hello world") == 2
-
-
-def test_a_table_with_other_bytes_is_refused(monkeypatch):
-    texts.encoding.cache_clear()
-    monkeypatch.setattr(texts.gzip, "decompress", lambda data: b"aGk= 0\n")
-    with pytest.raises(HashMismatch, match="not the token table"):
-        count_tokens("x")
-    monkeypatch.undo()
     texts.encoding.cache_clear()
     assert count_tokens("hello world") == 2
