@@ -7,7 +7,9 @@ from ragkit import schema
 from ragkit.errors import DataError, UsageError
 
 QUICK = settings(max_examples=60, deadline=None)
-IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(str.strip)
+IDS = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=8
+).filter(str.strip)
 
 
 def frame(kind, ids):

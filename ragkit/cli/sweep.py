@@ -19,13 +19,15 @@ from ragkit.errors import ModelError
     "--documents",
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
-    help="JSON lines with doc_id and text; and, where known, title and source.",
+    help="JSON lines, CSV or Parquet with doc_id and text; and, where known, title and source; "
+    "or the released archive of EnterpriseRAG-Bench.",
 )
 @click.option(
     "--questions",
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
-    help="JSON lines with question_id and text; and, where known, answer and gold_doc_ids.",
+    help="JSON lines, CSV or Parquet with question_id and text; and, where known, answer and "
+    "gold_doc_ids.",
 )
 @click.option(
     "--out",
@@ -44,13 +46,14 @@ def command(systems, documents, questions, out, jobs, names, k, dry_run):
     keeps each cell in cells.sqlite as soon as it is known: the same command goes on where a run
     was stopped, and after a change runs what it concerns.
     """
+    from ragkit.files import read_frame
     from ragkit.systems import sweep
     from ragkit.systems.sweep.sample import SYSTEMS
 
     declared = sweep.load(systems or SYSTEMS)
     if names:
         declared = sweep.select(declared, names)
-    frames = [_read(documents, "documents"), _read(questions, "questions")]
+    frames = [read_frame(documents, "documents"), read_frame(questions, "questions")]
     if dry_run:
         plan = sweep.plan(declared, *frames, out=out, k=k)
         click.echo(plan.to_string(index=False))
@@ -74,18 +77,3 @@ def command(systems, documents, questions, out, jobs, names, k, dry_run):
             f"{first['system']!r} ({first['stage']}): {first['reason']}",
             f"{out / 'failures.csv'} has them all; the same command tries them again",
         )
-
-
-def _read(path: Path, kind: str):
-    """Return the frame of one file, in the form that `ragkit.datasets.own` describes."""
-    import pandas as pd
-
-    from ragkit import schema
-    from ragkit.datasets import own
-    from ragkit.files import read_jsonl
-
-    required = (schema.KEYS[kind][0], "text")
-    rows = read_jsonl(path, required)
-    for number, row in enumerate(rows, start=1):
-        own.complete(row, required[0], own.DEFAULTS[kind], f"{path}: row {number}")
-    return schema.check(pd.DataFrame(rows), kind, str(path))

@@ -270,13 +270,3 @@ def check_rows(rows: list, found: Found) -> list:
     if expected is not None and len(rows) != expected:
         raise DataError(f"{found.path}: {len(rows):,} rows, expected {expected:,}")
     return rows
-
-
-def strings(values, where: str) -> tuple[str, ...]:
-    """Return a list of strings (or whole numbers, as ids may be) as a tuple of strings."""
-    if not isinstance(values, list | tuple):
-        raise DataError(f"{where} should be a list of strings, found {values!r}")
-    for value in values:
-        if not isinstance(value, str | int) or isinstance(value, bool):
-            raise DataError(f"{where} should hold strings, found {value!r}")
-    return tuple(map(str, values))

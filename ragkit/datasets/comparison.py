@@ -6,9 +6,10 @@ import json
 
 import pandas as pd
 
-from ragkit.datasets.base import Dataset, Source, check_rows, make, strings
+from ragkit.datasets.base import Dataset, Source, check_rows, make
 from ragkit.errors import DataError
 from ragkit.files import read_json, read_jsonl, read_table, require
+from ragkit.schema import strings
 
 _FOLDER = "comparison_questions/"
 FILES = {

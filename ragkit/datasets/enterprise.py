@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import pandas as pd
 
 from ragkit import schema
-from ragkit.datasets.base import Dataset, Source, check_rows, make, strings
+from ragkit.datasets.base import Dataset, Source, check_rows, make
 from ragkit.datasets.registry import Found, entry
-from ragkit.errors import DataError
-from ragkit.files import read_jsonl, read_table
+from ragkit.files import read_archive, read_jsonl, read_table
+from ragkit.schema import strings
 
 CORPUS = "enterpriserag_bench/all_documents.zip"
 QUESTIONS = "enterpriserag_bench/questions.jsonl"
@@ -30,17 +28,6 @@ FIELDS = (
     "expected_doc_ids",
     "gold_answer",
     "answer_facts",
-)
-SOURCES = (
-    "slack",
-    "gmail",
-    "linear",
-    "google_drive",
-    "hubspot",
-    "fireflies",
-    "github",
-    "jira",
-    "confluence",
 )
 
 
@@ -73,72 +60,15 @@ def read(name: str, source: Source) -> Dataset:
             where[kind] = found.path
             frames[kind] = check_rows(read_questions(found.path), found)
     found = source.find(CORPUS)
-    rows = check_rows(read_archive(found.path), found) if found else _slices(source)
+    rows = check_rows(_archive(found.path), found) if found else _slices(source)
     if rows:
         frames["documents"] = pd.DataFrame(rows)
         where["documents"] = found.path if found else "slices"
     return make(name, source, frames, where=where)
 
 
-def parse_document(name: str, text: str) -> dict:
-    """Return a released text file as a row of `documents`.
-
-    Parameters
-    ----------
-    name : str
-        Path inside the archive: `SOURCE/.../DOCID__STEM.txt`.
-    text : str
-        The title, an empty line, the content.
-    """
-    parts = [part for part in Path(name).parts if part not in (".", "/")]
-    doc_id, separator, _ = parts[-1].partition("__")
-    sources = [part for part in parts if part in SOURCES]
-    if not separator or not sources:
-        raise DataError(
-            f"{name}: expected SOURCE/.../DOCID__NAME.txt with a source of {', '.join(SOURCES)}"
-        )
-    title, _, content = text.partition("\n")
-    return {
-        "doc_id": doc_id,
-        "source": sources[0],
-        "title": title.strip(),
-        "text": content.strip() or title.strip(),
-        "path": name,
-    }
-
-
-def read_archive(path: Path) -> list[dict]:
-    """Return the documents of a released zip file, in the archive's order.
-
-    Raises
-    ------
-    DataError
-        If it is no readable zip file, holds no document, or an entry has no document's name or is
-        not UTF-8.
-    """
-    rows = []
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist():
-                if info.is_dir() or not info.filename.endswith(".txt"):
-                    continue
-                raw = archive.read(info)
-                try:
-                    text = raw.decode("utf-8-sig")
-                except UnicodeDecodeError as error:
-                    line = error.object.count(b"\n", 0, error.start) + 1
-                    raise DataError(f"{path}: {info.filename}: line {line} is not UTF-8") from None
-                try:
-                    rows.append(parse_document(info.filename, text))
-                except DataError as error:
-                    raise DataError(f"{path}: {error.message}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-        raise DataError(f"{path}: a damaged or incomplete zip file ({error})") from None
-    except (RuntimeError, NotImplementedError) as error:
-        raise DataError(f"{path}: a zip file of an unknown kind ({error})") from None
-    if not rows:
-        raise DataError(f"{path}: no documents, expected entries SOURCE/.../DOCID__NAME.txt")
-    return rows
+def _archive(path: Path) -> list[dict]:
+    return [row for _, row in read_archive(path)]
 
 
 def _slices(source: Source) -> list[dict]:
@@ -150,7 +80,7 @@ def _slices(source: Source) -> list[dict]:
     }
     rows = []
     for name in sorted(slices):
-        part = read_archive(slices[name])
+        part = _archive(slices[name])
         schema.check(pd.DataFrame(part), "documents", str(slices[name]))
         rows += part
     total = entry(CORPUS).rows

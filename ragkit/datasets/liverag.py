@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ragkit.datasets.base import Dataset, Source, check_rows, make, strings
+from ragkit.datasets.base import Dataset, Source, check_rows, make
 from ragkit.datasets.registry import Found
 from ragkit.errors import DataError, did_you_mean
 from ragkit.files import read_jsonl, read_table, require
+from ragkit.schema import strings
 
 BENCHMARK = "liverag/LiveRAG_banchmark_20250910.parquet"
 GRAG = "liverag/grag_factor_analysis_query_level_scores.csv"

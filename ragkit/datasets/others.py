@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from ragkit.datasets.base import Dataset, Source, check_rows, make, strings
+from ragkit.datasets.base import Dataset, Source, check_rows, make
 from ragkit.errors import DataError
 from ragkit.files import read_jsonl, read_table, require
+from ragkit.schema import strings
 
 FILES = {
     "erb_answers": ("enterpriserag_bench/system_answers_jsonl.zip",),

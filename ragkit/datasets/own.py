@@ -1,30 +1,27 @@
-"""A benchmark of your own: a folder with files in ragkit's columns.
+"""A benchmark of your own: a folder with `questions`, `documents` and `scores`, or some of them.
 
-=================  ====================================================================
-file               columns
-=================  ====================================================================
-questions.jsonl    question_id, text; and, where known, type, answer, facts, gold_doc_ids
-documents.jsonl    doc_id, text; and, where known, source, title
-scores.csv         subject_id, item_id, score
-=================  ====================================================================
+=========  ====================================================================
+file       columns
+=========  ====================================================================
+questions  question_id, text; and, where known, type, answer, facts, gold_doc_ids
+documents  doc_id, text; and, where known, source, title
+scores     subject_id, item_id, score
+=========  ====================================================================
 
-Each file may be gzipped, and each may be absent. Further columns are kept.
+A file may have any format and any names of columns that `ragkit.files.read_frame` knows, such as
+`questions.jsonl` or `scores.csv.gz`. Further columns are kept.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pandas as pd
-
-from ragkit.datasets.base import Dataset, Source, make, strings
+from ragkit.datasets.base import Dataset, Source, make
 from ragkit.errors import MissingData
-from ragkit.files import read_jsonl, read_table
+from ragkit.files import read_frame, read_scores
 
-DEFAULTS = {
-    "documents": {"source": "own", "title": ""},
-    "questions": {"type": "unknown", "answer": None, "facts": (), "gold_doc_ids": ()},
-}
+ENDINGS = (".jsonl", ".csv", ".tsv", ".json", ".jsonl.gz", ".csv.gz", ".tsv.gz", ".json.gz")
+ENDINGS += (".parquet", ".zip")
 
 
 def read(folder: Path) -> Dataset:
@@ -41,23 +38,15 @@ def read(folder: Path) -> Dataset:
         raise MissingData(f"{folder}: no such folder")
     source = Source("own", folder)
     frames, where = {}, {}
-    for kind, required in (
-        ("documents", ("doc_id", "text")),
-        ("questions", ("question_id", "text")),
-    ):
-        path = _file(folder, f"{kind}.jsonl")
-        if path is None:
-            continue
-        rows = read_jsonl(path, required)
-        for number, row in enumerate(rows, start=1):
-            complete(row, required[0], DEFAULTS[kind], f"{path}: row {number}")
-        frames[kind], where[kind] = pd.DataFrame(rows), path
-        source.used.append(_row(path))
-    path = _file(folder, "scores.csv")
-    if path is not None:
-        rows = read_table(path, ("subject_id", "item_id", "score"), numbers=("score",))
-        frames["scores"], where["scores"] = pd.DataFrame(rows), path
-        source.used.append(_row(path))
+    for kind in ("documents", "questions", "scores"):
+        for path in (folder / (kind + ending) for ending in ENDINGS):
+            if path.is_file():
+                frames[kind] = read_scores(path) if kind == "scores" else read_frame(path, kind)
+                where[kind] = path
+                source.used.append(
+                    {"file": path.name, "origin": "own", "extent": "complete", "licence": ""}
+                )
+                break
     if not frames:
         found = sorted(path.name for path in folder.iterdir())[:8]
         raise MissingData(
@@ -65,26 +54,3 @@ def read(folder: Path) -> Dataset:
             f"found {', '.join(found)}" if found else "the folder is empty",
         )
     return make(folder.resolve().name, source, frames, where=where)
-
-
-def _file(folder: Path, name: str) -> Path | None:
-    for path in (folder / name, folder / f"{name}.gz"):
-        if path.is_file():
-            return path
-    return None
-
-
-def complete(row: dict, key: str, defaults: dict, where: str) -> None:
-    """Fill in what a row leaves open; ids may be whole numbers."""
-    if isinstance(row[key], int) and not isinstance(row[key], bool):
-        row[key] = str(row[key])
-    for column, default in defaults.items():
-        value = row.get(column)
-        if value is None:
-            row[column] = default
-        elif isinstance(default, tuple):
-            row[column] = strings(value, f"{where}: {column}")
-
-
-def _row(path: Path) -> dict:
-    return {"file": path.name, "origin": "own", "extent": "complete", "licence": ""}

@@ -7,10 +7,11 @@ from pathlib import Path
 import pandas as pd
 
 from ragkit import schema
-from ragkit.datasets.base import Dataset, Source, check_rows, make, strings
+from ragkit.datasets.base import Dataset, Source, check_rows, make
 from ragkit.datasets.registry import Found
 from ragkit.errors import DataError, MissingData
 from ragkit.files import read_json, read_jsonl, require
+from ragkit.schema import strings
 
 KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
 SETS = ("expertwritten", "simulated", "synthetic")

@@ -245,12 +245,10 @@ def read_documents(path: str | Path, needed: set[str]) -> dict[str, str]:
 
 def _archived(path: Path, needed: set[str]) -> list[dict]:
     """Return the needed documents of the released archive, without reading the others."""
-    from ragkit.datasets.enterprise import parse_document
-
     try:
         with zipfile.ZipFile(path) as archive:
             return [
-                parse_document(name, archive.read(name).decode("utf-8-sig"))
+                schema.released_document(name, archive.read(name).decode("utf-8-sig"))
                 for name in archive.namelist()
                 if name.endswith(".txt") and Path(name).name.partition("__")[0] in needed
             ]

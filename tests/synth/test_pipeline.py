@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ragkit import datasets
+from ragkit import datasets, files
 from ragkit.datasets import enterprise
 from ragkit.errors import RagkitError, UsageError
 from ragkit.synth import generate, pipeline
@@ -336,7 +336,7 @@ def test_slices_and_frames_can_be_loaded(made):
     rows = [
         row
         for path in sorted((made.out / "enterpriserag_bench").glob("*_slice_*.zip"))
-        for row in enterprise.read_archive(path)
+        for _, row in files.read_archive(path)
     ]
     assert {r["doc_id"] for r in rows} == set(made.by_id)
     for row in rows:
