@@ -34,6 +34,7 @@ from ragkit import paths
 from ragkit.errors import DataError
 
 UNIMPORTANT = ("ragkit.errors", "ragkit.paths")
+FORMAT = 2  # of the values; part of every key, so that values of another format are not read
 BUSY_S = 60.0
 MODULE_NAME = re.compile(r"ragkit(\.\w+)+")
 
@@ -241,8 +242,7 @@ class Store:
             In the order of `items`. A result that is None is returned and not kept, so that a
             failure is tried again next time.
         """
-        prefix = canonical([step, code_digest(*code), given]).encode()
-        keys = [hashlib.sha256(prefix + canonical(item).encode()).digest() for item in items]
+        keys = _keys(items, step, code, given)
         results = self._get(set(keys))
         missing = {key: item for key, item in zip(keys, items, strict=True) if key not in results}
         waiting = list(missing.items())
@@ -262,8 +262,7 @@ class Store:
 
     def missing(self, items: Sequence, *, step: str, code: Sequence[str], given: Any = None) -> int:
         """Return how many different items `map` would compute."""
-        prefix = canonical([step, code_digest(*code), given]).encode()
-        keys = {hashlib.sha256(prefix + canonical(item).encode()).digest() for item in items}
+        keys = set(_keys(items, step, code, given))
         return len(keys) - len(self._get(keys))
 
     def counts(self) -> dict[str, int]:
@@ -293,9 +292,23 @@ class Store:
         self._base.execute("COMMIT")
 
 
+_encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
 def canonical(value: Any) -> str:
     """Return JSON with sorted keys: equal values give equal text."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _encoder.encode(value)
+
+
+def _keys(items: Sequence, step: str, code: Sequence[str], given: Any) -> list[bytes]:
+    """Return the key of each item's result."""
+    prefix = hashlib.sha256(canonical([FORMAT, step, code_digest(*code), given]).encode())
+    keys = []
+    for item in items:
+        done = prefix.copy()
+        done.update(canonical(item).encode())
+        keys.append(done.digest())
+    return keys
 
 
 def digest(value: Any) -> str:
@@ -334,21 +347,29 @@ def _encode(value: Any) -> bytes:
         value.to_parquet(stream, index=False)
         return b"P" + stream.getvalue()
     if hasattr(value, "tobytes") and hasattr(value, "dtype"):
-        import numpy as np
-
-        np.save(stream, value, allow_pickle=False)
-        return b"A" + stream.getvalue()
+        if value.dtype.hasobject or value.dtype.names:
+            raise TypeError(f"an array of dtype {value.dtype} cannot be stored")
+        head = canonical([value.dtype.str, value.shape])
+        return b"A" + head.encode() + b"\n" + value.tobytes()
     return b"J" + canonical(value).encode()
 
 
 def _decode(value: bytes) -> Any:
-    kind, body = value[:1], value[1:]
+    kind = value[:1]
     if kind == b"P":
         import pandas as pd
 
-        return pd.read_parquet(io.BytesIO(body))
+        return pd.read_parquet(io.BytesIO(value[1:]))
     if kind == b"A":
         import numpy as np
 
-        return np.load(io.BytesIO(body), allow_pickle=False)
-    return json.loads(body)
+        end = value.index(b"\n")
+        dtype, shape = _array_head(value[1:end])
+        return np.frombuffer(value, dtype, offset=end + 1).reshape(shape).copy()
+    return json.loads(value[1:])
+
+
+@cache
+def _array_head(head: bytes) -> tuple[str, tuple[int, ...]]:
+    dtype, shape = json.loads(head)
+    return dtype, tuple(shape)
