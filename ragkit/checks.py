@@ -67,13 +67,21 @@ def strings(values, name: str) -> Sequence[str]:
     Raises
     ------
     UsageError
-        If it is one string, or holds something else; the message gives the position, from 1.
+        If it is one string, holds something else, or a string is not valid Unicode; the message
+        gives the position, from 1.
     """
     if isinstance(values, str):
         raise UsageError(f"{name} should be several strings, found one", "put it into a list")
     for position, value in enumerate(values, start=1):
         if not isinstance(value, str):
-            raise UsageError(f"{name}: number {position} should be a string, found {value!r}")
+            raise UsageError(f"{name}: number {position} should be a string, found {value!r:.80}")
+        try:
+            value.isascii() or value.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"{name}: number {position} is not valid Unicode: half a surrogate pair at "
+                f"character {error.start + 1}"
+            ) from None
     return values
 
 

@@ -43,3 +43,5 @@ def test_strings():
         checks.strings("a", "texts")
     with pytest.raises(UsageError, match="texts: number 2 should be a string, found None"):
         checks.strings(["a", None], "texts")
+    with pytest.raises(UsageError, match="number 2 is not valid Unicode: .* at character 2"):
+        checks.strings(["é", "a\ud800"], "texts")

@@ -57,6 +57,9 @@ def test_arrays_and_frames_come_back_as_they_were(tmp_path):
         got = kept.call(lambda: array, step="array", code=CODE, given=1)
         np.testing.assert_array_equal(got, array)
         assert got.dtype == array.dtype
+        got[0, 0] = 9  # it is the caller's own
+        with pytest.raises(TypeError, match="dtype object cannot be stored"):
+            kept.call(lambda: np.array([{}]), step="array", code=CODE, given=2)
         pd.testing.assert_frame_equal(
             kept.call(lambda: frame, step="frame", code=CODE, given=1), frame
         )

@@ -1,4 +1,4 @@
-"""Encoders and rerankers by name: found, checked by sha256, and cached where they compute.
+"""Encoders and rerankers by name, their weights checked by sha256 and their outputs kept.
 
 >>> from ragkit import models
 >>> models.encoder("all-MiniLM-L6-v2").encode(["a question"], kind="query").shape

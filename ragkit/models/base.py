@@ -1,30 +1,31 @@
-"""What encoders and rerankers share: a tokenizer, a session of onnxruntime, threads, a device."""
+"""What encoders and rerankers share: tokenizer, onnxruntime session, threads, kept outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragkit.errors import DataError, ModelError, UsageError
-from ragkit.models import cache as caching
-from ragkit.models.registry import Card, need, verified
+from ragkit.errors import ModelError
+from ragkit.models.registry import Card, verified
+from ragkit.store import Store
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-# A token has some four characters; of a longer text only a beginning is looked at.
-LEAD, MOST = 64, 1 << 20
-# Characters that are looked at together when a text's tokens are listed.
-SEGMENT = 1 << 17
+# Characters per token that are tokenized before a long text is truncated, and the limit.
+CHARACTERS_PER_TOKEN, MAX_CHARACTERS = 64, 1 << 20
+SEGMENT = 1 << 17  # characters that are tokenized together when the tokens of a text are listed
+BATCH = 64  # outputs computed, and then stored, together
+CHUNK = 8192  # outputs read from the store together
 
 
 class Model:
-    """A model whose files are at hand; they are checked and loaded when they are first needed.
+    """A model whose files are present; they are verified and loaded on first use.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class Model:
     ----------
     name : str
     max_tokens : int
-        Longer inputs are cut off there; special tokens and prefixes count.
+        Longer inputs are truncated; special tokens and prefixes count.
     """
 
     def __init__(self, card: Card, folder: Path, threads: int):
@@ -48,15 +49,15 @@ class Model:
 
     @cached_property
     def identity(self) -> str:
-        """64 hexadecimal digits that stand for the weights and settings: the key of caches."""
+        """Digest of the weights and of the settings that decide outputs, in hexadecimal."""
         return verified(self.card, self.folder)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return where each token of a text begins and ends, special tokens left out."""
+        """Return the start and end of each token in a text, without special tokens."""
         spans, at = [], 0
         while at < len(text):
             end = at + SEGMENT
-            if end < len(text):  # a very long text in pieces, cut where a word begins
+            if end < len(text):  # tokenize a very long text in segments that end at a space
                 end = text.rfind(" ", at + 1, end) if " " in text[at + 1 : end] else end
             piece = self._tokenizer.encode(text[at:end], add_special_tokens=False)
             spans += [(at + start, at + stop) for start, stop in piece.offsets]
@@ -64,9 +65,9 @@ class Model:
         return spans
 
     def windows(self, text: str, tokens: int, overlap: int) -> list[str]:
-        """Return a text in pieces of so many tokens, each sharing some with the one before.
+        """Return a text in windows of `tokens` tokens that overlap by `overlap` tokens.
 
-        The last piece ends with the text; a text that is short enough is one piece, unchanged.
+        The last window ends with the text; a text of at most `tokens` tokens is returned whole.
         """
         spans = self.spans(text)
         if len(spans) <= tokens:
@@ -93,8 +94,8 @@ class Model:
         return tokenizer
 
     @cached_property
-    def _cutting(self) -> Tokenizer:
-        """The tokenizer that cuts off what is too long; of a pair, the longer text first."""
+    def _truncating(self) -> Tokenizer:
+        """The tokenizer that truncates to `max_tokens`; of a pair, the longer text first."""
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_str(self._tokenizer.to_str())
@@ -114,10 +115,10 @@ class Model:
         )
 
     def _run(self, tokens: Encoding) -> np.ndarray:
-        """Return the first output for one input.
+        """Return the session's first output for one input.
 
-        One at a time: quantised layers scale by the largest activation of a whole batch, so that
-        what stands beside an input would change its output.
+        Inputs are run one at a time: quantized layers scale by the largest activation of the
+        batch, so that an output would depend on the other inputs of its batch.
         """
         inputs = {
             "input_ids": tokens.ids,
@@ -127,47 +128,69 @@ class Model:
         feed = {name: np.array([values], dtype=np.int64) for name, values in inputs.items()}
         return self._session.run(None, feed)[0][0]
 
-    def _lead(self, text: str, tokens: int) -> str:
-        """Return a text, or so much of its beginning as has more than so many tokens.
+    def _beginning(self, text: str, tokens: int) -> str:
+        """Return a text, or a beginning of it that has more than `tokens` tokens.
 
-        Of a beginning that has fewer, blanks or one endless word, a million characters are taken.
+        At most a million characters are returned, for a text of white space or of one word.
         """
-        size = LEAD * tokens
-        while size < min(len(text), MOST):
+        size = CHARACTERS_PER_TOKEN * tokens
+        while size < min(len(text), MAX_CHARACTERS):
             lead = text[:size]
-            # The last word may be half a word, and be other tokens than the whole.
+            # The last word may be cut, and then has other tokens than the whole word.
             if len(self._tokenizer.encode(lead, add_special_tokens=False)) > tokens + 256:
                 return lead
             size *= 2
-        return text[:MOST]
+        return text[:MAX_CHARACTERS]
 
-    def _store(self, cache):
-        folder = caching.place(cache)
-        if folder is None:
-            return None
-        return caching.opened(folder, self.name, self.identity, self.card.dimension)
+    def _kept(
+        self,
+        compute: Callable[[list], np.ndarray],
+        items: Sequence,
+        sizes: Sequence[int],
+        cache: bool | str | os.PathLike,
+        progress: bool,
+    ) -> np.ndarray:
+        """Return `compute(items)`, one row for each item, from the store where it is kept.
 
-    @contextmanager
-    def _torch_threads(self) -> Iterator[None]:
-        import torch
+        `cache` is that of `Encoder.encode`. Longer items (by `sizes`) are computed first, which
+        makes batches of similar length.
+        """
+        from tqdm.auto import tqdm
 
-        before = torch.get_num_threads()
-        torch.set_num_threads(self.threads)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
+        path = (
+            ":memory:" if cache is False else None if cache is True else Path(cache, "store.sqlite")
+        )
+        rows = np.empty((len(items), self.card.dimension), dtype=np.float32)
+        with tqdm(total=len(items), unit="text", disable=not progress) as bar:
 
-    def _loaded(self, load):
-        """Return what `load(folder, device)` makes of the weights, by torch."""
-        import torch
+            def batch(part: list) -> np.ndarray:
+                computed = compute(part)
+                bar.update(len(part))
+                return computed
+
+            for start in range(0, len(items), CHUNK):
+                stop = min(start + CHUNK, len(items))
+                order = sorted(range(start, stop), key=lambda n: -sizes[n])
+                with Store(path) as store:
+                    rows[order] = store.map(
+                        batch,
+                        [items[n] for n in order],
+                        step=self.card.kind,
+                        code=(type(self).__module__,),
+                        given=self.identity,
+                        batch=BATCH,
+                    )
+                bar.update(stop - bar.n)
+        return rows
+
+    def _load(self, loader):
+        """Return what a loader of sentence-transformers reads from the folder."""
         from transformers.utils import logging
 
         _ = self.identity
         logging.disable_progress_bar()
-        device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
-            return load(str(self.folder), device=device, local_files_only=True)
+            return loader(str(self.folder), local_files_only=True)
         except (OSError, ValueError, KeyError) as error:
             said = (str(error).splitlines() or [type(error).__name__])[0]
             raise ModelError(
@@ -175,34 +198,13 @@ class Model:
                 f"delete them and run: {self.card.command}",
             ) from error
 
+    def _predict(self, method, inputs: list, **options) -> np.ndarray:
+        """Return `method(inputs)` of sentence-transformers, computed with `threads` threads."""
+        import torch
 
-def at_hand(card: Card, threads: int) -> Path:
-    """Return the folder of a model, after a look at the options."""
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise UsageError(f"threads should be a whole number from 1, found {threads!r}")
-    return need(card)
-
-
-def strings(texts: Sequence[str], what: str) -> list[str]:
-    """Return texts as a list.
-
-    Raises
-    ------
-    DataError
-        If they are one string, or one of them is none or holds half a surrogate pair.
-    """
-    if isinstance(texts, str):
-        raise DataError(f"expected several {what}s, found one string", "put it into a list")
-    texts = list(texts)
-    for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str):
-            raise DataError(f"{what} {number} should be a string, found {text!r:.80}")
-        if not text.isascii():
-            try:
-                text.encode("utf-8")
-            except UnicodeEncodeError as error:
-                raise DataError(
-                    f"{what} {number} is no valid Unicode: half a surrogate pair at "
-                    f"character {error.start + 1}"
-                ) from None
-    return texts
+        before = torch.get_num_threads()
+        torch.set_num_threads(self.threads)
+        try:
+            return np.asarray(method(inputs, show_progress_bar=False, **options), np.float32)
+        finally:
+            torch.set_num_threads(before)

@@ -1,4 +1,4 @@
-"""Sentence encoders: texts in, unit vectors out."""
+"""Sentence encoders: unit vectors of texts."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from pathlib import Path
 
 import numpy as np
 
-from ragkit.errors import DataError, ModelError, UsageError, did_you_mean
-from ragkit.models import cache as caching
-from ragkit.models.base import Model, at_hand, strings
-from ragkit.models.registry import Card, card
+from ragkit import checks
+from ragkit.errors import DataError, ModelError
+from ragkit.models.base import BATCH, Model
+from ragkit.models.registry import Card, card, need
 
-KINDS = ("passage", "query", None)
-BATCH = 64
+KINDS = ("passage", "query")
 
 
 class Encoder(Model):
-    """A sentence encoder; made by `ragkit.models.encoder`.
+    """A sentence encoder, as `ragkit.models.encoder` returns it.
 
     Attributes
     ----------
     name : str
     dimension : int
     max_tokens : int
-        Of a longer text only the beginning is encoded; prefix and special tokens count.
+        Longer texts are truncated; prefix and special tokens count.
 
     Notes
     -----
-    Quantised models encode one text at a time, so that a vector depends on its text alone. The
-    others go in batches of 64, longest first: their vectors vary by some 1e-7 with the batch.
-    Both vary by more from one kind of processor to another.
+    Quantized models encode one text at a time, so that a vector depends on its text alone. Other
+    models encode batches of 64 texts, longest first: their vectors differ by about 1e-7 from
+    batch to batch. Both differ by more between types of processor.
     """
 
     @property
@@ -54,12 +53,12 @@ class Encoder(Model):
         ----------
         texts : sequence of str, length n
         kind : {"passage", "query", None}
-            What the texts are, for models that were trained with a prefix; None adds none.
+            Selects the prefix that the model was trained with; None adds none.
         cache : bool or path-like
-            Whether to keep vectors: in the folder `embeddings` of the cache of fetched files, or
-            in the one given.
+            Where vectors are kept: True for the store in the cache folder, a folder for a store
+            of its own, False for nowhere.
         progress : bool
-            Whether to draw a progress bar over the texts that are not in the cache.
+            Whether to show a progress bar.
 
         Returns
         -------
@@ -67,66 +66,52 @@ class Encoder(Model):
 
         Raises
         ------
+        UsageError
+            If a text is not a string of valid Unicode, or `kind` is unknown.
         DataError
-            If a text is no string, or the model gives no direction (NaN or zero) for it.
+            If a vector is zero or not finite.
         HashMismatch
             If the weights are not the registered ones.
         ModelError
             If the weights cannot be loaded.
         """
         texts = self._prefixed(texts, kind)
-        return caching.through(
-            self._store(cache),
-            [caching.key(text) for text in texts],
-            lambda places: self._unit([texts[n] for n in places]),
-            dimension=self.dimension,
-            sizes=[len(text) for text in texts],
-            batch=BATCH,
-            progress=progress,
-        )
+        return self._kept(self._unit, texts, [len(text) for text in texts], cache, progress)
 
     def count_tokens(self, texts: Sequence[str], kind: str | None = "passage") -> np.ndarray:
-        """Return each text's number of tokens, prefix and special tokens included.
+        """Return each text's number of tokens, with prefix and special tokens, before truncation.
 
-        Those above `max_tokens` are cut off by `encode`.
+        Returns
+        -------
+        array of shape (n,), int64
         """
-        return np.array(
-            [len(self._tokenizer.encode(text)) for text in self._prefixed(texts, kind)],
-            dtype=np.int64,
-        )
+        counts = [len(self._tokenizer.encode(text)) for text in self._prefixed(texts, kind)]
+        return np.array(counts, dtype=np.int64)
 
     def _prefixed(self, texts, kind) -> list[str]:
-        if kind not in KINDS:
-            raise UsageError(f"no kind of text {kind!r}", did_you_mean(kind, KINDS[:2]))
-        prefix = getattr(self.card, kind) if kind else ""
-        return [prefix + text for text in strings(texts, "text")]
+        prefix = "" if kind is None else getattr(self.card, checks.choice(kind, "kind", KINDS))
+        return [prefix + text for text in checks.strings(texts, "texts")]
 
     def _unit(self, texts: list[str]) -> np.ndarray:
-        texts = [self._lead(text, self.max_tokens) for text in texts]
-        vectors = self._onnx(texts) if self.card.onnx else self._torch(texts)
+        texts = [self._beginning(text, self.max_tokens) for text in texts]
+        if self.card.onnx:
+            states = [self._run(self._truncating.encode(text)) for text in texts]
+            cls = self.card.pooling == "cls"
+            vectors = np.array([rows[0] if cls else rows.mean(axis=0) for rows in states])
+        else:
+            vectors = self._predict(self._model.encode, texts, batch_size=BATCH)
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         bad = ~(np.isfinite(norms) & (norms > 0)).ravel()
         if bad.any():
             text = texts[int(bad.argmax())]
-            raise DataError(f"{self.name} gives no direction for the text {text!r:.80}")
+            raise DataError(f"{self.name} gives a vector without direction for {text!r:.80}")
         return vectors / norms
-
-    def _onnx(self, texts: list[str]) -> np.ndarray:
-        states = [self._run(self._cutting.encode(text)) for text in texts]
-        cls = self.card.pooling == "cls"
-        return np.array([rows[0] if cls else rows.mean(axis=0) for rows in states])
-
-    def _torch(self, texts: list[str]) -> np.ndarray:
-        with self._torch_threads():
-            return self._model.encode(
-                texts, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True
-            ).astype(np.float32, copy=False)
 
     @cached_property
     def _model(self):
         from sentence_transformers import SentenceTransformer
 
-        model = self._loaded(SentenceTransformer)
+        model = self._load(SentenceTransformer)
         model.max_seq_length = self.max_tokens
         found = model.get_embedding_dimension()
         if found != self.dimension:
@@ -145,17 +130,17 @@ def encoder(name: str, *, threads: int = 1) -> Encoder:
     name : str
         An encoder of `ragkit.models.cards()`.
     threads : int
-        Threads of the processor; a graphics card is used by torch where there is one.
+        CPU threads. Models of the hub use a GPU where there is one.
 
     Raises
     ------
     UsageError
         If there is no encoder of that name.
     ModelError
-        If its weights are not at hand: the command that gets them, and what can stand in.
+        If its weights are not present; the hint is the command that fetches them.
     """
     entry = card(name, "encoder")
-    return _encoder(entry, at_hand(entry, threads), threads)
+    return _encoder(entry, need(entry), checks.whole(threads, "threads"))
 
 
 def embed(
@@ -167,10 +152,10 @@ def embed(
     progress: bool = False,
     threads: int = 1,
 ) -> np.ndarray:
-    """Return unit vectors of texts, kept for the next time.
+    """Return unit vectors of texts and keep them in the store.
 
-    The parameters are those of `encoder` and `Encoder.encode`; texts are taken as they are,
-    without a prefix, unless `kind` says what they are.
+    The parameters are those of `encoder` and `Encoder.encode`; no prefix is added unless `kind`
+    is given.
 
     Returns
     -------

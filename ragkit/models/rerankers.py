@@ -1,4 +1,4 @@
-"""Cross-encoders: how well a passage answers a query."""
+"""Cross-encoders: the relevance of a passage to a query."""
 
 from __future__ import annotations
 
@@ -10,23 +10,20 @@ from pathlib import Path
 
 import numpy as np
 
-from ragkit.errors import DataError
-from ragkit.models import cache as caching
-from ragkit.models.base import Model, at_hand, strings
-from ragkit.models.registry import Card, card
-
-BATCH = 32
+from ragkit import checks
+from ragkit.errors import DataError, UsageError
+from ragkit.models.base import Model
+from ragkit.models.registry import Card, card, need
 
 
 class Reranker(Model):
-    """A cross-encoder; made by `ragkit.models.reranker`.
+    """A cross-encoder, as `ragkit.models.reranker` returns it.
 
     Attributes
     ----------
     name : str
     max_tokens : int
-        Query, passage and three special tokens together; a longer pair loses the end of the
-        longer of the two.
+        Of query, passage and three special tokens together; the longer text is truncated.
 
     Notes
     -----
@@ -43,7 +40,7 @@ class Reranker(Model):
         progress: bool = False,
     ) -> np.ndarray:
         """Return the score of each passage for one query; see `score_pairs`."""
-        passages = strings(passages, "passage")
+        passages = checks.strings(passages, "passages")
         pairs = [(query, passage) for passage in passages]
         return self.score_pairs(pairs, cache=cache, progress=progress)
 
@@ -54,7 +51,7 @@ class Reranker(Model):
         cache: bool | str | os.PathLike = False,
         progress: bool = False,
     ) -> np.ndarray:
-        """Return the score of each (query, passage), higher is better.
+        """Return the score of each (query, passage); higher is better.
 
         Parameters
         ----------
@@ -68,8 +65,10 @@ class Reranker(Model):
 
         Raises
         ------
+        UsageError
+            If a pair is not two strings of valid Unicode.
         DataError
-            If something is no string, or the model's score is NaN or infinite.
+            If a score is not finite.
         HashMismatch
             If the weights are not the registered ones.
         ModelError
@@ -78,58 +77,40 @@ class Reranker(Model):
         pairs = [tuple(pair) for pair in pairs]
         for number, pair in enumerate(pairs, start=1):
             if len(pair) != 2:
-                raise DataError(f"pair {number} should be (query, passage), found {pair!r:.80}")
-        queries = strings([query for query, _ in pairs], "query of pair")
-        passages = strings([passage for _, passage in pairs], "passage of pair")
-        scores = caching.through(
-            self._store(cache),
-            [caching.key(*pair) for pair in pairs],
-            lambda places: self._scores(
-                [queries[n] for n in places], [passages[n] for n in places]
-            ),
-            dimension=1,
-            sizes=[len(query) + len(passage) for query, passage in pairs],
-            batch=BATCH,
-            progress=progress,
-            unit="pair",
-        )
-        return scores[:, 0]
+                raise UsageError(f"pair {number} should be (query, passage), found {pair!r:.80}")
+        for column, name in enumerate(("queries of pairs", "passages of pairs")):
+            checks.strings([pair[column] for pair in pairs], name)
+        sizes = [len(query) + len(passage) for query, passage in pairs]
+        return self._kept(self._scores, pairs, sizes, cache, progress)[:, 0]
 
-    def _scores(self, queries: list[str], passages: list[str]) -> np.ndarray:
-        score = self._onnx if self.card.onnx else self._torch
+    def _scores(self, pairs: list[tuple[str, str]]) -> np.ndarray:
         rows = []
-        for query, passage in zip(queries, passages, strict=True):
-            value = score(self._lead(query, self.max_tokens), self._lead(passage, self.max_tokens))
-            if not np.isfinite(value):
-                raise DataError(f"{self.name} gives {value} for the passage {passage!r:.80}")
-            rows.append([value])
+        for pair in pairs:
+            query, passage = (self._beginning(text, self.max_tokens) for text in pair)
+            if self.card.onnx:
+                row = self._run(self._truncating.encode(query, passage))
+            else:
+                row = self._predict(self._model.predict, [(query, passage)])
+            if not np.isfinite(row[0]):
+                raise DataError(f"{self.name} gives {row[0]} for the passage {passage!r:.80}")
+            rows.append(row[:1])
         return np.array(rows, dtype=np.float32)
-
-    def _onnx(self, query: str, passage: str) -> float:
-        return float(self._run(self._cutting.encode(query, passage))[0])
-
-    def _torch(self, query: str, passage: str) -> float:
-        import torch
-
-        with self._torch_threads():
-            values = self._model.predict(
-                [(query, passage)], activation_fn=torch.nn.Identity(), show_progress_bar=False
-            )
-        return float(values[0])
 
     @cached_property
     def _model(self):
         from sentence_transformers import CrossEncoder
+        from torch.nn import Identity
 
-        model = self._loaded(CrossEncoder)
+        model = self._load(CrossEncoder)
         model.max_seq_length = self.max_tokens
+        model.activation_fn = Identity()
         return model
 
 
 def reranker(name: str, *, threads: int = 1) -> Reranker:
     """Return a reranker by name; parameters and errors as for `ragkit.models.encoder`."""
     entry = card(name, "reranker")
-    return _reranker(entry, at_hand(entry, threads), threads)
+    return _reranker(entry, need(entry), checks.whole(threads, "threads"))
 
 
 @remember

@@ -10,8 +10,8 @@ import pytest
 from ragkit import models
 from ragkit.errors import DataError, HashMismatch, ModelError, UsageError
 from ragkit.models import encoders, registry
-from ragkit.models.cache import VectorCache
 from ragkit.models.registry import card
+from ragkit.store import Store
 from tests.models import support
 
 INT8 = ("e5-small-v2-int8", "bge-small-en-v1.5-int8")
@@ -97,7 +97,7 @@ def test_kinds_put_the_prefix_before_the_text():
     for kind, prefix in [("query", "query: "), ("passage", "passage: "), (None, "")]:
         assert (encoder.encode(["a"], kind) == encoder.encode([prefix + "a"], None)).all()
     assert (encoder.encode(["a"]) == encoder.encode(["a"], "passage")).all()
-    with pytest.raises(UsageError, match="no kind of text 'quary'\n.*'query'"):
+    with pytest.raises(UsageError, match="no kind 'quary'\n.*'query'"):
         encoder.encode(["a"], "quary")
 
 
@@ -155,9 +155,8 @@ def test_the_cache_of_one_model_is_not_anothers(tmp_path):
     support.fetched(*INT8)
     one, other = (models.embed(["a"], model=name, cache=tmp_path) for name in INT8)
     assert not np.allclose(one, other)
-    assert len(list(tmp_path.glob("*-int8-*"))) == 2
-    encoder = models.encoder(INT8[0])
-    assert len(VectorCache(next(tmp_path.glob("e5*")), encoder.identity, 384)) == 1
+    with Store(tmp_path / "store.sqlite") as store:
+        assert store.counts() == {"encoder": 2}
 
 
 def test_embed_takes_texts_as_they_are():
@@ -169,13 +168,13 @@ def test_embed_takes_texts_as_they_are():
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ("a", "expected several texts, found one string"),
-        (["a", None], "text 2 should be a string, found None"),
-        (["a\ud800"], "text 1 is no valid Unicode: half a surrogate pair at character 2"),
+        ("a", "texts should be several strings, found one"),
+        (["a", None], "texts: number 2 should be a string, found None"),
+        (["a\ud800"], "texts: number 1 is not valid Unicode: half a surrogate pair at character 2"),
     ],
 )
 def test_bad_texts(texts, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(UsageError, match=message):
         models.embed(texts)
 
 
@@ -183,9 +182,12 @@ def test_bad_texts(texts, message):
 def test_a_vector_without_direction_is_an_error_and_not_kept(tmp_path, monkeypatch, value):
     support.fetched("e5-small-v2-int8")
     monkeypatch.setattr(encoders.Encoder, "_run", lambda self, t: np.full((2, 384), value))
-    with pytest.raises(DataError, match="e5-small-v2-int8 gives no direction for the text 'a'"):
+    with pytest.raises(
+        DataError, match="e5-small-v2-int8 gives a vector without direction for 'a'"
+    ):
         models.embed(["a"], model="e5-small-v2-int8", cache=tmp_path)
-    assert not list(tmp_path.rglob("*.vectors"))
+    with Store(tmp_path / "store.sqlite") as store:
+        assert store.counts() == {}
 
 
 def test_a_model_of_the_hub_is_checked_and_loaded(hub):

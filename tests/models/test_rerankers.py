@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragkit import models
-from ragkit.errors import DataError
+from ragkit.errors import DataError, UsageError
 from ragkit.models import registry, rerankers
 from ragkit.models.registry import card
 from tests.models import support
@@ -101,17 +101,17 @@ def test_a_reranker_of_the_hub(tmp_path, monkeypatch):
     ("pairs", "message"),
     [
         ([("a",)], "pair 1 should be .query, passage."),
-        ([("a", "b"), ("a", None)], "passage of pair 2 should be a string, found None"),
-        ([(None, "b")], "query of pair 1 should be a string"),
+        ([("a", "b"), ("a", None)], "passages of pairs: number 2 should be a string, found None"),
+        ([(None, "b")], "queries of pairs: number 1 should be a string"),
     ],
 )
 def test_bad_pairs(reranker, pairs, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(UsageError, match=message):
         reranker.score_pairs(pairs)
 
 
 def test_bad_passages(reranker):
-    with pytest.raises(DataError, match="expected several passages, found one string"):
+    with pytest.raises(UsageError, match="passages should be several strings, found one"):
         reranker.score("a", "b")
 
 
