@@ -54,7 +54,7 @@ def test_arrays_and_frames_come_back_as_they_were(tmp_path):
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     for _ in range(2):
         kept = Store(tmp_path / "s.sqlite")
-        got = kept.call(lambda: array, step="array", code=CODE, given=1)
+        got = kept.call(array.copy, step="array", code=CODE, given=1)
         np.testing.assert_array_equal(got, array)
         assert got.dtype == array.dtype
         got[0, 0] = 9  # it is the caller's own
