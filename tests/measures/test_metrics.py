@@ -103,8 +103,9 @@ def test_rouge_n_by_hand():
 def test_google_rouge_by_hand():
     # Bags: b twice against once; 2 of 3 and 2 of 3.
     assert metrics.google_rouge_n("A b b", "a, b! d", 1) == pytest.approx(2 / 3)
-    # a c e is common to both, in order.
-    assert metrics.google_rouge_l("a b c d e", "a c x e") == pytest.approx(2 * 3 / (5 + 4))
+    # a c e is common to both, in order; of several gold answers the best counts.
+    for golds in ("a c x e", ["z", "a c x e", "e d c b a"]):
+        assert metrics.google_rouge_l("a b c d e", golds) == pytest.approx(2 * 3 / (5 + 4))
 
 
 def test_corpus_bleu_by_hand():
@@ -162,20 +163,6 @@ def test_rouge_n_equals_the_package_rouge(prediction, golds):
     for n in (1, 2, 3):
         best = max(score[f"rouge-{n}"]["f"] for score in theirs)
         assert metrics.rouge_n(prediction, golds, n) == pytest.approx(best, abs=1e-12)
-
-
-@SETTINGS
-@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
-def test_google_rouge_equals_rouge_score(prediction, golds):
-    scorer = pytest.importorskip("rouge_score.rouge_scorer")
-    theirs = scorer.RougeScorer(["rouge1", "rouge2", "rougeL"]).score_multi(golds, prediction)
-    ours = {
-        "rouge1": metrics.google_rouge_n(prediction, golds, 1),
-        "rouge2": metrics.google_rouge_n(prediction, golds, 2),
-        "rougeL": metrics.google_rouge_l(prediction, golds),
-    }
-    for name, value in ours.items():
-        assert value == pytest.approx(theirs[name].fmeasure, abs=1e-12)
 
 
 @SETTINGS
