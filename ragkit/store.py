@@ -329,7 +329,10 @@ def digest(value: Any) -> str:
 
 
 def _plain(cell):
-    return cell.item() if hasattr(cell, "item") else cell
+    if hasattr(cell, "item"):
+        return cell.item()
+    known = cell is None or isinstance(cell, bool | int | float | str | tuple | list | dict)
+    return cell if known else str(cell)  # a date, or pandas' NA
 
 
 def _steps(size: int, batch: int, shown: str | None) -> Iterable[int]:

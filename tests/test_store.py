@@ -158,3 +158,4 @@ def test_a_digest_is_of_content():
     assert store.digest(frame) == store.digest(frame.set_axis([7, 8]))
     assert store.digest(frame) != store.digest(frame.assign(a=[1, 3]))
     assert store.digest(["a", "b"]) != store.digest(["ab"])
+    assert store.digest(pd.DataFrame({"a": [pd.NA, pd.Timestamp("2026-01-01"), np.int64(1)]}))

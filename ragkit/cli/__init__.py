@@ -18,7 +18,7 @@ from ragkit.errors import RagkitError, did_you_mean
 COMMANDS = {
     "data": "What data is here, and how to get the rest.",
     "evaluate": "Judge a system's answers, or two systems.",
-    "generate": "Make documents and questions: a company from a seed.",
+    "generate": "Generate documents and questions: a company from a seed.",
     "irt": "Item response models of scores.",
     "llm": "The language-model endpoint and its ledger.",
     "models": "Encoders and rerankers: what is here, and how to get the rest.",

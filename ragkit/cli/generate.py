@@ -1,7 +1,8 @@
-"""`ragkit generate`: make a company's documents and questions from a seed."""
+"""`ragkit generate`: generate a company's documents and questions from a seed."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ import click
 from ragkit.cli.generate_datamorgana import datamorgana
 
 
-@click.group(help="Make documents and questions: a company from a seed.")
+@click.group(help="Generate documents and questions: a company from a seed.")
 def command():
     pass
 
@@ -24,7 +25,6 @@ command.add_command(datamorgana)
 @click.option("--questions", type=int, help="Default: one for ten documents, at most 500.")
 @click.option("--metadata-questions", type=int, help="Default: a fifth of the questions.")
 @click.option("--author", default="offline", show_default=True, help="offline or openai:MODEL.")
-@click.option("--resume", is_flag=True, help="Go on where an interrupted run stopped.")
 @click.option("--dry-run", is_flag=True, help="Print counts, and for a model the cost; no more.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option(
@@ -42,7 +42,6 @@ def erb(
     questions,
     metadata_questions,
     author,
-    resume,
     dry_run,
     jobs,
     ledger,
@@ -50,20 +49,20 @@ def erb(
     concurrency,
     yes,
 ):
-    """Make a benchmark in the layout of EnterpriseRAG-Bench.
+    """Generate a benchmark in the layout of EnterpriseRAG-Bench.
 
-    The same options give the same bytes, whatever --jobs and however often the run was
-    interrupted and resumed.
+    The same options give the same bytes, whatever --jobs. A run that was interrupted continues
+    when the same command is given again.
     """
     from tqdm import tqdm
 
+    from ragkit.synth.author import AuthorOptions
     from ragkit.synth.pipeline import Plan, Settings, generate
 
     settings = Settings(documents, seed, questions, metadata_questions, author)
-    options = {}
+    options = None
     if author != "offline":
-        options = {"ledger": ledger or out / "ledger.sqlite", "budget": budget}
-        options["concurrency"] = concurrency
+        options = AuthorOptions(ledger or out / "ledger.sqlite", budget, concurrency)
     if dry_run or options:
         plan = Plan(settings)
         if dry_run:
@@ -71,9 +70,9 @@ def erb(
         if options:
             from ragkit.synth.model import estimate
 
-            # A dry run leaves no file behind.
-            fresh = {**options, "ledger": options["ledger"] if out.exists() else None}
-            click.echo(str(estimate(plan, **(fresh if dry_run else {**options, "ledger": None}))))
+            # An estimate leaves no file behind.
+            seen = dry_run and Path(options.ledger).exists()
+            click.echo(str(estimate(plan, options if seen else replace(options, ledger=None))))
             if not dry_run and not yes:
                 click.confirm("Go ahead?", abort=True, err=True)
         if dry_run:
@@ -87,9 +86,8 @@ def erb(
             metadata_questions=metadata_questions,
             author=author,
             jobs=jobs,
-            resume=resume,
             progress=_follow(bar),
-            **options,
+            author_options=options,
         )
     made = sum(row["documents"] for row in statistics["sources"].values())
     asked = sum(row["questions"] for row in statistics["questions"].values())
@@ -105,10 +103,9 @@ def erb(
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--expertwritten", type=int, help="Default: 200, at most two thirds of the articles.")
 @click.option("--simulated", type=int, help="Default: 200, at most two thirds of the articles.")
-@click.option("--resume", is_flag=True, help="Go on where an interrupted run stopped.")
 @click.option("--dry-run", is_flag=True, help="Print counts; no more.")
-def helpcentre(out, articles, seed, expertwritten, simulated, resume, dry_run):
-    """Make a help centre and its three question sets in the layout of WixQA.
+def helpcentre(out, articles, seed, expertwritten, simulated, dry_run):
+    """Generate a help centre and its three question sets in the layout of WixQA.
 
     The synthetic set has one question for each article. No language model is used, and the same
     options give the same bytes.
@@ -123,7 +120,7 @@ def helpcentre(out, articles, seed, expertwritten, simulated, resume, dry_run):
         _show(HelpCentre(**counts).summary())
         return
     with tqdm(total=articles, leave=False, disable=None) as bar:
-        found = generate_helpcentre(out, **counts, resume=resume, progress=_follow(bar))
+        found = generate_helpcentre(out, **counts, progress=_follow(bar))
     asked = sum(row["questions"] for row in found["sets"].values())
     click.echo(f"{articles:,} articles and {asked:,} questions in {out}")
 
@@ -131,7 +128,7 @@ def helpcentre(out, articles, seed, expertwritten, simulated, resume, dry_run):
 @command.command()
 @click.option("--out", type=click.Path(path_type=Path), help="Default: data/sample.")
 def sample(out):
-    """Make the sample that comes with ragkit again, byte for byte."""
+    """Generate the sample that comes with ragkit again, byte for byte."""
     from tqdm import tqdm
 
     from ragkit import paths

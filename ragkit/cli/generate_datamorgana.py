@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
-
-from ragkit.errors import UsageError
 
 
 @click.command()
@@ -31,7 +30,6 @@ from ragkit.errors import UsageError
     help="A new file; notes and a report are written beside it.",
 )
 @click.option("--author", default="offline", show_default=True, help="offline or openai:MODEL.")
-@click.option("--resume", is_flag=True, help="Keep a finished --out of the same settings.")
 @click.option("--dry-run", is_flag=True, help="Print counts, and for a model the cost; no more.")
 @click.option(
     "--ledger",
@@ -39,7 +37,7 @@ from ragkit.errors import UsageError
     help="Where a model's answers are kept. Default: beside --out.",
 )
 @click.option("--budget", type=float, metavar="USD", help="The most that a model may cost.")
-@click.option("--concurrency", type=click.IntRange(1), help="Requests at once. Default: 8.")
+@click.option("--concurrency", type=click.IntRange(1), default=8, show_default=True)
 @click.option("--yes", is_flag=True, help="Do not ask before a model is paid.")
 def datamorgana(
     documents,
@@ -48,46 +46,41 @@ def datamorgana(
     seed,
     out,
     author,
-    resume,
     dry_run,
     ledger,
     budget,
     concurrency,
     yes,
 ):
-    """Make LiveRAG-style questions with DataMorgana's categories.
+    """Generate LiveRAG-style questions with DataMorgana's categories.
 
-    Without a model the facts of a folder from `ragkit generate erb` are asked about; the same
-    options give the same bytes. A model asks about any documents; what it has answered is in the
-    ledger, so that the same command goes on where it was interrupted.
+    Without a model, the questions ask about the facts of a folder from `ragkit generate erb`, and
+    the same options give the same bytes. A model asks about any documents. Its answers are kept in
+    the ledger, so a run that was interrupted continues when the same command is given again.
     """
     from tqdm import tqdm
 
-    from ragkit.synth.author import check_author
-    from ragkit.synth.datamorgana import foresee, load_config, make_questions
+    from ragkit.synth.author import AuthorOptions, check_author
+    from ragkit.synth.datamorgana import estimate, load_config, make_questions
     from ragkit.synth.datamorgana.make import settings
 
     check_author(author)
-    given = {"ledger": ledger, "budget": budget, "concurrency": concurrency}
-    options = {name: value for name, value in given.items() if value is not None}
+    options = None
     if author != "offline":
-        options.setdefault("ledger", out.with_suffix(".ledger.sqlite"))
-    if dry_run or author != "offline":
-        fresh = {k: v for k, v in options.items() if k != "ledger" or Path(v).exists()}
-        plan = foresee(
-            documents, questions=questions, config=config, seed=seed, author=author, **fresh
-        )
-        for line in plan:
+        options = AuthorOptions(ledger or out.with_suffix(".ledger.sqlite"), budget, concurrency)
+    asked = {"questions": questions, "config": config, "seed": seed, "author": author}
+    if dry_run or options:
+        seen = options and Path(options.ledger).exists()
+        fresh = options if seen or not options else replace(options, ledger=None)
+        for line in estimate(documents, **asked, author_options=fresh):
             click.echo(line)
         if dry_run:
             return
     if out.exists():
-        if not resume:
-            raise UsageError(f"{out} is there already", "name a new file, or say --resume")
         _same(out, settings(documents, load_config(config), questions, seed, author))
         click.echo(f"{out} is complete")
         return
-    if author != "offline" and not yes:
+    if options and not yes:
         click.confirm("Go ahead?", abort=True, err=True)
     with tqdm(total=questions, unit="step", leave=False, disable=None) as bar:
 
@@ -98,16 +91,13 @@ def datamorgana(
 
         made = make_questions(
             documents,
-            questions=questions,
-            config=config,
-            seed=seed,
-            author=author,
+            **asked,
             progress=progress,
-            **options,
+            author_options=options,
         )
     made.write(out)
-    asked = made.report["documents"]["asked about"]
-    click.echo(f"{len(made.rows):,} questions about {asked:,} documents in {out}")
+    used = made.report["documents"]["asked about"]
+    click.echo(f"{len(made.rows):,} questions about {used:,} documents in {out}")
     failed = made.report.get("failed", {})
     if failed:
         click.echo(f"{sum(failed.values()):,} left out: see the report beside it")
@@ -117,8 +107,8 @@ def _same(out: Path, settings: dict) -> None:
     """Check that a finished file was made with these settings. It is written last, so it is whole."""
     from ragkit.files import read_json
     from ragkit.synth.datamorgana.make import beside
-    from ragkit.synth.stamp import same
+    from ragkit.synth.stamp import check_same
 
     path = beside(out, "report.json")
     found = read_json(path) if path.exists() else {}
-    same(found, settings, f"{out} was made")
+    check_same(found, settings, f"{out} was made")

@@ -1,4 +1,4 @@
-"""A made company: facts first, then documents that state them, noise, and questions with answers.
+"""A generated company: facts, then documents that state them, noise, and questions with answers.
 
 EnterpriseRAG-Bench's generation framework (sections 3 and 4, appendices B and C) with two authors:
 `offline` writes from grammar and phrase banks, `openai:MODEL` asks a language model.
@@ -7,13 +7,13 @@ EnterpriseRAG-Bench's generation framework (sections 3 and 4, appendices B and C
 >>> world = World(seed=7, documents=2000)
 >>> generate("build/company", documents=2000, seed=7)  # doctest: +SKIP
 
-What later rooms build on: `World` (subjects and the value of every fact), `Fact` (id, time,
+Main classes: `World` (subjects and the value of every fact), `Fact` (id, time,
 subject, attribute, value, the documents that state it) and `Brief` (what a document has to say).
 """
 
 from ragkit.synth.briefs import Brief, Point
+from ragkit.synth.cached import cached_company, stream
 from ragkit.synth.pipeline import Settings, generate
-from ragkit.synth.shelf import company, stream
 from ragkit.synth.streams import Stream
 from ragkit.synth.world import Fact, Subject, World
 
@@ -25,7 +25,7 @@ __all__ = [
     "Stream",
     "Subject",
     "World",
-    "company",
+    "cached_company",
     "generate",
     "stream",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from ragkit.errors import UsageError
@@ -32,29 +33,53 @@ class Author(Protocol):
     def write_all(self, briefs: Sequence[Brief]) -> list[dict | LeftOut]: ...
 
 
-def make_author(name: str, world: World, **options) -> Author:
+@dataclass(frozen=True)
+class AuthorOptions:
+    """How a model is asked; see `ragkit.llm.Client`.
+
+    Parameters
+    ----------
+    ledger : path-like, optional
+        Where answers are kept. What it holds is not asked again, so a run continues.
+    budget : float, optional
+        The most that a run may cost, in USD.
+    concurrency : int
+        Requests at once.
+    replay : bool, optional
+        Whether to answer from the ledger alone.
+    """
+
+    ledger: str | Path | None = None
+    budget: float | None = None
+    concurrency: int = 8
+    replay: bool | None = None
+
+
+def make_author(name: str, world: World, options: AuthorOptions | None = None) -> Author:
     """Return the author called `offline` or `openai:MODEL`.
 
     Parameters
     ----------
     name : str
     world : World
-    **options
-        For a model: `ledger`, `budget`, `concurrency`, `replay` (see `ragkit.llm.Client`).
+    options : AuthorOptions, optional
+        For a model.
 
     Raises
     ------
     UsageError
-        If there is no such author.
+        If there is no such author, or the offline author is given options.
     """
     check_author(name)
     if name == "offline":
+        if options is not None:
+            raise UsageError("the offline author takes no options of a model")
         from ragkit.synth.offline import Offline
 
         return Offline(world)
     from ragkit.synth.model import ModelAuthor
 
-    return ModelAuthor(name, world, **options)
+    return ModelAuthor(name, world, options or AuthorOptions())
 
 
 def check_author(name: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ragkit.errors import ModelError
 from ragkit.llm import Client, Failure, Request, Value, dollars, load_prompt
 from ragkit.synth import banks
-from ragkit.synth.author import LeftOut
+from ragkit.synth.author import AuthorOptions, LeftOut
 from ragkit.synth.briefs import Brief
 from ragkit.synth.offline import Offline
 from ragkit.synth.world import World
@@ -56,10 +56,7 @@ class ModelAuthor:
     name : str
         `openai:MODEL`.
     world : World
-    ledger : path or None
-        What it holds is not asked again: that is how a run resumes.
-    budget, concurrency, replay
-        As for `ragkit.llm.Client`.
+    options : AuthorOptions
 
     Notes
     -----
@@ -69,26 +66,10 @@ class ModelAuthor:
     Source: EnterpriseRAG-Bench, sections 4.1 and 7 (control characters), appendix B.
     """
 
-    def __init__(
-        self,
-        name: str,
-        world: World,
-        *,
-        ledger: str | Path | None,
-        budget: float | None = None,
-        concurrency: int = 8,
-        replay: bool | None = None,
-    ):
+    def __init__(self, name: str, world: World, options: AuthorOptions):
         self.name = name
         self.world = world
-        self.client = Client(
-            name,
-            ledger=ledger,
-            budget=budget,
-            concurrency=concurrency,
-            replay=replay,
-            parameters=PARAMETERS,
-        )
+        self.client = Client(name, **asdict(options), parameters=PARAMETERS)
         self._frames = Offline(world)
         self._prompt = load_prompt("document", PROMPTS)
         self._agents = dict(banks.rows("agents", "agents"))
@@ -176,7 +157,7 @@ class ModelAuthor:
             raise ModelError(
                 f"{len(trouble):,} of {len(results):,} documents have no answer from {self.name}: "
                 f"{trouble[0].reason}",
-                "what was answered is kept in the ledger; run the same command with --resume",
+                "what was answered is kept in the ledger; run the same command again",
             )
 
     def _judge(self, brief: Brief, result: Value | Failure) -> str:
@@ -244,9 +225,9 @@ class Cost:
         )
 
 
-def estimate(plan, **options) -> Cost:
+def estimate(plan, options: AuthorOptions) -> Cost:
     """Return what the documents of a `ragkit.synth.pipeline.Plan` would cost, asking nothing."""
-    author = ModelAuthor(plan.settings.author, plan.world, **options)
+    author = ModelAuthor(plan.settings.author, plan.world, options)
     total = plan.settings.documents
     briefs = [brief for group in plan.groups for brief in group.briefs]
     step = max(1, total // SAMPLE)

@@ -29,7 +29,7 @@ import numpy as np
 from ragkit.errors import DataError, RagkitError, UsageError
 from ragkit.files import atomic_path, read_json, read_jsonl, write_text
 from ragkit.synth import banks, core, noise
-from ragkit.synth.author import LeftOut, check_author, make_author
+from ragkit.synth.author import AuthorOptions, LeftOut, check_author, make_author
 from ragkit.synth.briefs import SOURCES, Brief, Volume, shares
 from ragkit.synth.questions import (
     TYPES,
@@ -205,26 +205,23 @@ def generate(
     metadata_questions: int | None = None,
     author: str = "offline",
     jobs: int = 1,
-    resume: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
-    **author_options,
+    author_options: AuthorOptions | None = None,
 ) -> dict:
     """Make a company's documents and questions in `out`; return the statistics.
 
     Parameters
     ----------
     out : path-like
-        A new or empty folder, unless `resume`.
+        A new or empty folder, or one that the same settings have begun: the run continues there.
     documents, seed, questions, metadata_questions, author
         See `Settings`.
     jobs : int, default=1
         Processes for the volume and the export. The result does not depend on it.
-    resume : bool
-        Go on in a folder of the same settings.
     progress : callable, optional
         Called with stage, steps done and steps in all.
-    **author_options
-        For a model as author; see `ragkit.synth.author.make_author`.
+    author_options : AuthorOptions, optional
+        For a model as author.
 
     Returns
     -------
@@ -234,7 +231,7 @@ def generate(
     Raises
     ------
     UsageError
-        If the counts are impossible, the folder is not empty, or it was begun with other
+        If the counts are impossible, or the folder holds other files or was begun with other
         settings.
     RagkitError
         If the disk does not take a file; what is complete is kept.
@@ -243,7 +240,7 @@ def generate(
         raise UsageError(f"jobs must be at least 1, not {jobs}")
     settings = Settings(documents, seed, questions, metadata_questions, author)
     run = Run(Path(out), settings, jobs=jobs, progress=progress, author_options=author_options)
-    run.open(resume)
+    run.open()
     try:
         return run.all()
     except OSError as error:
@@ -253,7 +250,7 @@ def generate(
         raise RagkitError(
             f"{error.filename or out}: {error.strerror}; kept in {out}: "
             f"{', '.join(kept) if kept else 'no stage'} and every complete file of the next",
-            "make room and run the same command with --resume",
+            "make room and run the same command again",
         ) from None
 
 
@@ -265,20 +262,20 @@ class Run:
         self.settings = settings
         self.jobs = jobs
         self.progress = progress or (lambda stage, done, total: None)
-        self.author_options = author_options or {}
+        self.author_options = author_options
         self.plan = Plan(settings)
 
     @cached_property
     def author(self):
-        return make_author(self.settings.author, self.plan.world, **self.author_options)
+        return make_author(self.settings.author, self.plan.world, self.author_options)
 
     def folder(self, number: int) -> Path:
         return self.out / "stages" / STAGES[number - 1]
 
-    def open(self, resume: bool) -> None:
+    def open(self) -> None:
         """Check that the folder may be written to, and say what it is made from."""
         stamp = {**asdict(self.settings), "version": VERSION, "banks": banks.fingerprint()}
-        begin(self.out, stamp, resume=resume)
+        begin(self.out, stamp)
 
     def all(self) -> dict:
         """Run the stages that are not done, in order."""

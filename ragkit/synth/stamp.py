@@ -1,4 +1,4 @@
-"""What a folder was made from: who goes on in it must want the same."""
+"""The settings that a folder was generated with: a run continues only with the same ones."""
 
 from __future__ import annotations
 
@@ -11,38 +11,36 @@ from ragkit.files import read_json, write_text
 NAME = "generation.json"
 
 
-def begin(out: Path, stamp: dict, *, resume: bool) -> None:
-    """Check that a run may write to a folder, and leave the stamp there.
+def begin(out: Path, stamp: dict) -> None:
+    """Check that a run may write to a folder, and record its settings there.
 
     Parameters
     ----------
     out : Path
-        A new or empty folder; with `resume` also one that was begun with the same stamp.
+        A new or empty folder, or one that a run with the same settings has begun.
     stamp : dict
-        What the result depends on.
-    resume : bool
+        The settings, and a digest of whatever else decides the result.
 
     Raises
     ------
     UsageError
-        If `out` is a file, is not empty without `resume`, holds files of no run, or was begun
-        with another stamp.
+        If `out` is a file, holds files that no run wrote, or was begun with other settings.
     """
     path = out / NAME
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file, not a folder")
     if out.is_dir() and any(out.iterdir()):
-        if not resume:
-            raise UsageError(f"{out} is not empty", "name a new folder, or go on with --resume")
         if path.exists():
-            same(read_json(path), stamp, f"{out} was begun")
+            check_same(read_json(path), stamp, f"{out} was begun")
         elif any(p for p in out.iterdir() if not p.name.startswith(f".{path.stem}")):
-            raise UsageError(f"{out} holds files that no run has made, and no {NAME}")
+            raise UsageError(
+                f"{out} is not empty, and no run of ragkit has begun it", "name a new folder"
+            )
     write_text(path, json.dumps(stamp, ensure_ascii=False, indent=1) + "\n")
 
 
-def same(found: dict, wanted: dict, what: str) -> None:
-    """Raise `UsageError` at the first setting that is another one than was found."""
+def check_same(found: dict, wanted: dict, what: str) -> None:
+    """Raise `UsageError` for the first setting that differs from the recorded one."""
     for name, value in wanted.items():
         if found.get(name) != value:
             raise UsageError(

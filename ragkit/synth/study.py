@@ -51,7 +51,7 @@ class Company:
     Parameters
     ----------
     folder : path-like
-        As `ragkit generate erb` or `ragkit.synth.company` makes it, with at most 20,000 documents.
+        As `ragkit generate erb` or `ragkit.synth.cached_company` writes it, with at most 20,000 documents.
 
     Raises
     ------

@@ -22,7 +22,7 @@ MINUTES, GIGABYTES, JOBS = 20, 4, 2
 
 def run():
     start, clock = perf_counter(), process_time()
-    company = synth.company(SIZES[-1], questions=500, jobs=JOBS)
+    company = synth.cached_company(SIZES[-1], questions=500, jobs=JOBS)
     made = perf_counter() - start
     result = sweep.scaling(
         partial(synth.stream, company),

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from ragkit.errors import ModelError
-from ragkit.synth.datamorgana import foresee, make_questions
+from ragkit.synth.author import AuthorOptions
+from ragkit.synth.datamorgana import estimate, make_questions
 from tests.llm.server import Reply, chat, serve
 
 MODEL = "openai:toy"
@@ -84,7 +85,9 @@ def endpoint(monkeypatch):
 def test_a_model_needs_no_facts(folder, endpoint, tmp_path):
     server = endpoint(answered())
     ledger = tmp_path / "ledger.sqlite"
-    made = make_questions(folder, questions=20, seed=5, author=MODEL, ledger=ledger)
+    made = make_questions(
+        folder, questions=20, seed=5, author=MODEL, author_options=AuthorOptions(ledger)
+    )
     assert len(made.rows) == 20
     for row in made.rows:
         two = row["DataMorgana_Config"]["Answer Type"] in ("comparison", "multi-aspect")
@@ -94,7 +97,9 @@ def test_a_model_needs_no_facts(folder, endpoint, tmp_path):
     assert made.report["documents"]["left out"] == {"factuality": 1}
     # Again: everything is in the ledger.
     before = sum(server.asked.values())
-    again = make_questions(folder, questions=20, seed=5, author=MODEL, ledger=ledger)
+    again = make_questions(
+        folder, questions=20, seed=5, author=MODEL, author_options=AuthorOptions(ledger)
+    )
     assert again == made
     assert sum(server.asked.values()) == before
 
@@ -107,7 +112,7 @@ def test_questions_that_the_model_spoils_are_left_out_and_counted(folder, endpoi
         return reply
 
     endpoint(answered(spoil))
-    made = make_questions(folder, questions=20, seed=5, author=MODEL, ledger=None)
+    made = make_questions(folder, questions=20, seed=5, author=MODEL)
     kinds = {r["DataMorgana_Config"]["Phrasing"] for r in made.rows}
     assert kinds == {"long-search-query", "concise-and-natural", "verbose-and-natural"}
     assert made.report["failed"]["not of the wanted length"] == 20 - len(made.rows)
@@ -116,10 +121,10 @@ def test_questions_that_the_model_spoils_are_left_out_and_counted(folder, endpoi
 def test_an_endpoint_out_of_order_stops_the_run(folder, endpoint):
     endpoint(lambda body, nth, digest: Reply('{"error": {"message": "no"}}', 401, paid=False))
     with pytest.raises(ModelError):
-        make_questions(folder, questions=3, seed=5, author=MODEL, ledger=None)
+        make_questions(folder, questions=3, seed=5, author=MODEL)
 
 
 def test_the_cost_is_foreseen_without_a_call(folder):
-    lines = foresee(folder, questions=10, seed=5, author=MODEL)
+    lines = estimate(folder, questions=10, seed=5, author=MODEL)
     assert lines[0] == "30 documents, 20 to be rated, 10 questions"
     assert "30" in lines[1]

@@ -347,7 +347,7 @@ def test_a_dry_run_prints_counts_and_writes_nothing(tmp_path):
     assert not (tmp_path / "dry").exists()
 
 
-def test_a_killed_run_resumes_to_the_same_bytes(tmp_path):
+def test_a_killed_run_continues_to_the_same_bytes(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     settings = {"articles": 30, "seed": 3}
     generate_helpcentre(whole, **settings)
@@ -355,18 +355,16 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path):
     for name in ("questions.jsonl", "statistics.json"):
         (killed / name).unlink()
     (killed / "facts.jsonl").write_text("half a li", "utf-8")
-    with pytest.raises(UsageError, match="not empty"):
-        generate_helpcentre(killed, **settings)
-    generate_helpcentre(killed, **settings, resume=True)
+    generate_helpcentre(killed, **settings)
     files = [path.relative_to(whole) for path in whole.rglob("*") if path.is_file()]
     assert all((killed / path).read_bytes() == (whole / path).read_bytes() for path in files)
 
 
-def test_resuming_wants_the_same_settings(tmp_path):
+def test_a_run_continues_with_the_same_settings_only(tmp_path):
     generate_helpcentre(tmp_path / "a", articles=30, seed=3)
     with pytest.raises(UsageError, match="was begun with seed 3, not 4"):
-        generate_helpcentre(tmp_path / "a", articles=30, seed=4, resume=True)
+        generate_helpcentre(tmp_path / "a", articles=30, seed=4)
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "mine.txt").write_text("x", "utf-8")
-    with pytest.raises(UsageError, match="no run has made"):
-        generate_helpcentre(tmp_path / "b", articles=30, seed=4, resume=True)
+    with pytest.raises(UsageError, match="no run of ragkit has begun it"):
+        generate_helpcentre(tmp_path / "b", articles=30, seed=4)

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from ragkit.cli.generate import command
 from ragkit.errors import ModelError
 from ragkit.synth import World, generate
-from ragkit.synth.author import LeftOut
+from ragkit.synth.author import AuthorOptions, LeftOut
 from ragkit.synth.briefs import Volume
 from ragkit.synth.model import ModelAuthor, required
 from tests.llm.server import Reply, chat, serve
@@ -48,7 +48,7 @@ def briefs():
 
 
 def author(world=None, **options):
-    return ModelAuthor(MODEL, world or World(2, 300), ledger=options.pop("ledger", None), **options)
+    return ModelAuthor(MODEL, world or World(2, 300), AuthorOptions(**options))
 
 
 def test_documents_come_back_in_order_with_their_values(briefs, monkeypatch):
@@ -146,7 +146,9 @@ def test_a_whole_benchmark_leaves_out_what_was_not_written(monkeypatch, tmp_path
     with serve(answer) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         statistics = generate(
-            tmp_path / "x", **settings, ledger=tmp_path / "l.sqlite", concurrency=16
+            tmp_path / "x",
+            **settings,
+            author_options=AuthorOptions(tmp_path / "l.sqlite", concurrency=16),
         )
     left = [row for p in (tmp_path / "x").rglob("*left_out.jsonl") for row in rows(p)]
     made = rows(tmp_path / "x" / "enterpriserag_bench" / "documents.jsonl")

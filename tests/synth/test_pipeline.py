@@ -371,23 +371,23 @@ def test_two_processes_give_the_same_bytes(tmp_path):
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
 
 
-def test_a_killed_run_resumes_to_the_same_bytes(tmp_path):
+def test_a_killed_run_continues_to_the_same_bytes(tmp_path):
     generate(tmp_path / "whole", **SMALL)
     expected = digests(tmp_path / "whole")
     code = f"from ragkit.synth import generate; generate({str(tmp_path / 'cut')!r}, **{SMALL!r})"
     marks = ["stages/2-core/documents.jsonl", "stages/3-volume/gmail-0001.npz", "questions.jsonl"]
-    resumed = []
+    ended = []
     for mark in marks:
-        process = subprocess.Popen([sys.executable, "-c", code.replace("**", "resume=True, **")])
+        process = subprocess.Popen([sys.executable, "-c", code])
         deadline = time.monotonic() + 30
         while process.poll() is None and time.monotonic() < deadline:
             if (tmp_path / "cut" / mark).exists():
                 process.send_signal(signal.SIGKILL)
                 break
             time.sleep(0.002)
-        resumed.append(process.wait())
-    assert -signal.SIGKILL in resumed
-    generate(tmp_path / "cut", **SMALL, resume=True)
+        ended.append(process.wait())
+    assert -signal.SIGKILL in ended
+    generate(tmp_path / "cut", **SMALL)
     found = {k: v for k, v in digests(tmp_path / "cut").items() if not Path(k).name.startswith(".")}
     assert found == expected
 
@@ -411,17 +411,15 @@ def test_impossible_counts_are_refused(tmp_path):
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(UsageError, match="not empty"):
+    with pytest.raises(UsageError, match="is not empty, and no run of ragkit has begun it"):
         generate(tmp_path, **SMALL)
-    with pytest.raises(UsageError, match="no run has made"):
-        generate(tmp_path, **SMALL, resume=True)
     assert os.listdir(tmp_path) == ["letter.txt"]
 
 
-def test_a_run_is_only_resumed_with_its_own_settings(tmp_path):
+def test_a_run_only_continues_with_its_own_settings(tmp_path):
     generate(tmp_path / "x", **SMALL)
     with pytest.raises(UsageError, match="begun with seed 3"):
-        generate(tmp_path / "x", **{**SMALL, "seed": 4}, resume=True)
+        generate(tmp_path / "x", **{**SMALL, "seed": 4})
 
 
 def test_a_full_disk_says_what_is_kept(tmp_path, monkeypatch):
@@ -435,8 +433,8 @@ def test_a_full_disk_says_what_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(pipeline, "write_text", full)
     with pytest.raises(RagkitError, match="No space left.*kept.*3-volume") as caught:
         generate(tmp_path / "x", **SMALL)
-    assert "--resume" in caught.value.hint
+    assert "same command again" in caught.value.hint
     monkeypatch.undo()
-    generate(tmp_path / "x", **SMALL, resume=True)
+    generate(tmp_path / "x", **SMALL)
     generate(tmp_path / "y", **SMALL)
     assert digests(tmp_path / "x") == digests(tmp_path / "y")

@@ -14,6 +14,7 @@ from statistics import mean, median
 
 from ragkit.errors import UsageError
 from ragkit.files import sha256, write_text
+from ragkit.synth.author import AuthorOptions
 from ragkit.synth.datamorgana import materials, sampling
 from ragkit.synth.datamorgana.company import Company, content, load
 from ragkit.synth.datamorgana.config import Config, check_count, load_config, offline_only
@@ -71,7 +72,7 @@ def make_questions(
     seed: int,
     author: str = "offline",
     progress: Progress | None = None,
-    **author_options,
+    author_options: AuthorOptions | None = None,
 ) -> Benchmark:
     """Make questions about the documents of a folder.
 
@@ -87,15 +88,15 @@ def make_questions(
         `offline` or `openai:MODEL`.
     progress : callable, optional
         Called with stage, steps done and steps in all.
-    **author_options
-        For a model: `ledger`, `budget`, `concurrency`, `replay`.
+    author_options : AuthorOptions, optional
+        For a model as author.
 
     Raises
     ------
     DataError
         If the folder or the configuration is not fit.
     UsageError
-        If the facts do not carry as many questions.
+        If the facts do not carry as many questions, or the offline author is given options.
     """
     check_count(questions)
     if seed < 0:
@@ -106,10 +107,12 @@ def make_questions(
         from ragkit.synth.datamorgana.model import ModelWriter
 
         company = load(documents, facts=False)
-        writer = ModelWriter(author, company, config, seed, progress, **author_options)
+        writer = ModelWriter(
+            author, company, config, seed, progress, author_options or AuthorOptions()
+        )
     else:
-        if author_options:
-            raise UsageError(f"the offline author has no option {sorted(author_options)[0]!r}")
+        if author_options is not None:
+            raise UsageError("the offline author takes no options of a model")
         offline_only(config)
         writer = _Run(load(documents), config, seed, progress or (lambda *_: None))
     made = writer.make(questions)
@@ -130,14 +133,14 @@ def settings(
     }
 
 
-def foresee(
+def estimate(
     documents: str | Path,
     *,
     questions: int,
     config: str | Path | Config | None = None,
     seed: int,
     author: str = "offline",
-    **author_options,
+    author_options: AuthorOptions | None = None,
 ) -> list[str]:
     """Return, in lines, what `make_questions` would do; nothing is asked or written."""
     check_count(questions)
@@ -147,7 +150,9 @@ def foresee(
         from ragkit.synth.datamorgana.model import ModelWriter
 
         company = load(documents, facts=False)
-        return ModelWriter(author, company, config, seed, None, **author_options).foresee(questions)
+        return ModelWriter(
+            author, company, config, seed, None, author_options or AuthorOptions()
+        ).estimate(questions)
     offline_only(config)
     run = _Run(load(documents), config, seed, lambda *_: None)
     pool, ready, drawn = run.prepare(questions)

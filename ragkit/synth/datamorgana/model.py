@@ -6,10 +6,12 @@ What was answered is in the ledger: the same command goes on where it was interr
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 from ragkit.errors import ModelError, UsageError
 from ragkit.llm import Client, Request, load_prompt
+from ragkit.synth.author import AuthorOptions
 from ragkit.synth.datamorgana import sampling
 from ragkit.synth.datamorgana.company import Company
 from ragkit.synth.datamorgana.config import Config
@@ -75,8 +77,7 @@ class ModelWriter:
     config : Config
     seed : int
     progress : callable, optional
-    ledger, budget, concurrency, replay
-        As for `ragkit.llm.Client`.
+    options : AuthorOptions
     """
 
     def __init__(
@@ -86,25 +87,14 @@ class ModelWriter:
         config: Config,
         seed: int,
         progress=None,
-        *,
-        ledger: str | Path | None = None,
-        budget: float | None = None,
-        concurrency: int = 8,
-        replay: bool | None = None,
+        options: AuthorOptions | None = None,
     ):
-        self.client = Client(
-            name,
-            ledger=ledger,
-            budget=budget,
-            concurrency=concurrency,
-            replay=replay,
-            parameters=PARAMETERS,
-        )
+        self.client = Client(name, **asdict(options or AuthorOptions()), parameters=PARAMETERS)
         self.name, self.company, self.config, self.seed = name, company, config, seed
         self.progress = progress or (lambda *_: None)
         self.failed: Counter[str] = Counter()
 
-    def foresee(self, questions: int) -> list[str]:
+    def estimate(self, questions: int) -> list[str]:
         """Return counts, and the cost of rating and asking as far as it can be known before."""
         ids = self._order(list(self.company.documents))[: self._needed(questions)]
         rated = [self._request("filter", document=self.company.text(d)) for d in ids]

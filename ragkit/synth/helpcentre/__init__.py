@@ -243,7 +243,6 @@ def generate_helpcentre(
     seed: int,
     expertwritten: int | None = None,
     simulated: int | None = None,
-    resume: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> dict:
     """Write a help centre and its question sets to `out`; return the statistics.
@@ -257,11 +256,10 @@ def generate_helpcentre(
     Parameters
     ----------
     out : path-like
-        A new or empty folder, unless `resume`.
+        A new or empty folder, or one that the same settings have begun: its files are written
+        again, to the same bytes.
     articles, seed, expertwritten, simulated
         See `HelpCentre`.
-    resume : bool
-        Go on in a folder of the same settings: its files are written again, to the same bytes.
     progress : callable, optional
         Called with stage, steps done and steps in all.
 
@@ -273,7 +271,7 @@ def generate_helpcentre(
     Raises
     ------
     UsageError
-        If the counts are impossible, the folder is not empty, or it was begun with other
+        If the counts are impossible, or the folder holds other files or was begun with other
         settings.
     OSError
         If the disk does not take a file.
@@ -285,7 +283,7 @@ def generate_helpcentre(
     if progress:
         centre.progress = progress
     made = centre.questions  # what cannot be made fails before a folder is begun
-    begin(out, stamp, resume=resume)
+    begin(out, stamp)
     _jsonl(out / KB, [article.row() for article in centre.articles])
     asked, dialogues = [], []
     for name in SETS:

@@ -1,22 +1,20 @@
-"""Generated companies, kept in the cache folder: made once, then found."""
+"""Generated companies in the cache folder: generated once, then found again."""
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 
-from ragkit import paths
+from ragkit import paths, store
+from ragkit.datasets import reported
 from ragkit.synth.pipeline import Run, Settings
 
-ROOM = Path(__file__).resolve().parent
-READERS = ("study.py", "shelf.py", "sample.py", "stamp.py")  # they read what the others make
+GENERATOR = "ragkit.synth.pipeline"
 
 
-def company(
+def cached_company(
     documents: int,
     *,
     seed: int = 0,
@@ -25,11 +23,11 @@ def company(
     jobs: int = 2,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Path:
-    """Return the folder of a generated company; make it if it is not there.
+    """Return the folder of a generated company; generate it if it is not in the cache folder.
 
-    It lies in the cache folder under a name with its settings and a digest of the generator, so
-    that another version of the generator makes it anew. An interrupted run is resumed, and of two
-    processes that want the same company one waits for the other.
+    The folder's name has the settings and a digest of what the result depends on: the generator's
+    code, its phrase banks, and the printed numbers that it reads (see `ragkit.store`). An
+    interrupted run continues. If two processes ask for the same company, one waits for the other.
 
     Parameters
     ----------
@@ -52,7 +50,7 @@ def company(
 
     settings = Settings(documents, seed, questions, metadata_questions)
     name = f"erb-{documents}-{settings.questions}-{settings.metadata_questions}-{seed}"
-    folder = paths.cache_dir() / "generated" / f"{name}-{_version()}"
+    folder = paths.cache_dir() / "generated" / f"{name}-{version()}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with open(folder.with_name(f".{folder.name}.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -64,10 +62,14 @@ def company(
                 questions=settings.questions,
                 metadata_questions=settings.metadata_questions,
                 jobs=jobs,
-                resume=True,
                 progress=progress,
             )
     return folder
+
+
+def version() -> str:
+    """Return a digest of the generator: its code, phrase banks, and the numbers that it reads."""
+    return store.digest([store.code_digest(GENERATOR), store.digest(reported.load())])[:12]
 
 
 def stream(folder: str | Path) -> Iterator[dict]:
@@ -76,7 +78,7 @@ def stream(folder: str | Path) -> Iterator[dict]:
     Parameters
     ----------
     folder : path-like
-        As `ragkit generate erb` or `company` makes it.
+        As `ragkit generate erb` or `cached_company` writes it.
 
     Yields
     ------
@@ -90,12 +92,3 @@ def stream(folder: str | Path) -> Iterator[dict]:
     run = Run(Path(folder), Settings(**{name: found[name] for name in names}))
     for source in SOURCES:
         yield from run.documents(source)
-
-
-@cache
-def _version() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(ROOM.rglob("*")):
-        if path.suffix in (".py", ".md", ".toml") and path.name not in READERS:
-            digest.update(path.relative_to(ROOM).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:12]

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ragkit.errors import UsageError
-from ragkit.synth import company, shelf, stream
+from ragkit.synth import cached, cached_company, stream
 
 
 @pytest.fixture(scope="module")
@@ -21,31 +21,31 @@ def _cache(cache, monkeypatch):
 
 
 def test_it_is_made_once(monkeypatch):
-    folder = company(200, seed=3, questions=10, jobs=1)
+    folder = cached_company(200, seed=3, questions=10, jobs=1)
     assert (folder / "statistics.json").exists()
     # Stage by stage nothing is left to do: whoever generates now fails.
     monkeypatch.setattr("ragkit.synth.pipeline.generate", None)
-    assert company(200, seed=3, questions=10, jobs=1) == folder
+    assert cached_company(200, seed=3, questions=10, jobs=1) == folder
 
 
 def test_settings_and_code_have_folders_of_their_own(monkeypatch):
-    first = company(200, seed=3, questions=10, jobs=1)
-    assert company(200, seed=4, questions=10, jobs=1) != first
-    monkeypatch.setattr(shelf, "_version", lambda: "another-code")
-    assert company(200, seed=3, questions=10, jobs=1).name.endswith("another-code")
+    first = cached_company(200, seed=3, questions=10, jobs=1)
+    assert cached_company(200, seed=4, questions=10, jobs=1) != first
+    monkeypatch.setattr(cached, "version", lambda: "another-code")
+    assert cached_company(200, seed=3, questions=10, jobs=1).name.endswith("another-code")
 
 
 def test_an_interrupted_company_is_finished():
-    folder = company(200, seed=3, questions=10, jobs=1)
+    folder = cached_company(200, seed=3, questions=10, jobs=1)
     before = (folder / "enterpriserag_bench" / "questions.jsonl").read_bytes()
     for name in ("stages/6-export/done.json", "enterpriserag_bench/questions.jsonl"):
         (folder / name).unlink()
-    assert company(200, seed=3, questions=10, jobs=1) == folder
+    assert cached_company(200, seed=3, questions=10, jobs=1) == folder
     assert (folder / "enterpriserag_bench" / "questions.jsonl").read_bytes() == before
 
 
 def test_documents_come_one_by_one():
-    folder = company(200, seed=3, questions=10, jobs=1)
+    folder = cached_company(200, seed=3, questions=10, jobs=1)
     rows = stream(folder)
     assert iter(rows) is rows, "not a list"
     lines = (folder / "enterpriserag_bench" / "documents.jsonl").read_text("utf-8").splitlines()
@@ -57,7 +57,7 @@ def test_documents_come_one_by_one():
 def test_impossible_counts_leave_nothing(cache):
     before = set((cache / "generated").iterdir())
     with pytest.raises(UsageError, match="cannot carry"):
-        company(20, questions=19)
+        cached_company(20, questions=19)
     assert {
         path for path in set((cache / "generated").iterdir()) - before if path.is_dir()
     } == set()
@@ -65,8 +65,16 @@ def test_impossible_counts_leave_nothing(cache):
 
 def test_a_script_from_standard_input_may_use_processes(cache):
     """Spawned processes would run the script again, and wait for ever where there is none."""
-    script = "from ragkit.synth import company; print(company(400, seed=5, questions=10, jobs=2))"
+    script = "from ragkit.synth import cached_company; print(cached_company(400, seed=5, questions=10, jobs=2))"
     done = subprocess.run(
         [sys.executable, "-"], input=script, capture_output=True, text=True, timeout=120, check=True
     )
     assert str(cache) in done.stdout
+
+
+def test_the_printed_numbers_count(monkeypatch):
+    """The generator reads them: other numbers, another company."""
+    before = cached.version()
+    printed = cached.reported.load()
+    monkeypatch.setattr(cached.reported, "load", lambda: printed.assign(value=0.0))
+    assert cached.version() != before
