@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -18,18 +17,30 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "--answers",
     required=True,
     type=_FILE,
-    help="JSON lines with question_id and answer, document_ids, or both.",
+    help="JSON lines with question_id; answer, doc_ids, or both; system where there are several.",
 )
-@click.option("--versus", type=_FILE, help="A second system's answers: compare the two.")
+@click.option("--versus", type=_FILE, help="Another system's answers: compare the two systems.")
 @click.option("--judge", "judge_name", required=True, metavar="J", help="openai:MODEL, or offline.")
-@click.option("--out", required=True, type=_FILE, help="The report, as JSON.")
-@click.option("--name", help="The system's name. Default: that of the file of answers.")
-@click.option("--versus-name", help="The second system's.")
+@click.option(
+    "--out",
+    required=True,
+    type=_FILE,
+    help="The report, as JSON. Of several systems, each goes to NAME.SYSTEM.json.",
+)
+@click.option("--system", help="The system to evaluate. Default: all that the file names.")
+@click.option("--versus-system", help="The other system of a comparison.")
+@click.option(
+    "--parts",
+    type=click.Choice(["both", "answers", "documents"]),
+    default="both",
+    show_default=True,
+    help="What to evaluate of a system.",
+)
 @click.option(
     "--documents",
     type=_FILE,
     help="Texts of documents (the released zip, or JSON lines with doc_id and text): a panel then "
-    "tells valid extra documents from invalid ones.",
+    "separates valid extra documents from invalid ones.",
 )
 @click.option(
     "--panel", multiple=True, metavar="J", help="A member of the panel. Default: --judge, 3 times."
@@ -45,24 +56,28 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=click.Choice(["paper", "code"]),
     default="paper",
     show_default=True,
-    help="How votes make a document's class: by the paper, or as its released code does.",
+    help="How votes decide a document's class: as in the paper, or as in its released code.",
 )
-@click.option("--cutoff", type=click.IntRange(1), help="Look at no more documents per answer.")
+@click.option("--cutoff", type=click.IntRange(1), help="Use at most so many documents per answer.")
 @click.option(
     "--repeat",
     type=click.IntRange(1),
     default=1,
     show_default=True,
     metavar="N",
-    help="Verdicts each; more than half decide, so better odd.",
+    help="Verdicts on each answer and fact; more than half decide, so better odd.",
+)
+@click.option(
+    "--round",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Each round gets new verdicts, independent of those of other rounds.",
 )
 @click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--only", multiple=True, metavar="ID", help="Evaluate this question alone.")
-@click.option("--again", is_flag=True, help="With --only: get new verdicts for it.")
-@click.option("--missing", is_flag=True, help="Evaluate what the report --out still lacks.")
-@click.option("--overwrite", is_flag=True, help="Start anew where the report exists.")
 @click.option("--skip-bad", is_flag=True, help="Leave out bad lines and list them.")
-@click.option("--dry-run", is_flag=True, help="Say verdicts and price; ask nothing.")
+@click.option("--dry-run", is_flag=True, help="Show verdicts and price, without asking.")
 @click.option("--ledger", type=_FILE, help="Default: $RAGKIT_LEDGER, else build/llm.sqlite.")
 @click.option("--replay", is_flag=True, help="Take verdicts from the ledger alone.")
 @click.option("--budget", type=float, metavar="USD", help="Stop before a judge costs more.")
@@ -73,112 +88,78 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 def command(**given):
     """Judge answers: correctness, completeness, document recall, invalid extra documents.
 
-    The report holds every verdict and the metrics with intervals; `ragkit.judging.read` makes
-    frames of it. A run that was stopped goes on when it is started again. Exit status 1 if a
-    verdict is missing; the report is written all the same.
+    All questions count; one without an answer earns nothing. The report holds every verdict and
+    the metrics with intervals; `ragkit.judging.read` returns frames of it. The same command again
+    continues a run that was stopped, and judges again what failed. Exit status 1 if a verdict is
+    missing; the report is written nevertheless.
     """
-    from ragkit.judging import compare, estimate, evaluate
+    from ragkit.judging import Options, compare, estimate, evaluate, load_judge, read_answers
+    from ragkit.judging.inputs import read_questions
 
-    judges = _Judges(given)
-    judge = judges.load(given["judge_name"])
-    panel = [judges.load(name) for name in given["panel"]] or None
-    shared = {
-        "documents": given["documents"],
-        "panel": panel,
-        "cutoff": given["cutoff"],
-        "repeat": given["repeat"],
-        "only": given["only"],
-        "skip_bad": given["skip_bad"],
-    }
-    if given["versus"] is None and given["versus_name"]:
-        raise UsageError("--versus-name goes with --versus")
+    if given["versus"] is None and given["versus_system"]:
+        raise UsageError("--versus-system goes with --versus")
+    asked = dict.fromkeys([given["judge_name"], *given["panel"]])
+    judges = {name: load_judge(name, **_client_options(name, given)) for name in asked}
+    judge, questions, answers = judges[given["judge_name"]], given["questions"], given["answers"]
+    names = "documents correct_gold rules cutoff repeat round seed parts skip_bad"
+    panel = [judges[name] for name in given["panel"]] or None
+    options = Options(panel=panel, **{name: given[name] for name in names.split()})
+    systems = [given["system"]]
+    if given["versus"] is None and given["system"] is None:
+        frame = read_questions(questions, skip_bad=options.skip_bad)[0]
+        systems = read_answers(answers, frame, skip_bad=options.skip_bad)[0]["system"].unique()
+    out, lost = given["out"], 0
     try:
         if given["dry_run"]:
-            _show_estimate(
-                estimate(
-                    given["questions"],
-                    given["answers"],
-                    judge,
-                    versus=given["versus"],
-                    systems=(given["name"], given["versus_name"]),
-                    correct_gold=bool(given["correct_gold"]),
-                    **shared,
-                )
-            )
+            others = [(given["versus"], given["versus_system"])] if given["versus"] else []
+            parts = [
+                estimate(questions, [(answers, one), *others], judge, options) for one in systems
+            ]
+            _show_estimate(sum(parts, []))
             return
-        run = {
-            **shared,
-            "out": given["out"],
-            "rules": given["rules"],
-            "seed": given["seed"],
-            "again": given["again"],
-            "retry_missing": given["missing"],
-            "overwrite": given["overwrite"],
-            "progress": _progress if sys.stderr.isatty() else None,
-        }
         if given["versus"]:
+            pair = (given["system"], given["versus_system"])
             report = compare(
-                given["questions"],
-                given["answers"],
-                given["versus"],
-                judge,
-                systems=(given["name"], given["versus_name"]),
-                correct_gold=given["correct_gold"],
-                **run,
+                questions, answers, given["versus"], judge, options, systems=pair, out=out
             )
             lost = _show_comparison(report)
+            click.echo(f"written to {out}")
         else:
-            report = evaluate(
-                given["questions"],
-                given["answers"],
-                judge,
-                system=given["name"],
-                correct_gold=bool(given["correct_gold"]),
-                **run,
-            )
-            lost = _show(report)
+            for one in systems:
+                path = out
+                if len(systems) > 1:
+                    name = one.replace("/", "-")
+                    path = out.with_name(f"{out.stem}.{name}{out.suffix}")
+                report = evaluate(questions, answers, judge, options, system=one, out=path)
+                _show(one or report.data["system"], report.data["counts"], report.data["aggregate"])
+                lost += report.data["counts"]["missing_verdicts"]
+                click.echo(f"written to {path}")
+            for line in report.data["skipped"]:
+                click.echo(
+                    f"left out: {line['file']}: line {line['line']}: {line['reason']}", err=True
+                )
     finally:
-        judges.close()
-    click.echo(f"written to {given['out']}")
+        for one in judges.values():
+            one.close()
     if lost:
         raise ModelError(
             f"{lost:,} verdicts are missing, none of them counted as 0",
-            "--missing asks again; ragkit llm ledger --failures says why",
+            "the same command asks for them again; ragkit llm ledger --failures says why",
         )
 
 
-class _Judges:
-    """Judges by name, each made once, so that a panel of one judge shares its ledger."""
+def _client_options(name: str, given: dict) -> dict:
+    from ragkit.cli.llm import _path
 
-    def __init__(self, given: dict):
-        from ragkit.cli.llm import _path
-
-        limits = {name: given[name] for name in ("temperature", "max_tokens")}
-        self.options = {
-            "ledger": _path(given["ledger"]),
-            "parameters": {name: value for name, value in limits.items() if value is not None},
-            "concurrency": given["concurrency"],
-            "timeout": given["timeout"],
-            "budget": given["budget"],
-            "replay": given["replay"] or None,
-        }
-        self.made: dict = {}
-
-    def load(self, name: str):
-        from ragkit.judging import load_judge
-
-        if name not in self.made:
-            options = self.options if name.startswith("openai:") else {}
-            self.made[name] = load_judge(name, **options)
-        return self.made[name]
-
-    def close(self) -> None:
-        for judge in self.made.values():
-            judge.close()
-
-
-def _progress(done: int, total: int) -> None:
-    click.echo(f"\r{done:,} of {total:,} questions", err=True, nl=done == total)
+    if not name.startswith("openai:"):
+        return {}
+    limits = {name: given[name] for name in ("temperature", "max_tokens")}
+    return {
+        "ledger": _path(given["ledger"]),
+        "parameters": {name: value for name, value in limits.items() if value is not None},
+        "replay": given["replay"] or None,
+        **{name: given[name] for name in ("concurrency", "timeout", "budget")},
+    }
 
 
 def _show_estimate(parts: list[dict]) -> None:
@@ -198,43 +179,29 @@ def _show_estimate(parts: list[dict]) -> None:
         click.echo(f"together: {verdicts:,} verdicts; cost at least {low}, at most {high}")
 
 
-def _show(report) -> int:
-    counts = report.data["counts"]
-    _show_counts(report.data["system"], counts)
-    _show_metrics(report.data["aggregate"]["overall"])
-    for line in report.data["skipped"]:
-        click.echo(f"left out: {line['file']}: line {line['line']}: {line['reason']}", err=True)
-    return counts["missing_verdicts"]
-
-
 def _show_comparison(report) -> int:
-    lost = 0
     for side, system in zip("ab", report.data["systems"], strict=True):
-        counts = report.data["counts"][side]
-        _show_counts(system, counts)
-        _show_metrics(report.data["aggregate"][side]["overall"])
-        lost += counts["missing_verdicts"]
+        _show(system, report.data["counts"][side], report.data["aggregate"][side])
     found = report.data["preferences"]
     click.echo(
         f"preferred: {found['a']:,} a, {found['b']:,} b, {found['tie']:,} ties; "
-        f"{found['n']:,} of {found['of']:,} questions judged"
+        f"{found['n']:,} of {found['of']:,} questions that both answered were judged"
     )
-    return lost + found["missing"]
+    return found["missing"] + sum(n["missing_verdicts"] for n in report.data["counts"].values())
 
 
-def _show_counts(system: str, counts: dict) -> None:
-    line = f"{system}: {counts['evaluated']:,} of {counts['questions']:,} questions evaluated"
-    for name in ("unanswered", "without_answer", "without_documents", "corrected"):
+def _show(system: str, counts: dict, aggregate: dict) -> None:
+    """Print a system's metrics, each with the number of questions that it is over."""
+    from tabulate import tabulate
+
+    line = f"{system}: {counts['answered']:,} of {counts['questions']:,} questions answered"
+    line += f"; {counts['unsure_verdicts']:,} of {counts['verdicts']:,} verdicts unsure"
+    for name in ("missing_verdicts", "without_documents", "corrected"):
         if counts[name]:
             line += f", {counts[name]:,} {name.replace('_', ' ')}"
     click.echo(line)
-
-
-def _show_metrics(metrics: dict) -> None:
-    from tabulate import tabulate
-
     rows = []
-    for metric, entry in metrics.items():
+    for metric, entry in aggregate["overall"].items():
         if entry["of"]:
             interval = "" if entry["low"] is None else f"{entry['low']:.3f} to {entry['high']:.3f}"
             value = "-" if entry["value"] is None else f"{entry['value']:.4f}"
@@ -242,7 +209,7 @@ def _show_metrics(metrics: dict) -> None:
             if "alpha" in entry:
                 row += ["-" if entry[k] is None else f"{entry[k]:.3f}" for k in ("spread", "alpha")]
             rows.append(row)
-    headers = ["metric", "value", "95 % interval", "judged"]
+    headers = ["metric", "value", "95 % interval", "questions"]
     if any(len(row) > 4 for row in rows):
         headers += ["spread", "alpha"]
     click.echo(tabulate(rows, headers=headers, disable_numparse=True))

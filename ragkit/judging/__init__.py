@@ -5,11 +5,12 @@
     >>> report = evaluate("Q.jsonl", "A.jsonl", judge, out="R.json")  # doctest: +SKIP
     >>> report.summary  # doctest: +SKIP
 
-A judge is anything with the interface `Judge`; every verdict that could not be had is missing,
-counted and never 0.
+A judge is anything with the interface `Judge`. A verdict that it fails to give is missing: it is
+counted, and it is never 0.
 """
 
 from ragkit.judging.agreement import agreement, krippendorff_alpha
+from ragkit.judging.case import Options
 from ragkit.judging.comparison import compare, preferred, swaps
 from ragkit.judging.goldset import RULES, Review, classify, is_anti_hallucination, review
 from ragkit.judging.harness import estimate, evaluate
@@ -21,6 +22,7 @@ from ragkit.judging.judges import (
     ModelJudge,
     Task,
     Verdict,
+    ask,
     combine,
     load_judge,
     unit_rating,
@@ -44,11 +46,13 @@ __all__ = [
     "Evaluation",
     "Judge",
     "ModelJudge",
+    "Options",
     "Review",
     "Task",
     "Verdict",
     "aggregate",
     "agreement",
+    "ask",
     "classify",
     "combine",
     "compare",

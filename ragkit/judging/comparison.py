@@ -1,11 +1,13 @@
-"""Two systems head to head: one pooled gold set, and a panel that prefers one answer or neither.
+"""Compare two systems: one pooled gold set, and a panel that prefers one answer or neither.
 
 EnterpriseRAG-Bench, section 5.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +15,17 @@ import pandas as pd
 
 from ragkit.errors import DataError
 from ragkit.judging.agreement import agreement
-from ragkit.judging.goldset import check_panel
+from ragkit.judging.case import Case, Options, head, prepared
+from ragkit.judging.goldset import check_panel, turn
 from ragkit.judging.harness import (
-    Setup,
-    aggregate,
     agreements,
-    finish,
-    load,
-    missing,
+    counts,
+    judge_system,
     preference_task,
-    protect,
-    run,
+    review_pools,
 )
-from ragkit.judging.judges import Judge
-from ragkit.judging.report import Comparison
-from ragkit.llm.exchange import digest
+from ragkit.judging.judges import Judge, ask
+from ragkit.judging.report import Comparison, aggregate
 from ragkit.measures import stats
 
 SIDES = ("a", "b")
@@ -38,43 +36,24 @@ def compare(
     answers_a: pd.DataFrame | str | Path,
     answers_b: pd.DataFrame | str | Path,
     judge: Judge,
+    options: Options | None = None,
     *,
-    out: str | Path | None = None,
     systems: Sequence[str | None] = (None, None),
-    documents: Mapping[str, str] | str | Path | None = None,
-    panel: Sequence[Judge] | None = None,
-    correct_gold: bool | None = None,
-    rules: str = "paper",
-    cutoff: int | None = None,
-    repeat: int = 1,
-    seed: int = 0,
-    only: Sequence[str] = (),
-    again: bool = False,
-    retry_missing: bool = False,
-    overwrite: bool = False,
-    skip_bad: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    out: str | Path | None = None,
 ) -> Comparison:
-    """Evaluate two systems against one gold set, and ask a panel which answers are better.
+    """Evaluate two systems against one gold set, and let a panel compare their answers.
 
-    The documents of both are pooled and, where their texts are given, put to the panel together;
-    both systems are scored against what comes of it. Then every member of the panel sees each
-    pair of answers in an order of its own (`swaps`), and what it says is mapped back.
+    The documents of both systems are pooled and, if their texts are given, classified by the
+    panel; both systems are scored against the same gold set. Every member of the panel compares
+    the answers to each question that both systems answer, in a random order (`swaps`).
 
     Parameters
     ----------
-    questions, answers_a, answers_b
-        As in `evaluate`.
-    systems : pair of str, optional
-        The systems' names.
-    correct_gold : bool, optional
-        Default: where documents are given.
-    panel : sequence of Judge, optional
-        For documents and preferences. Default: `judge` three times.
-    out, judge, documents, rules, cutoff, repeat, seed, only, again, retry_missing, overwrite
-        As in `evaluate`; `seed` also decides the order of the answers.
-    skip_bad, progress
-        As in `evaluate`.
+    questions, answers_a, answers_b, judge, options, out
+        As in `evaluate`. Gold sets are corrected if documents are given, unless `correct_gold`
+        says otherwise.
+    systems : pair of str or None
+        As `system` in `evaluate`.
 
     Returns
     -------
@@ -83,69 +62,48 @@ def compare(
     Raises
     ------
     UsageError, DataError
-        As in `evaluate`; also if the systems have no question in common.
+        As in `evaluate`; also if the systems answer no question in common.
     """
-    inputs = load(questions, answers_a, answers_b, systems=systems, skip_bad=skip_bad)
-    protect(out, questions, answers_a, answers_b, documents)
-    if correct_gold is None:
-        correct_gold = documents is not None
-    setup = Setup(inputs, judge, documents, panel, correct_gold, rules, cutoff, repeat, seed)
-    check_panel(setup.panel, "preference")
-    sides = dict(zip(SIDES, inputs.systems, strict=True))
-    shared = inputs.shared
-    if not shared:
-        raise DataError(f"{sides['a']!r} and {sides['b']!r} answer no question in common")
-    order = swaps(shared, len(setup.panel), seed=seed)
-    head = setup.head(Comparison.schema, systems=list(sides.values()))
-
-    def block(items: list[tuple[str, int]]) -> list[dict]:
-        rounds = dict(items)
-        reviews = setup.review(list(rounds), rounds, inputs.systems)
-        found: dict[str, dict[str, dict]] = {}
-        for side, system in sides.items():
-            own = [name for name in rounds if name in inputs.answers[system]]
-            records = setup.records(own, rounds, system, reviews)
-            found[side] = {record["question_id"]: record for record in records}
-        votes = _votes(setup, found, order, rounds)
-        return [
-            _record(name, rounds[name], found, votes.get(name), setup, sides) for name in rounds
+    options = options or Options()
+    if options.correct_gold is None:
+        options = replace(options, correct_gold=options.documents is not None)
+    answers = list(zip((answers_a, answers_b), systems, strict=True))
+    with prepared(questions, answers, judge, options, out) as case:
+        check_panel(case.panel, "preference")
+        sides = dict(zip(SIDES, case.answers, strict=True))
+        if not case.shared and options.parts != "documents":
+            raise DataError(f"{sides['a']!r} and {sides['b']!r} answer no question in common")
+        reviews = review_pools(case)
+        found = {side: judge_system(case, name, reviews) for side, name in sides.items()}
+        votes = _votes(case, found)
+        records = [
+            _record(votes.get(a["question_id"], []), a, b)
+            for a, b in zip(*found.values())  # noqa: B905
         ]
-
-    records = run(
-        head,
-        inputs.answered,
-        block,
-        out=out,
-        only=only,
-        again=again,
-        retry_missing=retry_missing,
-        overwrite=overwrite,
-        progress=progress,
-        lacks=_lacks,
-    )
-    report = Comparison(
-        {
-            **head,
-            "counts": {side: setup.counts(_side(records, side), sides[side]) for side in SIDES},
-            "preferences": _preferences(records),
-            "differences": _differences(records, sides, seed),
-            "aggregate": {side: aggregate(_side(records, side), seed=seed) for side in SIDES},
-            "agreement": {side: agreements(_side(records, side)) for side in SIDES},
-            "questions": records,
-        }
-    )
-    if out is not None:
-        reviewed = [record["a"] or record["b"] for record in records]
-        finish(report, out, reviewed, inputs.questions)
+        report = Comparison(
+            {
+                **head(case, Comparison.schema, systems=list(sides.values())),
+                "counts": {side: counts(case, own) for side, own in found.items()},
+                "preferences": _preferences(records),
+                "differences": _differences(records, sides, options.seed),
+                "aggregate": {
+                    side: aggregate(own, seed=options.seed) for side, own in found.items()
+                },
+                "agreement": {side: agreements(own) for side, own in found.items()},
+                "questions": records,
+            }
+        )
+        if out is not None:
+            report.write(out, case.questions)
     return report
 
 
 def swaps(names: Sequence[str], members: int, *, seed: int = 0) -> dict[str, tuple[bool, ...]]:
-    """Return for each question and member of the panel whether the second system comes first.
+    """Draw for each question and member of the panel whether the second system is shown first.
 
-    The order is random, yet balanced: questions are paired at random, and what one of a pair
-    draws, the other gets reversed. So a member that always prefers the first answer prefers each
-    system equally often, up to one question where their number is odd.
+    The order is random and balanced: questions are paired at random, and the second of a pair
+    gets the reverse of the first. So a member that always prefers the answer shown first prefers
+    each system equally often, but for one question if their number is odd.
 
     Parameters
     ----------
@@ -154,19 +112,19 @@ def swaps(names: Sequence[str], members: int, *, seed: int = 0) -> dict[str, tup
     members : int
     seed : int, default=0
     """
-    shuffled = sorted(names, key=lambda name: digest(f"{seed}/order/{name}"))
+    shuffled = sorted(names, key=lambda name: _drawn(f"{seed}/order/{name}"))
     drawn = {}
     for place, name in enumerate(shuffled):
         first = shuffled[place - place % 2]
         drawn[name] = tuple(
-            bool((int(digest(f"{seed}/swap/{member}/{first}")[0], 16) + place) % 2)
+            bool((int(_drawn(f"{seed}/swap/{member}/{first}")[0], 16) + place) % 2)
             for member in range(members)
         )
     return drawn
 
 
 def preferred(votes: Sequence[str | None]) -> str | None:
-    """Return what a panel prefers: "a" or "b" if more than half of the votes say so, else "tie".
+    """Return the panel's preference: "a" or "b" with more than half of the votes, else "tie".
 
     None if no more than half of the panel voted.
     """
@@ -176,63 +134,57 @@ def preferred(votes: Sequence[str | None]) -> str | None:
     return next((side for side in SIDES if 2 * cast.count(side) > len(cast)), "tie")
 
 
-def _votes(setup: Setup, found, order, rounds) -> dict[str, list[dict]]:
-    votes: dict[str, list[dict]] = {}
-    for member, judge in enumerate(setup.panel):
-        seat, seats = setup.seat(member)
-        for number in sorted(set(rounds.values())):
-            names = [name for name in rounds if name in order and rounds[name] == number]
-            tasks = []
-            for name in names:
-                pair = [found[side][name]["answer"] for side in SIDES]
-                record = found["a"][name]
-                question = {"text": record["question"], "answer": record["gold_answer"]}
-                tasks.append(
-                    preference_task(question, *(reversed(pair) if order[name][member] else pair))
-                )
-            verdicts = judge.judge(tasks, first=number * seats + seat) if tasks else []
-            for name, verdict in zip(names, verdicts, strict=True):
-                swapped = order[name][member]
-                sides = {"first": SIDES[swapped], "second": SIDES[not swapped], "tie": "tie"}
-                votes.setdefault(name, []).append(
-                    {
-                        "preferred": sides.get(verdict.value),
-                        "shown_first": SIDES[swapped],
-                        "reason": verdict.reason,
-                        "model": verdict.model,
-                    }
-                )
+def _drawn(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _votes(case: Case, found: Mapping[str, list[dict]]) -> dict[str, list[dict]]:
+    """Return the panel's votes on each question that both systems answer."""
+    by_id = {side: {record["question_id"]: record for record in own} for side, own in found.items()}
+    order = swaps(case.shared, len(case.panel), seed=case.options.seed)
+    votes: dict[str, list[dict]] = {name: [] for name in case.shared}
+    for member, judge in enumerate(case.panel):
+        tasks = []
+        for name in votes:
+            pair = [by_id[side][name]["answer"] for side in SIDES]
+            record = by_id["a"][name]
+            question = {"text": record["question"], "answer": record["gold_answer"]}
+            shown = pair[::-1] if order[name][member] else pair
+            tasks.append(preference_task(question, *shown))
+        first = turn(case.panel, member, case.options.round)
+        verdicts = ask(judge, tasks, first=first, store=case.store)
+        for name, verdict in zip(votes, verdicts, strict=True):
+            swapped = order[name][member]
+            sides = {"first": SIDES[swapped], "second": SIDES[not swapped], "tie": "tie"}
+            votes[name].append(
+                {
+                    "preferred": sides.get(verdict.value),
+                    "shown_first": SIDES[swapped],
+                    "reason": verdict.reason,
+                    "model": verdict.model,
+                }
+            )
     return votes
 
 
-def _record(name, number, found, votes, setup: Setup, sides) -> dict[str, Any]:
-    lists = {side: setup.retrieved(sides[side], name) or [] for side in SIDES}
-    either = found["a"].get(name) or found["b"][name]
+def _record(votes: list[dict], a: dict, b: dict) -> dict[str, Any]:
+    one, other = a["doc_ids"] or [], b["doc_ids"] or []
     return {
-        "question_id": name,
-        "type": either["type"],
-        "round": number,
-        "corrected": either["corrected"],
+        "question_id": a["question_id"],
+        "type": a["type"],
+        "corrected": a["corrected"],
         "documents": {
-            "shared": [doc for doc in lists["a"] if doc in lists["b"]],
-            "only_a": [doc for doc in lists["a"] if doc not in lists["b"]],
-            "only_b": [doc for doc in lists["b"] if doc not in lists["a"]],
+            "shared": [doc for doc in one if doc in other],
+            "only_a": [doc for doc in one if doc not in other],
+            "only_b": [doc for doc in other if doc not in one],
         },
         "preference": {
             "preferred": preferred([vote["preferred"] for vote in votes]) if votes else None,
-            "votes": votes or [],
+            "votes": votes,
         },
-        **{side: found[side].get(name) for side in SIDES},
+        "a": a,
+        "b": b,
     }
-
-
-def _side(records: Sequence[dict], side: str) -> list[dict]:
-    return [record[side] for record in records if record[side] is not None]
-
-
-def _lacks(record: dict) -> int:
-    lost = sum(vote["preferred"] is None for vote in record["preference"]["votes"])
-    return lost + sum(missing(record[side]) for side in SIDES if record[side] is not None)
 
 
 def _preferences(records: Sequence[dict]) -> dict[str, Any]:
@@ -258,7 +210,7 @@ def _preferences(records: Sequence[dict]) -> dict[str, Any]:
 
 
 def _differences(records: Sequence[dict], sides: Mapping[str, str], seed: int) -> list[dict]:
-    """Compare the metrics on the questions that both systems have a score for."""
+    """Compare the metrics over the questions for which neither system's score is missing."""
     scores = Comparison({"systems": list(sides.values()), "questions": list(records)}).scores
     rows = []
     for metric, group in scores.groupby("metric", sort=False):

@@ -1,8 +1,8 @@
-"""Gold sets as hypotheses: a panel of judges on the pooled documents, and what follows from it.
+"""Correct gold sets: a panel of judges classifies the pooled documents.
 
-EnterpriseRAG-Bench, section 5.3. The gold documents and those that a system retrieved are each
-called required, valid or invalid by every member of a panel. Votes make classes by one of `RULES`;
-if the required documents are not the gold ones, the gold answer and its facts are written anew.
+EnterpriseRAG-Bench, section 5.3. Every member of the panel calls each gold document and each
+retrieved document required, valid or invalid. The votes decide its class by one of `RULES`. If
+the required documents differ from the gold documents, a judge writes a new gold answer and facts.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragkit import checks
 from ragkit.errors import DataError, UsageError, did_you_mean
-from ragkit.judging.judges import CLASSES, Judge, Task
+from ragkit.judging.judges import CLASSES, Judge, Task, ask
+from ragkit.store import Store
 
-# How votes become a class; see `classify`.
+# How votes decide a class; see `classify`.
 RULES = ("paper", "code")
 
 _AVOID = re.compile(
@@ -33,7 +35,7 @@ def classify(votes: Sequence[str | None], *, gold: bool, rules: str = "paper") -
     Parameters
     ----------
     votes : sequence of {"required", "valid", "invalid", None}
-        None for a member whose verdict is missing; it counts in no majority.
+        None for a member whose verdict is missing; it belongs to no majority.
     gold : bool
         Whether the document is in the gold set.
     rules : {"paper", "code"}
@@ -51,11 +53,11 @@ def classify(votes: Sequence[str | None], *, gold: bool, rules: str = "paper") -
     Raises
     ------
     DataError
-        If a vote is none of the classes, or there is no vote at all because the panel is empty.
+        If a vote is none of the classes, or the panel is empty.
     UsageError
         If the rules are unknown.
     """
-    check_rules(rules)
+    checks.choice(rules, "rules", RULES)
     if not votes:
         raise DataError("an empty panel cannot vote", "give at least one judge; the paper has 3")
     cast = [vote for vote in votes if vote is not None]
@@ -79,11 +81,12 @@ def classify(votes: Sequence[str | None], *, gold: bool, rules: str = "paper") -
 
 
 def is_anti_hallucination(fact: str) -> bool:
-    """Return whether a fact says what an answer must not say.
+    """Return whether a fact forbids the answer to say something.
 
-    Such facts ("The answer must not claim ...", "Do not use ...") catch errors that other
-    documents suggest; a new gold answer does not make them void. Recognized by their wording: a
-    verb of obligation with a negation about the answer, or a prohibition at the beginning.
+    Such facts ("The answer must not claim ...", "Do not use ...") guard against errors that other
+    documents suggest, so they stay valid when the gold answer changes. They are recognised by
+    their wording: a verb of obligation with a negation about the answer, or a prohibition at the
+    beginning.
 
     References
     ----------
@@ -94,28 +97,28 @@ def is_anti_hallucination(fact: str) -> bool:
 
 @dataclass
 class Review:
-    """What a panel made of one question's pool of documents.
+    """The panel's verdict on one question's pool of documents.
 
     Parameters
     ----------
     question_id : str
     gold : tuple of str
-        The gold documents as they were.
+        The gold documents before the review.
     classes : dict
-        Document to class, None where too few votes came.
-    votes : dict
-        Document to the votes of the panel, in its order; reasons likewise.
+        Document to class; None with too few votes.
+    votes, reasons : dict
+        Document to the votes of the panel, in its order, and their reasons.
     short_circuit : int or None
-        The first member whose required documents were just the gold ones: the labels stay.
+        The first member whose required documents were exactly the gold ones, which settles it.
     required : tuple of str
-        The gold documents after the review; `gold` unless `changed`.
+        The gold documents after the review; equal to `gold` unless `changed`.
     status : str
-        "confirmed" (nothing changes), "changed", "emptied" (no document would be left; nothing
-        changes), "undecided" (the new answer could not be had; nothing changes).
+        "confirmed" (no change), "changed", "emptied" (no document would be left, so no change),
+        "undecided" (the judge failed to write the new answer, so no change).
     answer, facts
         The new gold answer and facts if changed, else None.
     note : str
-        Why, where it is undecided.
+        The reason if undecided.
     """
 
     question_id: str
@@ -135,16 +138,12 @@ class Review:
         return self.status == "changed"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that JSON can hold."""
+        """Return plain data for JSON, without the new answer."""
+        names = ("status", "short_circuit", "classes", "votes", "reasons", "note")
         return {
-            "status": self.status,
-            "short_circuit": self.short_circuit,
             "gold_before": list(self.gold),
             "gold_after": list(self.required),
-            "classes": self.classes,
-            "votes": self.votes,
-            "reasons": self.reasons,
-            "note": self.note,
+            **{name: getattr(self, name) for name in names},
         }
 
 
@@ -156,12 +155,13 @@ def review(
     *,
     rules: str = "paper",
     correct: bool = True,
-    rounds: Mapping[str, int] | None = None,
+    round: int = 0,
+    store: Store | None = None,
 ) -> dict[str, Review]:
-    """Put the pools of documents before the panel, and correct the gold sets.
+    """Let a panel classify pools of documents, and correct the gold sets.
 
-    The members are asked one after the other. As soon as one calls exactly the gold documents
-    required, the question is settled and the others are not asked about it.
+    The members judge one after the other. As soon as one calls exactly the gold documents
+    required, the question is settled and the other members do not judge it.
 
     Parameters
     ----------
@@ -172,13 +172,16 @@ def review(
         documents, or that has no gold documents, is not reviewed.
     documents : mapping of id to text
     panel : sequence of Judge
-        Independent judges; the same one several times gives independent verdicts.
+        A judge that is several members gives an independent verdict as each of them.
     rules : {"paper", "code"}
+        See `classify`.
     correct : bool
-        Whether a changed set makes a new gold answer (by the panel's first member). If not, the
-        documents are classified and the gold set stays.
-    rounds : mapping of question_id to int, optional
-        Higher numbers ask anew.
+        Whether a changed set gets a new gold answer, from the first member. If not, the documents
+        are classified and the gold set stays.
+    round : int
+        Number of the review; each gets independent verdicts.
+    store : Store, optional
+        As in `ragkit.judging.judges.ask`.
 
     Returns
     -------
@@ -189,57 +192,55 @@ def review(
     UsageError
         If the panel is empty or cannot judge documents, or the rules are unknown.
     DataError
-        If a document's text is not there.
+        If the text of a document is missing.
     """
-    check_rules(rules)
+    checks.choice(rules, "rules", RULES)
     check_panel(panel, "validity", *(["regenerate"] if correct else []))
-    rounds = rounds or {}
     by_id = {question["question_id"]: question for question in questions}
     reviews, pooled = {}, {}
     for name, question in by_id.items():
-        gold = tuple(question["gold_doc_ids"])
-        extra = [doc for doc in dict.fromkeys(pools.get(name, ())) if doc not in gold]
-        if not gold or not extra:
+        pool = pool_of(question["gold_doc_ids"], pools.get(name, ()))
+        if not pool:
             continue
-        reviews[name] = Review(name, gold, required=gold)
-        pooled[name] = [*gold, *extra]
-        for doc in pooled[name]:
+        gold = tuple(question["gold_doc_ids"])
+        reviews[name], pooled[name] = Review(name, gold, required=gold), pool
+        for doc in pool:
             if doc not in documents:
                 raise DataError(f"question {name!r}: the text of document {doc!r} is not there")
-    for member, judge in enumerate(panel):
+    for member in range(len(panel)):
         pending = [one for one in reviews.values() if one.short_circuit is None]
-        _vote(judge, member, panel, pending, pooled, by_id, documents, rounds)
-    for one in reviews.values():
-        _settle(one, pooled[one.question_id], rules)
+        keys = [(one, doc) for one in pending for doc in pooled[one.question_id]]
+        tasks = [validity_task(by_id[one.question_id], documents[doc]) for one, doc in keys]
+        first = turn(panel, member, round)
+        for (one, doc), verdict in zip(
+            keys, ask(panel[member], tasks, first=first, store=store), strict=True
+        ):
+            one.votes.setdefault(doc, []).append(verdict.value)
+            one.reasons.setdefault(doc, []).append(verdict.reason)
+        for one in pending:
+            latest = {doc: votes[-1] for doc, votes in one.votes.items()}
+            required = {doc for doc, vote in latest.items() if vote == "required"}
+            if None not in latest.values() and required == set(one.gold):
+                one.short_circuit = member
+    for name, one in reviews.items():
+        _settle(one, pooled[name], rules)
     if correct:
-        _rewrite([one for one in reviews.values() if one.changed], by_id, documents, panel, rounds)
+        _rewrite([one for one in reviews.values() if one.changed], by_id, documents, panel, round)
     else:
         for one in reviews.values():
             one.required, one.status = one.gold, "confirmed"
     return reviews
 
 
-def _vote(judge, member, panel, pending, pooled, by_id, documents, rounds) -> None:
-    place, seats = seat(panel, member)
-    for number in sorted({rounds.get(one.question_id, 0) for one in pending}):
-        group = [one for one in pending if rounds.get(one.question_id, 0) == number]
-        keys = [(one, doc) for one in group for doc in pooled[one.question_id]]
-        tasks = [
-            Task(
-                "validity",
-                {"question": by_id[one.question_id]["text"], "document": documents[doc]},
-            )
-            for one, doc in keys
-        ]
-        verdicts = judge.judge(tasks, repeat=1, first=number * seats + place)
-        for (one, doc), verdict in zip(keys, verdicts, strict=True):
-            one.votes.setdefault(doc, []).append(verdict.value)
-            one.reasons.setdefault(doc, []).append(verdict.reason)
-    for one in pending:
-        latest = {doc: votes[-1] for doc, votes in one.votes.items()}
-        required = {doc for doc, vote in latest.items() if vote == "required"}
-        if None not in latest.values() and required == set(one.gold):
-            one.short_circuit = member
+def pool_of(gold: Sequence[str], retrieved: Sequence[str]) -> list[str]:
+    """Return the documents to classify, gold ones first; none if nothing is added to them."""
+    extra = [doc for doc in dict.fromkeys(retrieved) if doc not in gold]
+    return [*dict.fromkeys(gold), *extra] if gold and extra else []
+
+
+def validity_task(question: Mapping[str, Any], text: str) -> Task:
+    """Return the task of classifying one document for a question."""
+    return Task("validity", {"question": question["text"], "document": text})
 
 
 def _settle(one: Review, pool: list[str], rules: str) -> None:
@@ -256,53 +257,45 @@ def _settle(one: Review, pool: list[str], rules: str) -> None:
         one.required, one.status = required, "changed"
 
 
-def _rewrite(changed, by_id, documents, panel, rounds) -> None:
-    for number in sorted({rounds.get(one.question_id, 0) for one in changed}):
-        group = [one for one in changed if rounds.get(one.question_id, 0) == number]
-        tasks = [
-            Task(
-                "regenerate",
-                {
-                    "question": by_id[one.question_id]["text"],
-                    "gold": by_id[one.question_id]["answer"],
-                    "documents": join_documents(documents[doc] for doc in one.required),
-                },
-            )
-            for one in group
-        ]
-        for one, verdict in zip(group, panel[0].judge(tasks, repeat=1, first=number), strict=True):
-            if verdict.missing:
-                one.status, one.required, one.note = "undecided", one.gold, verdict.reason
-                continue
-            kept = [fact for fact in by_id[one.question_id]["facts"] if is_anti_hallucination(fact)]
-            one.answer = verdict.value["answer"]
-            one.facts = tuple(dict.fromkeys([*verdict.value["facts"], *kept]))
+def _rewrite(changed, by_id, documents, panel, round: int) -> None:
+    tasks = [
+        Task(
+            "regenerate",
+            {
+                "question": by_id[one.question_id]["text"],
+                "gold": by_id[one.question_id]["answer"],
+                "documents": join_documents(documents[doc] for doc in one.required),
+            },
+        )
+        for one in changed
+    ]
+    for one, verdict in zip(changed, ask(panel[0], tasks, first=round), strict=True):
+        if verdict.missing:
+            one.status, one.required, one.note = "undecided", one.gold, verdict.reason
+            continue
+        kept = [fact for fact in by_id[one.question_id]["facts"] if is_anti_hallucination(fact)]
+        one.answer = verdict.value["answer"]
+        one.facts = tuple(dict.fromkeys([*verdict.value["facts"], *kept]))
 
 
 def join_documents(texts) -> str:
-    """Return several texts as one, each in tags that carry its number."""
+    """Join texts into one, each between tags that carry its number."""
     return "\n".join(
         f'<document n="{number}">\n{text}\n</document>' for number, text in enumerate(texts, 1)
     )
 
 
-def seat(panel: Sequence[Judge], member: int) -> tuple[int, int]:
-    """Return a member's seat among those that the same judge has, and how many it has.
+def turn(panel: Sequence[Judge], member: int, round: int) -> int:
+    """Return the number of a member's verdict in a round.
 
-    A judge that sits on a panel several times gives another verdict on each seat.
+    A judge that is several members of the panel gives another verdict as each of them.
     """
-    judge = panel[member]
-    return sum(other is judge for other in panel[:member]), sum(other is judge for other in panel)
-
-
-def check_rules(rules: str) -> None:
-    """Raise `UsageError` if there are no such rules."""
-    if rules not in RULES:
-        raise UsageError(f"no rules are called {rules!r}", did_you_mean(str(rules), RULES))
+    same = [other is panel[member] for other in panel]
+    return round * sum(same) + sum(same[:member])
 
 
 def check_panel(panel: Sequence[Judge], *kinds: str) -> None:
-    """Raise `UsageError` if a panel is empty or a member lacks a kind of task."""
+    """Raise `UsageError` if a panel is empty or a member cannot judge a kind of task."""
     if not panel:
         raise UsageError("the panel is empty", "give at least one judge; the paper has 3")
     for number, judge in enumerate(panel):

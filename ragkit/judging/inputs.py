@@ -1,4 +1,4 @@
-"""Questions, answers and documents as a harness gets them: read line by line, checked by line."""
+"""Read questions, answers and documents from files, and check them line by line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from ragkit.errors import DataError, MissingData, RagkitError
 from ragkit.files import sha256
 
 MAX_LINE = 16 * 2**20  # bytes
-# What EnterpriseRAG-Bench calls the columns of `questions`.
+# EnterpriseRAG-Bench's names of the columns of questions, and of answers.
+OFFICIAL_ANSWERS = {"document_ids": "doc_ids"}
 OFFICIAL = {
     "question": "text",
     "question_type": "type",
@@ -52,16 +53,16 @@ _LIST = re.compile(
 
 
 def strip_citations(answer: str) -> str:
-    """Return an answer without its references, so that a judge sees substance alone.
+    """Remove the references from an answer, so that a judge sees its content alone.
 
-    Taken out are numbers in brackets ([1], [2, 5], [3-4], [^1], 【4†source】), named references
+    Removed are numbers in brackets ([1], [2, 5], [3-4], [^1], 【4†source】), named references
     ([Document 2], (source: 3)), ids of documents in brackets, the addresses of links (their text
-    stays), and a list of sources at the end. Code (between backquotes) is left alone, and so is
-    every other bracket.
+    stays), and a list of sources at the end. Code (between backquotes) and all other brackets
+    are kept.
 
     References
     ----------
-    EnterpriseRAG-Bench, section 5.1, which does not define the step; its code asks a model.
+    EnterpriseRAG-Bench, section 5.1, names the step; its released code uses a model for it.
     """
     text = _LIST.sub("", f"\n{answer}")[1:]
     parts = _CODE.split(text)
@@ -72,22 +73,21 @@ def strip_citations(answer: str) -> str:
 
 @dataclass
 class Lines:
-    """The rows of a file, its bad lines, and its digest."""
+    """The rows of a file and its bad lines, each with its number and the reason."""
 
     path: Path
     rows: list[dict] = field(default_factory=list)
     bad: list[dict] = field(default_factory=list)
     total: int = 0
 
-    def finish(self, skip_bad: bool) -> Lines:
+    def checked(self, skip_bad: bool) -> Lines:
+        """Return self; raise `DataError` if lines are bad and not skipped, or none is left."""
         if self.bad and not skip_bad:
             first, *others = self.bad
-            more = ""
-            if others:
-                numbers = ", ".join(str(one["line"]) for one in others[:8])
-                more = f" ({len(others)} more bad lines: {numbers}{', ...' * (len(others) > 8)})"
+            numbers = ", ".join(str(one["line"]) for one in others[:8])
+            more = f" ({len(others)} more bad lines: {numbers}{', ...' * (len(others) > 8)})"
             raise DataError(
-                f"{self.path}: line {first['line']}: {first['reason']}{more}",
+                f"{self.path}: line {first['line']}: {first['reason']}{more * bool(others)}",
                 "--skip-bad (skip_bad=True) evaluates the rest",
             )
         if not self.rows:
@@ -96,7 +96,7 @@ class Lines:
         return self
 
     def about(self) -> dict:
-        """Return name, digest and number of rows, as the report keeps them."""
+        """Return name, digest and number of rows, for the report."""
         return {"file": self.path.name, "sha256": sha256(self.path), "rows": len(self.rows)}
 
 
@@ -106,29 +106,26 @@ def read_questions(path: str | Path, *, skip_bad: bool = False) -> tuple[pd.Data
     Parameters
     ----------
     path : path-like
-        JSON lines (maybe gzipped) with EnterpriseRAG-Bench's columns or ragkit's.
+        JSON lines (optionally gzipped) with EnterpriseRAG-Bench's columns or ragkit's.
     skip_bad : bool
-        Leave out bad lines and say which, instead of raising.
+        Leave out bad lines and list them, instead of raising.
 
     Returns
     -------
     questions : DataFrame
     lines : Lines
-        With what was left out.
 
     Raises
     ------
     DataError
-        With the line, if a question has no id or one that was there before, no text, no gold
-        answer, no facts, or a wrong type.
+        With the line, if a question has no id or a repeated one, no text, no gold answer, no
+        facts, or a value of a wrong type.
     """
     seen: dict[str, int] = {}
 
     def check(row: dict, number: int) -> dict:
-        row = {OFFICIAL.get(name, name): value for name, value in row.items()}
-        name = _string(row, "question_id")
-        if name in seen:
-            raise DataError(f"question_id {name!r} was in line {seen[name]} before")
+        row = _renamed(row, OFFICIAL)
+        name = _new(row, seen)
         for column in ("text", "answer"):
             _string(row, column, "no gold answer" if column == "answer" else "")
         facts = _strings(row, "facts")
@@ -137,70 +134,70 @@ def read_questions(path: str | Path, *, skip_bad: bool = False) -> tuple[pd.Data
         seen[name] = number
         return {
             **row,
-            "question_id": name,
             "type": str(row.get("type") or "unknown"),
             "facts": facts,
             "gold_doc_ids": _strings(row, "gold_doc_ids"),
         }
 
-    lines = _read(Path(path), check).finish(skip_bad)
+    lines = _read(Path(path), check).checked(skip_bad)
     return schema.check(pd.DataFrame(lines.rows), "questions", str(path)), lines
 
 
 def read_answers(
-    path: str | Path, questions: pd.DataFrame, *, skip_bad: bool = False, system: str | None = None
+    path: str | Path, questions: pd.DataFrame, *, skip_bad: bool = False
 ) -> tuple[pd.DataFrame, Lines]:
-    """Read one system's answers.
+    """Read the answers of one or several systems.
 
     Parameters
     ----------
     path : path-like
-        JSON lines (maybe gzipped) with question_id and answer, document_ids, or both.
+        JSON lines (optionally gzipped) with question_id; answer, doc_ids (EnterpriseRAG-Bench's
+        name is document_ids), or both; and system where the file holds several.
     questions : DataFrame
     skip_bad : bool
-        Leave out bad lines and say which, instead of raising.
-    system : str, optional
-        The system's name; default: the file's.
+        Leave out bad lines and list them, instead of raising.
 
     Returns
     -------
     answers : DataFrame
-        Also `documents_given`: whether the line had document_ids at all.
+        A frame `answers` with `documents_given`: whether the line has doc_ids at all. Lines that
+        name no system belong to one that is called like the file.
     lines : Lines
 
     Raises
     ------
     DataError
-        With the line, for an unknown or repeated question_id, neither answer nor document_ids, a
-        wrong type, or a line of more than 16 MiB.
+        With the line, for an unknown or repeated question_id, neither answer nor doc_ids, a value
+        of a wrong type, or a line of more than 16 MiB.
     """
     path = Path(path)
-    name = system or path.name.removesuffix(".gz").removesuffix(".jsonl")
+    stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
     known = set(questions["question_id"])
-    seen: dict[str, int] = {}
+    seen: dict[str, dict[str, int]] = {}
 
     def check(row: dict, number: int) -> dict:
-        question = _string(row, "question_id")
+        row = _renamed(row, OFFICIAL_ANSWERS)
+        system = stem if row.get("system") is None else _string(row, "system")
+        own = seen.setdefault(system, {})
+        question = _new(row, own)
         if question not in known:
             raise DataError(f"question_id {question!r} is none of the {len(known):,} questions")
-        if question in seen:
-            raise DataError(f"question_id {question!r} was in line {seen[question]} before")
-        answer = row.get("answer")
+        answer, given = row.get("answer"), row.get("doc_ids") is not None
         if not isinstance(answer, str | None):
             raise DataError(f"answer should be a string, found {answer!r:.60}")
-        if answer is None and row.get("document_ids") is None:
-            raise DataError(f"question {question!r} has neither answer nor document_ids")
-        documents = _strings(row, "document_ids")
-        seen[question] = number
+        if answer is None and not given:
+            raise DataError(f"question {question!r} has neither answer nor doc_ids")
+        documents = _strings(row, "doc_ids")
+        own[question] = number
         return {
-            "system": name,
+            "system": system,
             "question_id": question,
             "answer": answer,
             "doc_ids": documents,
-            "documents_given": row.get("document_ids") is not None,
+            "documents_given": given,
         }
 
-    lines = _read(path, check).finish(skip_bad)
+    lines = _read(path, check).checked(skip_bad)
     return schema.check(pd.DataFrame(lines.rows), "answers", str(path)), lines
 
 
@@ -210,13 +207,14 @@ def read_documents(path: str | Path, needed: set[str]) -> dict[str, str]:
     Parameters
     ----------
     path : path-like
-        The released archive (.zip), or JSON lines with doc_id and text (or content), maybe title.
+        The released archive (.zip), or JSON lines with doc_id and text (or content), and
+        optionally title.
     needed : set of str
 
     Raises
     ------
     DataError
-        If a line has a wrong type, or a needed document is not there.
+        If a line has a wrong type, or a needed document is missing.
     """
     path = Path(path)
     if path.suffix == ".zip":
@@ -224,7 +222,7 @@ def read_documents(path: str | Path, needed: set[str]) -> dict[str, str]:
     else:
         rows = (
             _read(path, lambda row, _: row if row.get("doc_id") in needed else {})
-            .finish(False)
+            .checked(False)
             .rows
         )
     texts = {}
@@ -296,6 +294,22 @@ def _bounded(stream) -> Iterator[bytes | None]:
         while line and not line.endswith(b"\n"):
             line = stream.readline(MAX_LINE)
         yield None
+
+
+def _renamed(row: dict, official: Mapping[str, str]) -> dict:
+    """Return a row under ragkit's names of the columns."""
+    for theirs, ours in official.items():
+        if theirs in row and row.get(ours, row[theirs]) != row[theirs]:
+            raise DataError(f"{theirs} and {ours} are the same column and differ")
+    return {official.get(name, name): value for name, value in row.items()}
+
+
+def _new(row: dict, seen: Mapping[str, int]) -> str:
+    """Return a row's question_id, which no line before had."""
+    name = _string(row, "question_id")
+    if name in seen:
+        raise DataError(f"question_id {name!r} was in line {seen[name]} before")
+    return name
 
 
 def _string(row: dict, column: str, complaint: str = "") -> str:

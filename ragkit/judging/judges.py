@@ -1,7 +1,9 @@
-"""What a judge is: tasks in, verdicts out; and the judge that is a language model.
+"""Judges: functions from tasks to verdicts, and the judge that is a language model.
 
-A `Judge` gets many tasks at once and returns as many verdicts, in order. A verdict that could not
-be had is missing (`value` None, with the reason of the failure); nothing turns it into a score.
+A `Judge` takes many tasks and returns as many verdicts, in order. A verdict that the judge failed
+to give is missing (`value` None, with the reason); it is never turned into a score. A language
+model's answers are kept in the ledger of its client; `ask` keeps the verdicts of other judges in
+a `ragkit.store.Store`.
 """
 
 from __future__ import annotations
@@ -9,18 +11,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragkit import checks
 from ragkit.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from ragkit.llm import Client, Estimate, Request
+    from ragkit.store import Store
 
 PROMPTS = Path(__file__).parent / "prompts"
-CLASSES = ("invalid", "valid", "required")  # in their order
+CLASSES = ("invalid", "valid", "required")  # from the lowest
 PREFERENCES = ("first", "tie", "second")
 CLAIM_KINDS = ("direct", "useful", "useless")
 RATINGS = (1, 5)
@@ -28,7 +32,7 @@ RATINGS = (1, 5)
 
 @dataclass(frozen=True)
 class Kind:
-    """What one kind of task is given (`fields`) and what its verdicts are.
+    """The texts that one kind of task holds (`fields`), and the scale of its verdicts.
 
     `scale` is "binary" (True or False), "rating" (1 to 5, as a value in [0, 1]), "class"
     (`CLASSES`), "preference" (`PREFERENCES`) or "text" (claims; an answer with its facts).
@@ -58,8 +62,7 @@ class Task:
     fields: Mapping[str, str]
 
     def __post_init__(self):
-        if self.kind not in KINDS:
-            raise UsageError(f"no judge has tasks {self.kind!r}", did_you_mean(self.kind, KINDS))
+        checks.choice(self.kind, "kind of task", KINDS)
         expected = KINDS[self.kind].fields
         if set(self.fields) != set(expected):
             raise UsageError(f"a task {self.kind!r} takes {', '.join(expected)}")
@@ -70,26 +73,28 @@ class Task:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a task.
+    """The verdict on a task.
 
     Parameters
     ----------
     value
-        By the scale of the task's kind; None if the verdict is missing.
+        On the scale of the task's kind; None if the verdict is missing.
     reason : str
-        The judge's own words, or why the verdict is missing.
+        The judge's explanation, or why the verdict is missing.
     model : str
-        Who judged.
+        The name of the judge.
     values : tuple
-        The verdicts of each repeat; None for one that failed.
+        The verdict of each repeat; None for one that failed.
     failures : tuple of str
         Why those failed.
     spread : float or None
-        Standard deviation of the values that came (binary as 0 and 1, classes and preferences as
-        0, 1/2 and 1); None with fewer than two.
+        Standard deviation of the repeats that did not fail (binary as 0 and 1, classes and
+        preferences as 0, 1/2 and 1); None with fewer than two.
     score : float or None
-        How sure a judge is of a binary verdict that it is yes, in [0, 1], where it can tell; the
+        The probability, in [0, 1], that a binary verdict is yes, for judges that estimate it; the
         mean over repeats.
+    unsure : bool
+        Whether the judge says that it cannot tell; `value` is then the likelier side.
     """
 
     value: Any
@@ -99,22 +104,26 @@ class Verdict:
     failures: tuple[str, ...] = ()
     spread: float | None = None
     score: float | None = None
+    unsure: bool = False
 
     @property
     def missing(self) -> bool:
         return self.value is None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that JSON can hold."""
-        return {
-            "value": self.value,
-            "reason": self.reason,
-            "model": self.model,
-            "values": list(self.values),
-            "failures": list(self.failures),
-            "spread": self.spread,
-            **({} if self.score is None else {"score": self.score}),
-        }
+        """Return plain data for JSON; `score` and `unsure` only where they say something."""
+        data = asdict(self) | {"values": list(self.values), "failures": list(self.failures)}
+        if self.score is None:
+            del data["score"]
+        if not self.unsure:
+            del data["unsure"]
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
+        """Return the verdict that `to_dict` described."""
+        lists = {name: tuple(data[name]) for name in ("values", "failures")}
+        return cls(**{**data, **lists})
 
 
 def combine(
@@ -124,12 +133,13 @@ def combine(
     model: str,
     *,
     scores: Sequence[float] = (),
+    unsure: bool = False,
 ) -> Verdict:
-    """Return the verdict of several repeats.
+    """Combine the verdicts of several repeats into one.
 
-    Repeats that failed (None) have no say. Binary: yes if more than half say so. Rating: the mean.
+    Repeats that failed (None) do not count. Binary: yes if more than half say so. Rating: the mean.
     Class: the highest class that more than half reach. Preference: what more than half prefer,
-    else a tie. Text: the first that came.
+    else a tie. Text: the first.
 
     Parameters
     ----------
@@ -137,10 +147,12 @@ def combine(
         A name in `KINDS`.
     values : sequence of values by the kind's scale, or None
     reasons : sequence of str, as long
-        The judge's words, or why there is no value.
+        The judge's explanation, or why there is no value.
     model : str
     scores : sequence of float in [0, 1], optional
-        How sure the judge is each time.
+        The probability of a yes at each repeat.
+    unsure : bool
+        As in `Verdict`.
 
     Raises
     ------
@@ -164,12 +176,10 @@ def combine(
         value = most[0] if most else "tie"
     else:
         value = came[0]
-    shown = next(
-        (r for v, r in zip(values, reasons, strict=True) if v is not None and v == value),
-        next(r for v, r in zip(values, reasons, strict=True) if v is not None),
-    )
-    sure = math.fsum(scores) / len(scores) if len(scores) else None
-    return Verdict(value, shown, model, tuple(values), failures, spread(kind, came), sure)
+    given = [(v, r) for v, r in zip(values, reasons, strict=True) if v is not None]
+    shown = next((r for v, r in given if v == value), given[0][1])
+    mean = math.fsum(scores) / len(scores) if len(scores) else None
+    return Verdict(value, shown, model, tuple(values), failures, spread(kind, came), mean, unsure)
 
 
 def _checked(kind: str, value):
@@ -215,14 +225,16 @@ def _reaching(values: Sequence[str], least: str) -> int:
 
 
 class Judge(ABC):
-    """Who gives verdicts. A judge of your own has a `name`, `kinds` and `judge`.
+    """A judge: subclass it with a `name`, the `kinds` of tasks that it judges, and `judge`.
 
-    `kinds` names the tasks that it can judge. The methods for one task (`correctness`, `fact`,
-    `validity`, `factuality`, `context_recall`) come with the class.
+    `code` names the `ragkit` modules that decide its verdicts, which are then kept by `ask`; it
+    is empty for a judge that keeps its answers itself, or is not to be kept. The methods for one
+    task (`correctness`, `fact`, `validity`, `factuality`, `context_recall`) come with the class.
     """
 
     name: str
     kinds: frozenset[str]
+    code: tuple[str, ...] = ()
 
     @abstractmethod
     def judge(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
@@ -233,26 +245,26 @@ class Judge(ABC):
         tasks : sequence of Task
             Of kinds in `kinds`.
         repeat : int >= 1
-            Verdicts to get for each; a deterministic judge may give the same one again.
+            Number of verdicts on each; a deterministic judge gives the same one again.
         first : int >= 0
-            Number of the first repeat: other numbers are other verdicts.
+            Number of the first repeat: verdicts with other numbers are independent.
         """
 
     @classmethod
     def from_name(cls, name: str, **options) -> Judge:
-        """Return the judge that `load_judge` means by `name`."""
+        """Return the judge of a name that `load_judge` accepts."""
         return cls(**options)
 
     def close(self) -> None:  # noqa: B027 (most judges hold nothing)
-        """Let go of what the judge holds: connections, a ledger."""
+        """Close what the judge holds open: connections, a ledger."""
 
     def describe(self, kinds: Sequence[str]) -> dict[str, Any]:
-        """Return what decides this judge's verdicts of some kinds, as plain data that JSON can
-        hold: its name, its prompts, its options. A report is only added to by the same."""
+        """Return what decides this judge's verdicts of some kinds (its name, its prompts, its
+        options), as plain data for JSON."""
         return {"name": self.name}
 
     def estimate(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0):
-        """Return what the verdicts would cost (`ragkit.llm.Estimate`); None if nothing."""
+        """Return the price of the verdicts (`ragkit.llm.Estimate`), or None if they are free."""
         return None
 
     def need(self, *kinds: str) -> None:
@@ -277,7 +289,7 @@ class Judge(ABC):
         return self._one("fact", repeat, question=question, fact=fact, answer=answer)
 
     def validity(self, question: str, document: str, *, repeat: int = 1) -> Verdict:
-        """Return what `document` is worth for `question`: one of `CLASSES`."""
+        """Return whether `document` is required or valid for `question`: one of `CLASSES`."""
         return self._one("validity", repeat, question=question, document=document)
 
     def factuality(self, question: str, gold: str, answer: str, *, repeat: int = 1) -> Verdict:
@@ -385,7 +397,7 @@ class ModelJudge(Judge):
     def _requests(self, tasks: Sequence[Task], repeat: int, first: int) -> list[Request]:
         from ragkit.llm import load_prompt
 
-        check_repeat(repeat)
+        checks.whole(repeat, "repeat")
         requests = []
         for task in tasks:
             scale = KINDS[task.kind].scale
@@ -429,13 +441,46 @@ def unit_rating(rating: int) -> float:
     return (rating - low) / (high - low)
 
 
-def check_repeat(repeat) -> None:
-    """Raise `UsageError` if `repeat` is no whole number of at least 1."""
-    if type(repeat) is not int or repeat < 1:
-        raise UsageError(f"repeat should be a whole number of at least 1, found {repeat!r}")
+def ask(
+    judge: Judge,
+    tasks: Sequence[Task],
+    *,
+    repeat: int = 1,
+    first: int = 0,
+    store: Store | None = None,
+) -> list[Verdict]:
+    """Return a judge's verdicts, those that the store holds without judging again.
+
+    Parameters
+    ----------
+    judge, tasks, repeat, first
+        As in `Judge.judge`.
+    store : Store, optional
+        Where verdicts of a judge with `code` are kept. Missing verdicts are not kept, so that
+        they are tried again next time.
+    """
+    if not tasks:
+        return []
+    if store is None or not judge.code:
+        return judge.judge(tasks, repeat=repeat, first=first)
+    lost: dict[str, Verdict] = {}
+
+    def compute(items: list) -> list:
+        batch = [Task(kind, fields) for kind, fields in items]
+        verdicts = judge.judge(batch, repeat=repeat, first=first)
+        lost.update((str(i), v) for i, v in zip(items, verdicts, strict=True) if v.missing)
+        return [None if verdict.missing else verdict.to_dict() for verdict in verdicts]
+
+    items = [[task.kind, dict(task.fields)] for task in tasks]
+    given = [judge.describe(sorted({task.kind for task in tasks})), repeat, first]
+    kept = store.map(compute, items, step="judge", code=judge.code, given=given, batch=256)
+    return [
+        lost[str(item)] if value is None else Verdict.from_dict(value)
+        for item, value in zip(items, kept, strict=True)
+    ]
 
 
-# Scheme of a judge's name to the class that makes it: NAME or SCHEME:REST.
+# The first part of a judge's name ("offline", "openai:MODEL") and the class that it names.
 JUDGES = {
     "openai": "ragkit.judging.judges:ModelJudge",
     "offline": "ragkit.judging.offline:OfflineJudge",
@@ -450,8 +495,8 @@ def load_judge(name: str, **options) -> Judge:
     name : str
         A scheme of `JUDGES`, for a model with its name behind a colon.
     **options
-        For a model those of `ragkit.llm.Client`, such as `ledger`; others take what their class
-        takes.
+        For a model those of `ragkit.llm.Client`, such as `ledger`; for others those of their
+        class.
 
     Raises
     ------

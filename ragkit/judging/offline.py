@@ -28,10 +28,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from ragkit import checks
 from ragkit.errors import DataError
 from ragkit.files import read_text
 from ragkit.judging.inputs import strip_citations
-from ragkit.judging.judges import Judge, Task, Verdict, check_repeat, combine
+from ragkit.judging.judges import Judge, Task, Verdict, combine
 from ragkit.judging.offline_features import FEATURES, against, conflicts, coverage
 from ragkit.judging.offline_text import (
     abstains,
@@ -142,6 +143,7 @@ class OfflineJudge(Judge):
     """
 
     kinds = frozenset((*CALIBRATED, *UNVALIDATED))
+    code = ("ragkit.judging.offline",)
 
     def __init__(self, coefficients: Coefficients | None = None):
         self.coefficients = read_coefficients() if coefficients is None else coefficients
@@ -161,7 +163,7 @@ class OfflineJudge(Judge):
         return {"name": self.name, "coefficients": self.coefficients.digest}
 
     def judge(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
-        check_repeat(repeat)
+        checks.whole(repeat, "repeat")
         self.need(*(task.kind for task in tasks))
         return [self._verdict(task, repeat) for task in tasks]
 

@@ -1,4 +1,4 @@
-"""What an evaluation leaves behind: one JSON file that people can read, and frames made from it."""
+"""The report of an evaluation: metrics, one JSON file, and frames of it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from ragkit.judging.agreement import agreement
 from ragkit.judging.judges import code
 from ragkit.measures import stats
 
-VERSION = 1
-# Metric to the level at which its repeats are compared; None for what no judge decides.
+VERSION = 2
+# Metric to the level of measurement of its repeats; None if no judge decides it.
 METRICS = {
+    "answered": None,
     "correctness": "nominal",
     "completeness": "interval",
     "score": "interval",
@@ -39,7 +40,7 @@ def leaderboard_score(correctness: float | None, completeness: float | None) -> 
     Returns
     -------
     float in [0, 1], or None
-        None if a part that matters is missing; an incorrect answer scores 0 without the other.
+        None if a part is missing that decides it; an incorrect answer scores 0 without the other.
 
     References
     ----------
@@ -51,7 +52,7 @@ def leaderboard_score(correctness: float | None, completeness: float | None) -> 
 
 
 def completeness(supported: Sequence[bool | None]) -> float | None:
-    """Return the share of facts that an answer supports; None if one is missing or none is given.
+    """Return the share of facts that an answer supports; None if a verdict is missing.
 
     References
     ----------
@@ -82,12 +83,12 @@ def invalid_extra_documents(
     ----------
     retrieved, gold : iterables of str
     classes : mapping of str to {"required", "valid", "invalid", None}, optional
-        What a panel called the documents. Without it every document that is not gold counts.
+        The panel's classes of the documents. Without them every document that is not gold counts.
 
     Returns
     -------
     int or None
-        None without gold documents, or where a class that matters is missing.
+        None without gold documents, or if a class is missing.
 
     References
     ----------
@@ -110,14 +111,14 @@ def aggregate(
     n_resamples: int = 9999,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return the metrics of all records and of each type of question.
+    """Return the metrics over all records and over each type of question.
 
     Parameters
     ----------
     records : sequence of mappings
         With type, `applies` (the metrics that the question and the answer allow) and `scores` (by
-        metric; None where a verdict is missing). `repeats`, if there, holds the score of each
-        repeat, by metric.
+        metric; None where a verdict is missing); optionally `repeats` (by metric, the score of
+        each repeat) and `most` (by metric, the largest possible score; default 1).
     level, n_resamples, seed
         As in `ragkit.measures.stats.bootstrap_interval`.
 
@@ -125,18 +126,20 @@ def aggregate(
     -------
     dict
         `overall`, and `by_type` in order of appearance: metric to value, low and high (Wilson's
-        interval for correctness, BCa bootstrap otherwise), n judged of `of` questions that the
-        metric applies to, and missing. With repeats also by_repeat (the mean of each), spread
-        (its standard deviation) and alpha (Krippendorff's, over questions).
+        interval for correctness and answered, BCa bootstrap otherwise), n (questions with a
+        score) of `of` (questions that the metric applies to), and missing. Missing scores widen
+        the interval: it reaches from the lower end with all of them 0 to the upper end with all
+        of them at their largest. With repeats also by_repeat (the mean of each), spread (its
+        standard deviation) and alpha (Krippendorff's, over questions).
     """
     options = {"level": level, "n_resamples": n_resamples, "seed": seed}
-    types = dict.fromkeys(record["type"] for record in records)
+    groups = {
+        name: [record for record in records if record["type"] == name]
+        for name in dict.fromkeys(record["type"] for record in records)
+    }
     return {
         "overall": _metrics(records, options),
-        "by_type": {
-            name: _metrics([record for record in records if record["type"] == name], options)
-            for name in types
-        },
+        "by_type": {name: _metrics(group, options) for name, group in groups.items()},
     }
 
 
@@ -144,28 +147,30 @@ def _metrics(records, options) -> dict[str, Any]:
     table = {}
     for metric in METRICS:
         having = [record for record in records if metric in record["applies"]]
-        values = [record["scores"][metric] for record in having]
-        present = [float(value) for value in values if value is not None]
-        entry = {
-            "value": None,
-            "low": None,
-            "high": None,
-            "n": len(present),
-            "of": len(values),
-            "missing": len(values) - len(present),
-        }
-        if present and metric == "correctness":
-            interval = stats.wilson_interval(
-                sum(value == 1 for value in present), len(present), level=options["level"]
-            )
-        elif present:
-            interval = stats.bootstrap_interval(present, **options)
+        scores = [(r["scores"][metric], r.get("most", {}).get(metric, 1)) for r in having]
+        present = [float(score) for score, _ in scores if score is not None]
+        value = low = high = None
         if present:
-            found = (interval.estimate, interval.low, interval.high)
-            entry |= dict(zip(("value", "low", "high"), map(_plain, found), strict=True))
-        entry |= _repeated(metric, having)
-        table[metric] = entry
+            value, low, high, _ = _interval(metric, present, options)
+        if len(present) < len(scores):
+            least = [0.0 if score is None else float(score) for score, _ in scores]
+            greatest = [float(most if score is None else score) for score, most in scores]
+            low = _interval(metric, least, options).low
+            high = _interval(metric, greatest, options).high
+        table[metric] = {
+            **{k: _plain(v) for k, v in (("value", value), ("low", low), ("high", high))},
+            "n": len(present),
+            "of": len(scores),
+            "missing": len(scores) - len(present),
+            **_repeated(metric, having),
+        }
     return table
+
+
+def _interval(metric: str, values: list[float], options) -> stats.Interval:
+    if metric in ("answered", "correctness"):
+        return stats.wilson_interval(values.count(1.0), len(values), level=options["level"])
+    return stats.bootstrap_interval(values, **options)
 
 
 def _repeated(metric: str, records) -> dict[str, Any]:
@@ -186,29 +191,22 @@ def _repeated(metric: str, records) -> dict[str, Any]:
     }
 
 
-def _plain(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
+def _plain(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else float(value)
 
 
-class Evaluation:
-    """One system's evaluation. `data` is what the file holds; the rest are views of it.
+class _Report:
+    """What reports have in common: `data` is the content of the file.
 
     Parameters
     ----------
     data : dict
-        As made by `ragkit.judging.evaluate`.
     """
 
-    schema = "ragkit.evaluation"
+    schema: str
 
     def __init__(self, data: dict[str, Any]):
         self.data = data
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({self.data['system']!r}, {self.data['judge']['name']!r}, "
-            f"{len(self.records)} questions)"
-        )
 
     def __eq__(self, other) -> bool:
         return type(other) is type(self) and other.data == self.data
@@ -221,79 +219,134 @@ class Evaluation:
         return self.data["questions"]
 
     @property
+    def text(self) -> str:
+        """The text of the file; the same data give the same bytes."""
+        return json.dumps(self.data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def _reviewed(self) -> list[dict]:
+        return self.records
+
+    def write(self, path: str | Path, questions: Mapping[str, dict] | None = None) -> Path:
+        """Write the file atomically, in the place of an older report.
+
+        Parameters
+        ----------
+        path : path-like
+        questions : mapping of question_id to question, optional
+            The questions before correction. With them, the questions with a corrected gold set
+            are written to `NAME.corrected.jsonl`, old and new, in the official columns.
+
+        Raises
+        ------
+        UsageError
+            If the file exists and is no report.
+        """
+        check_writable(path)
+        if questions is not None:
+            rows = [_correction(r, questions) for r in self._reviewed() if r["corrected"]]
+            corrected_path(path).unlink(missing_ok=True)
+            if rows:
+                lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+                write_text(corrected_path(path), "".join(lines))
+        return write_text(path, self.text)
+
+
+def corrected_path(out: str | Path) -> Path:
+    """Return the path of the corrected questions: `NAME.corrected.jsonl` beside the report."""
+    return Path(out).with_name(f"{Path(out).stem}.corrected.jsonl")
+
+
+def _correction(record: dict, questions: Mapping[str, dict]) -> dict:
+    names = {
+        "expected_doc_ids": "gold_doc_ids",
+        "gold_answer": "gold_answer",
+        "answer_facts": "answer_facts",
+    }
+    before = questions[record["question_id"]]
+    return {
+        "question_id": record["question_id"],
+        "question_type": record["type"],
+        "question": record["question"],
+        **{official: record[name] for official, name in names.items()},
+        "updated": True,
+        "before": {
+            "expected_doc_ids": list(before["gold_doc_ids"]),
+            "gold_answer": before["answer"],
+            "answer_facts": list(before["facts"]),
+        },
+    }
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise `UsageError` if the path holds something else than a report, which is replaced."""
+    if Path(path).exists():
+        try:
+            read(path)
+        except DataError:
+            raise UsageError(f"{path} exists and is no report", "choose another --out") from None
+    elif corrected_path(path).exists():
+        raise UsageError(f"{corrected_path(path)} exists, of another report", "move it away")
+
+
+class Evaluation(_Report):
+    """The evaluation of one system; `ragkit.judging.evaluate` returns it.
+
+    Parameters
+    ----------
+    data : dict
+        The content of the file.
+    """
+
+    schema = "ragkit.evaluation"
+
+    def __repr__(self) -> str:
+        system, judge = self.data["system"], self.data["judge"]["name"]
+        return f"Evaluation({system!r}, {judge!r}, {len(self.records)} questions)"
+
+    @property
     def questions(self) -> pd.DataFrame:
         """One row a question: question_id, type, corrected, facts, the metrics (NaN: missing)."""
-        return pd.DataFrame(
-            [
-                {
-                    "question_id": record["question_id"],
-                    "type": record["type"],
-                    "corrected": record["corrected"],
-                    "facts": len(record["verdicts"]["facts"]),
-                    **{
-                        metric: math.nan
-                        if record["scores"][metric] is None
-                        else float(record["scores"][metric])
-                        for metric in METRICS
-                    },
-                }
-                for record in self.records
-            ]
-        )
+        frame = pd.DataFrame([record["scores"] for record in self.records], dtype=float)
+        for place, column in enumerate(("question_id", "type", "corrected")):
+            frame.insert(place, column, [record[column] for record in self.records])
+        frame.insert(3, "facts", [len(record["verdicts"]["facts"]) for record in self.records])
+        return frame
 
     @property
     def scores(self) -> pd.DataFrame:
-        """The scores that there are: subject_id (the system), item_id, metric, score."""
-        rows = [
-            (self.data["system"], record["question_id"], metric, float(record["scores"][metric]))
-            for metric in METRICS
-            for record in self.records
-            if record["scores"][metric] is not None
-        ]
-        return pd.DataFrame(rows, columns=["subject_id", "item_id", "metric", "score"])
+        """The scores that are not missing: subject_id (the system), item_id, metric, score."""
+        return _scores([(self.data["system"], record) for record in self.records])
 
     @property
     def verdicts(self) -> pd.DataFrame:
         """Every verdict: question_id, kind, item (fact or document), value (a number in [0, 1],
-        NaN where missing), verdict (as given), score (how sure the judge is, where it tells),
-        reason, model, spread, repeats."""
+        NaN where missing), verdict (as given), score (the probability of a yes, if the judge
+        estimates it), unsure, reason, model, spread, repeats."""
         rows = []
         for record in self.records:
-            name, found = record["question_id"], record["verdicts"]
+            found = record["verdicts"]
             listed = [("correctness", "", found["correctness"])] if found["correctness"] else []
             listed += [("fact", fact["fact"], fact) for fact in found["facts"]]
-            for kind, item, verdict in listed:
-                rows.append(
-                    {
-                        "question_id": name,
-                        "kind": kind,
-                        "item": item,
-                        "value": code(kind, verdict["value"]),
-                        "verdict": verdict["value"],
-                        "score": verdict.get("score", math.nan),
-                        "reason": verdict["reason"],
-                        "model": verdict["model"],
-                        "spread": verdict["spread"],
-                        "repeats": len(verdict["values"]),
-                    }
-                )
-            for doc, kind_of in ((record["review"] or {}).get("classes") or {}).items():
-                rows.append(
-                    {
-                        "question_id": name,
-                        "kind": "validity",
-                        "item": doc,
-                        "value": code("validity", kind_of),
-                        "verdict": kind_of,
-                        "score": math.nan,
-                        "reason": " | ".join(record["review"]["reasons"][doc]),
-                        "model": "panel",
-                        "spread": None,
-                        "repeats": len(record["review"]["votes"][doc]),
-                    }
-                )
-        columns = ["question_id", "kind", "item", "value", "verdict", "score", "reason", "model"]
-        return pd.DataFrame(rows, columns=[*columns, "spread", "repeats"])
+            review = record["review"] or {"classes": {}}
+            for doc, class_ in review["classes"].items():
+                reason = " | ".join(review["reasons"][doc])
+                told = {"value": class_, "reason": reason, "model": "panel", "spread": None}
+                listed.append(("validity", doc, {**told, "values": review["votes"][doc]}))
+            rows += [
+                {
+                    "question_id": record["question_id"],
+                    "kind": kind,
+                    "item": item,
+                    "value": code(kind, verdict["value"]),
+                    "verdict": verdict["value"],
+                    "score": verdict.get("score", math.nan),
+                    "unsure": verdict.get("unsure", False),
+                    **{name: verdict[name] for name in ("reason", "model", "spread")},
+                    "repeats": len(verdict["values"]),
+                }
+                for kind, item, verdict in listed
+            ]
+        return pd.DataFrame(rows)
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -301,86 +354,62 @@ class Evaluation:
         spread and alpha where verdicts were repeated (else NaN)."""
         found = self.data["aggregate"]
         groups = {"overall": found["overall"], **found["by_type"]}
+        columns = ["value", "low", "high", "n", "of", "missing", "spread", "alpha"]
         rows = [
-            {
-                "group": group,
-                "metric": metric,
-                **{
-                    name: entry.get(name)
-                    for name in ("value", "low", "high", "n", "of", "missing", "spread", "alpha")
-                },
-            }
+            {"group": group, "metric": metric} | {name: entry.get(name) for name in columns}
             for group, metrics in groups.items()
             for metric, entry in metrics.items()
         ]
-        numbers = ["value", "low", "high", "spread", "alpha"]
-        return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
-
-    @property
-    def text(self) -> str:
-        """The file's text; the same data give the same bytes."""
-        return json.dumps(self.data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the file, atomically.
-
-        Raises
-        ------
-        UsageError
-            If it exists and `overwrite` is not set.
-        """
-        if Path(path).exists() and not overwrite:
-            raise UsageError(f"{path} exists", "choose another name, or overwrite=True")
-        return write_text(path, self.text)
+        return pd.DataFrame(rows).astype(
+            dict.fromkeys(["value", "low", "high", "spread", "alpha"], float)
+        )
 
 
-class Comparison:
-    """Two systems on the same questions, under one gold set and one panel.
+def _scores(rows: Iterable[tuple[str, dict]]) -> pd.DataFrame:
+    found = [
+        (system, record["question_id"], metric, float(record["scores"][metric]))
+        for metric in METRICS
+        for system, record in rows
+        if record["scores"][metric] is not None
+    ]
+    return pd.DataFrame(found, columns=["subject_id", "item_id", "metric", "score"])
+
+
+class Comparison(_Report):
+    """Two systems on the same questions; `ragkit.judging.compare` returns it.
 
     Parameters
     ----------
     data : dict
-        As made by `ragkit.judging.compare`.
+        The content of the file.
     """
 
     schema = "ragkit.comparison"
-
-    def __init__(self, data: dict[str, Any]):
-        self.data = data
 
     def __repr__(self) -> str:
         a, b = self.data["systems"]
         return f"Comparison({a!r}, {b!r}, {len(self.records)} questions)"
 
-    def __eq__(self, other) -> bool:
-        return type(other) is Comparison and other.data == self.data
-
-    __hash__ = None
-
-    text = Evaluation.text
-    write = Evaluation.write
-
-    @property
-    def records(self) -> list[dict]:
-        """The questions with both systems' verdicts and the panel's preferences."""
-        return self.data["questions"]
+    def _reviewed(self) -> list[dict]:
+        return [record["a"] for record in self.records]
 
     @property
     def preferences(self) -> pd.DataFrame:
         """One row a question: question_id, type, preferred ("a", "b", "tie" or None), the votes
-        for a, for b, ties and missing, and the counts of shared and of each one's documents."""
+        for a, for b, ties and missing, and the numbers of shared and of each one's documents."""
         rows = []
         for record in self.records:
             votes = [vote["preferred"] for vote in record["preference"]["votes"]]
-            row = {
-                "question_id": record["question_id"],
-                "type": record["type"],
-                "preferred": record["preference"]["preferred"],
-            }
-            row |= {name: votes.count(name) for name in ("a", "b", "tie")}
-            row["missing"] = votes.count(None)
-            row |= {name: len(docs) for name, docs in record["documents"].items()}
-            rows.append(row)
+            rows.append(
+                {
+                    "question_id": record["question_id"],
+                    "type": record["type"],
+                    "preferred": record["preference"]["preferred"],
+                    **{name: votes.count(name) for name in ("a", "b", "tie")},
+                    "missing": votes.count(None),
+                    **{name: len(docs) for name, docs in record["documents"].items()},
+                }
+            )
         return pd.DataFrame(rows)
 
     @property
@@ -391,30 +420,22 @@ class Comparison:
     @property
     def scores(self) -> pd.DataFrame:
         """The scores of both systems: subject_id, item_id, metric, score."""
-        rows = [
-            (system, record["question_id"], metric, float(record[side]["scores"][metric]))
-            for metric in METRICS
-            for side, system in zip("ab", self.data["systems"], strict=True)
-            for record in self.records
-            if record[side] and record[side]["scores"][metric] is not None
-        ]
-        return pd.DataFrame(rows, columns=["subject_id", "item_id", "metric", "score"])
+        sides = list(zip("ab", self.data["systems"], strict=True))
+        return _scores([(system, r[side]) for side, system in sides for r in self.records])
 
 
 def read(path: str | Path) -> Evaluation | Comparison:
-    """Read what `evaluate` or `compare` wrote.
+    """Read a report that `evaluate` or `compare` wrote.
 
     Raises
     ------
     DataError
-        If the file is no report, or one of a later version.
+        If the file is no report, or one of another version.
     """
     data = read_json(path)
     kinds = {kind.schema: kind for kind in (Evaluation, Comparison)}
     if not isinstance(data, dict) or data.get("schema") not in kinds:
         raise DataError(f"{path}: not a report of an evaluation", "ragkit evaluate writes one")
     if data.get("version") != VERSION:
-        raise DataError(
-            f"{path}: version {data.get('version')!r} of the format, expected {VERSION}"
-        )
+        raise DataError(f"{path}: version {data.get('version')!r} of the format, not {VERSION}")
     return kinds[data["schema"]](data)

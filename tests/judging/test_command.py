@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -37,15 +38,11 @@ def run(tmp_path, capsys, endpoint):
 def test_from_files_to_a_report(run):
     status, said = run()
     assert status == 0
-    assert "a: 3 of 3 questions evaluated, 1 without documents" in said.out
+    assert "a: 3 of 3 questions answered; 0 of 9 verdicts unsure, 1 without documents" in said.out
     assert "correctness" in said.out
     assert "3 of 3" in said.out
     report = read(run.folder / "R.json")
     assert report.questions["correctness"].tolist() == [1, 0, 1]
-    status, said = run()
-    assert status == 1
-    assert "R.json exists" in said.err
-    assert "hint:" in said.err
     status, said = run(out="S.json")
     assert status == 0
     assert (run.folder / "S.json").read_bytes() == (run.folder / "R.json").read_bytes()
@@ -61,16 +58,58 @@ def test_a_dry_run_asks_and_writes_nothing(run):
     assert sum(run.server.asked.values()) == 0
 
 
-def test_one_question_again(run):
-    assert run("--only", "q1")[0] == 0
-    status, said = run("--only", "q1")
+def test_all_systems_of_a_file_or_one(run):
+    """Neither the first system alone, nor several under the name of the file."""
+    rows = [
+        {"system": name, **row}
+        for name, frame in (("x", answers()), ("y/z", answers(q1=("blue", ("d1",)), q3=None)))
+        for row in answer_rows(frame)
+    ]
+    write_jsonl(run.folder / "two.jsonl", rows)
+    status, said = run(answers_file="two.jsonl")
+    assert status == 0
+    assert "x: 3 of 3 questions answered" in said.out
+    assert "y/z: 2 of 3 questions answered" in said.out
+    assert read(run.folder / "R.y-z.json").questions["correctness"].tolist() == [0, 0, 0]
+    assert not (run.folder / "R.json").exists()
+    assert run("--system", "x", answers_file="two.jsonl")[0] == 0
+    assert read(run.folder / "R.json").data["system"] == "x"
+    status, said = run("--system", "u", answers_file="two.jsonl")
     assert status == 1
-    assert "--again" in said.err
-    before = sum(run.server.asked.values())
-    assert run("--only", "q1", "--again")[0] == 0
-    assert sum(run.server.asked.values()) == 2 * before
-    assert run("--missing")[0] == 0
-    assert len(read(run.folder / "R.json").records) == 3
+    assert "no answers of 'u'" in said.err
+    pair = ["--versus", run.folder / "two.jsonl", "--system", "x", "--versus-system", "y/z"]
+    run.server.answer = replies_of(
+        lambda said, *rest: "tie" if "<first>" in said else literal_reply(said, *rest)
+    )
+    status, said = run(*pair, answers_file="two.jsonl")
+    assert status == 0
+    assert "2 of 2 questions that both answered were judged" in said.out
+
+
+def test_answers_of_a_sweep_are_read_as_they_are(run):
+    """`doc_ids` and `document_ids` are one column; without it there is no recall and no report."""
+    rows = [
+        {"doc_ids" if k == "document_ids" else k: v for k, v in row.items()}
+        for row in answer_rows()
+    ]
+    write_jsonl(run.folder / "sweep.jsonl", rows)
+    assert run(answers_file="sweep.jsonl")[0] == 0
+    assert read(run.folder / "R.json").questions["document_recall"].tolist()[:2] == [1, 0.5]
+    write_jsonl(run.folder / "none.jsonl", [{**row, "doc_ids": None} for row in rows])
+    status, said = run(answers_file="none.jsonl", out="S.json")
+    assert status == 1
+    assert "has no doc_ids, so its document recall cannot be computed" in said.err
+    assert not (run.folder / "S.json").exists()
+
+
+def test_half_of_the_answers_are_half_of_the_score(run):
+    write_jsonl(
+        run.folder / "half.jsonl", [{"question_id": "q1", "answer": "red", "doc_ids": ["d1"]}]
+    )
+    status, said = run(answers_file="half.jsonl")
+    assert status == 0
+    assert "half: 1 of 3 questions answered" in said.out
+    assert re.search(r"correctness +0\.3333 .* 3 of 3", said.out)
 
 
 def test_repeats_show_their_agreement(run):
@@ -101,6 +140,7 @@ def test_missing_verdicts_are_said(run):
     assert status == 1
     assert "2 verdicts are missing, none of them counted as 0" in said.err
     assert "2 of 3" in said.out
+    assert "the same command asks for them again" in said.err
     assert json.loads((run.folder / "R.json").read_text())["counts"]["missing_verdicts"] == 2
 
 
@@ -131,7 +171,9 @@ def test_two_systems_with_documents_and_a_panel(run):
     options = ["--versus", run.folder / "b.jsonl", "--documents", documents]
     status, said = run(*options, "--panel", "openai:toy", "--panel", "openai:other")
     assert status == 0
-    assert "preferred: 0 a, 0 b, 3 ties; 3 of 3 questions judged" in said.out
+    assert (
+        "preferred: 0 a, 0 b, 3 ties; 3 of 3 questions that both answered were judged" in said.out
+    )
     report = read(run.folder / "R.json")
     assert [one["name"] for one in report.data["panel"]] == ["openai:toy", "openai:other"]
     assert report.data["settings"]["correct_gold"] is True
@@ -149,7 +191,7 @@ def test_unknown_judges_and_options(run):
     assert status == 1
     assert "no judge is called 'opena:toy'" in said.err
     assert run("--rules", "mine")[0] == 2
-    status, said = run("--versus-name", "x")
+    status, said = run("--versus-system", "x")
     assert status == 1
     assert "--versus" in said.err
     status, said = run("--correct-gold")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragkit.errors import DataError, UsageError
-from ragkit.judging import compare, preferred, read, swaps
+from ragkit.judging import Options, compare, preferred, read, swaps
 from tests.judging.helpers import (
     Scripted,
     answer_rows,
@@ -39,7 +39,7 @@ def many(count):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("choice", ["first", "second"])
 def test_a_judge_that_looks_at_the_position_comes_out_even(choice, seed):
-    found = compare(*many(20), always(choice), seed=seed).data["preferences"]
+    found = compare(*many(20), always(choice), Options(seed=seed)).data["preferences"]
     assert (found["a"], found["b"], found["tie"]) == (10, 10, 0)
     assert found["first_shown_preferred"] == (choice == "first")
     assert found["share_a"]["value"] == 0.5
@@ -88,8 +88,8 @@ def test_a_preference_is_mapped_back():
             return "first" if "Ann" in task.fields["first"] else "second"
         return literal(task, number)
 
-    one = answers("one", q1=("Ann", ("d1", "d9")), q2=("Ann", None), q3=("Ann", None))
-    two = answers("two", q1=("Bob", ("d9", "d7")), q2=("Bob", None), q3=("Bob", None))
+    one = answers("one", q1=("Ann", ("d1", "d9")), q2=("Ann", ()), q3=("Ann", None))
+    two = answers("two", q1=("Bob", ("d9", "d7")), q2=("Bob", ()), q3=("Bob", None))
     found = compare(questions(), one, two, Scripted(script))
     assert found.preferences["preferred"].tolist() == ["a"] * 3
     assert found.preferences["a"].tolist() == [3] * 3
@@ -99,18 +99,19 @@ def test_a_preference_is_mapped_back():
     assert turned.preferences["preferred"].tolist() == ["b"] * 3
 
 
-def test_both_systems_are_scored_on_the_questions_they_answered():
+def test_both_systems_are_scored_on_all_questions():
     one, two = answers("one"), answers("two", q1=("blue", ("d1",)), q2=None)
     found = compare(questions(), one, two, always("tie"))
     assert found.preferences["preferred"].tolist() == ["tie", None, "tie"]
-    assert found.records[1]["b"] is None
+    assert found.records[1]["b"]["answer"] is None
     assert found.data["preferences"]["of"] == 2
     assert found.data["preferences"]["share_a"] is None
     row = found.differences.set_index("metric").loc["correctness"]
     assert (row["system_a"], row["system_b"]) == ("one", "two")
-    assert (row["a"], row["b"], row["difference"], row["n"]) == (1, 0.5, 0.5, 2)
+    # one: right, wrong, right; two: wrong, no answer, right
+    assert (row["a"], row["b"], row["n"]) == (pytest.approx(2 / 3), pytest.approx(1 / 3), 3)
     assert found.data["aggregate"]["a"]["overall"]["correctness"]["n"] == 3
-    assert found.data["counts"]["b"]["unanswered"] == 1
+    assert found.data["counts"]["b"]["answered"] == 2
 
 
 DOCUMENTS = {name: f"text of {name}" for name in ("d1", "d2", "d3", "d8", "d9")}
@@ -127,7 +128,7 @@ def test_the_pool_of_both_corrects_the_gold_set_for_both():
 
     one = answers("one", q1=("red", ("d1", "d9")), q2=None, q3=None)
     two = answers("two", q1=("red", ("d8", "d2")), q2=None, q3=None)
-    found = compare(questions(), one, two, Scripted(script), documents=DOCUMENTS)
+    found = compare(questions(), one, two, Scripted(script), Options(documents=DOCUMENTS))
     record = found.records[0]
     assert record["corrected"]
     assert record["a"]["gold_doc_ids"] == record["b"]["gold_doc_ids"] == ["d1", "d9", "d8"]
@@ -135,9 +136,8 @@ def test_the_pool_of_both_corrects_the_gold_set_for_both():
     assert record["b"]["scores"]["document_recall"] == pytest.approx(1 / 3)
     assert record["a"]["scores"]["invalid_extra_documents"] == 0
     assert record["b"]["scores"]["invalid_extra_documents"] == 1
-    fixed = compare(
-        questions(), one, two, Scripted(script), documents=DOCUMENTS, correct_gold=False
-    )
+    options = Options(documents=DOCUMENTS, correct_gold=False)
+    fixed = compare(questions(), one, two, Scripted(script), options)
     assert not fixed.records[0]["corrected"]
     assert fixed.records[0]["b"]["scores"]["document_recall"] == 0
 
@@ -157,37 +157,31 @@ def test_votes_that_failed_are_missing():
     assert found.data["preferences"]["n"] == 0
 
 
-def test_reports_resume_and_round_trip(tmp_path):
+def test_reports_round_trip_and_rounds_differ(tmp_path):
     files = (
         write_jsonl(tmp_path / "q.jsonl", question_rows()),
         write_jsonl(tmp_path / "one.jsonl", answer_rows(answers())),
-        write_jsonl(tmp_path / "two.jsonl", answer_rows(answers(q1=("blue", None)))),
+        write_jsonl(tmp_path / "two.jsonl", answer_rows(answers(q1=("blue", ())))),
     )
     out = tmp_path / "C.json"
     found = compare(*files, always("first"), out=out)
     assert read(out) == found
     assert read(out).preferences.equals(found.preferences)
     assert read(out).text == out.read_text("utf-8")
-    with pytest.raises(UsageError, match="exists"):
-        compare(*files, always("first"), out=out)
     judge = always("second")
-    again = compare(*files, judge, out=out, only=["q1"], again=True)
+    again = compare(*files, judge, Options(round=1), out=out)
     assert {number for task, number in judge.asked if task.kind == "preference"} == {3, 4, 5}
-    assert again.records[1:] == found.records[1:]
-    old, new = (
-        [v["preferred"] for v in r.records[0]["preference"]["votes"]] for r in (found, again)
-    )
-    assert [{"a": "b", "b": "a"}[side] for side in old] == new
+    for old, new in zip(found.records, again.records, strict=True):
+        before, after = (
+            [vote["preferred"] for vote in record["preference"]["votes"]] for record in (old, new)
+        )
+        assert [{"a": "b", "b": "a"}[side] for side in before] == after
 
 
 def test_systems_need_names_and_questions_in_common():
     with pytest.raises(UsageError, match="both systems are called 'one'"):
         compare(questions(), answers("one"), answers("one"), always("tie"))
-    named = compare(
-        questions(), answers("one"), answers("one"), always("tie"), systems=("one", "two")
-    )
-    assert named.data["systems"] == ["one", "two"]
     with pytest.raises(DataError, match="no question in common"):
         compare(questions(), answers("a", q1=None, q2=None), answers("b", q3=None), always("tie"))
     with pytest.raises(UsageError, match="panel is empty"):
-        compare(questions(), answers("a"), answers("b"), always("tie"), panel=[])
+        compare(questions(), answers("a"), answers("b"), always("tie"), Options(panel=[]))

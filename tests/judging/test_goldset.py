@@ -55,7 +55,7 @@ def test_bad_votes():
         classify([], gold=True)
     with pytest.raises(DataError, match="no class is called 'requird'"):
         classify(["requird"], gold=True)
-    with pytest.raises(UsageError, match="no rules are called 'papers'"):
+    with pytest.raises(UsageError, match="no rules 'papers'"):
         classify([R], gold=True, rules="papers")
 
 
@@ -199,7 +199,7 @@ def test_classes_alone_leave_the_gold_set():
 def test_a_judge_on_three_seats_gives_three_verdicts():
     judge = Scripted(lambda task, number: (R, I, V)[number % 3])
     found = review(
-        [question(("g1",))], {"q": ["c1"]}, DOCUMENTS, [judge] * 3, correct=False, rounds={"q": 2}
+        [question(("g1",))], {"q": ["c1"]}, DOCUMENTS, [judge] * 3, correct=False, round=2
     )["q"]
     assert {number for _, number in judge.asked} == {6, 7, 8}
     assert found.votes["c1"] == [R, I, V]

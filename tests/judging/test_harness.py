@@ -11,17 +11,20 @@ from ragkit import schema
 from ragkit.errors import DataError, UsageError
 from ragkit.judging import (
     ModelJudge,
+    Options,
     aggregate,
     completeness,
     document_recall,
     estimate,
     evaluate,
-    harness,
     invalid_extra_documents,
     leaderboard_score,
     read,
+    read_questions,
 )
 from ragkit.llm import Client
+from ragkit.measures import stats
+from ragkit.store import Store
 from tests.judging.helpers import (
     Scripted,
     answer_rows,
@@ -156,26 +159,76 @@ def test_missing_verdicts_are_counted_and_never_0():
     assert len(report.scores.query("metric == 'score'")) == 1
 
 
-def test_no_answer_and_an_empty_one():
-    frame = answers(q1=(None, ("d1",)), q2=(" [1]", ()), q3=None)
+def test_a_question_without_an_answer_earns_nothing():
+    """Half of the answers, all right, are half of the score."""
+    frame = answers(q1=("red, dark", ("d1",)), q2=(" [1]", ()), q3=None)
     judge = Scripted(literal)
     report = evaluate(questions(), frame, judge)
-    first, second = report.records
-    assert first["applies"] == ["document_recall", "invalid_extra_documents"]
-    assert first["scores"]["correctness"] is None
-    assert second["scores"]["correctness"] == 0
-    assert second["scores"]["completeness"] == 0
-    assert second["scores"]["document_recall"] == 0
-    assert second["verdicts"]["correctness"]["model"] == "rule"
-    assert judge.asked == []
+    overall = report.data["aggregate"]["overall"]
+    for metric in ("answered", "correctness", "completeness", "score"):
+        entry = overall[metric]
+        assert (entry["value"], entry["n"], entry["of"]) == (pytest.approx(1 / 3), 3, 3)
+    assert (overall["document_recall"]["value"], overall["document_recall"]["of"]) == (0.5, 2)
+    _, empty, absent = report.records
+    assert empty["verdicts"]["correctness"]["reason"] == "the answer is empty"
+    assert absent["verdicts"]["correctness"]["reason"] == "no answer was given"
+    assert "invalid_extra_documents" not in absent["applies"]
+    assert len(judge.asked) == 3
     counts = report.data["counts"]
-    assert (counts["unanswered"], counts["evaluated"], counts["without_answer"]) == (1, 2, 1)
-    assert report.data["aggregate"]["overall"]["correctness"]["of"] == 1
+    assert (counts["questions"], counts["answered"], counts["missing_verdicts"]) == (3, 1, 0)
+
+
+def test_answers_or_documents_alone():
+    nothing = answers(q1=(None, ("d1",)), q2=(None, ("d9",)), q3=None)
+    with pytest.raises(DataError, match="no line has an answer") as caught:
+        evaluate(questions(), nothing, Scripted(literal))
+    assert "--parts documents" in caught.value.hint
+    report = evaluate(questions(), nothing, Scripted(None), Options(parts="documents"))
+    overall = report.data["aggregate"]["overall"]
+    assert (overall["document_recall"]["value"], overall["document_recall"]["of"]) == (0.5, 2)
+    assert overall["correctness"]["of"] == 0
+    silent = answers(q2=("three", None))
+    with pytest.raises(DataError, match="the answer to 'q2' has no doc_ids, so its document"):
+        evaluate(questions(), silent, Scripted(literal))
+    report = evaluate(questions(), silent, Scripted(literal), Options(parts="answers"))
+    assert report.data["aggregate"]["overall"]["document_recall"]["of"] == 0
+    assert report.data["aggregate"]["overall"]["correctness"]["n"] == 3
+
+
+def test_one_system_of_several():
+    both = pd.concat([answers("a"), answers("b", q1=("blue", ()))])
+    with pytest.raises(UsageError, match="answers of 2 systems: a, b") as caught:
+        evaluate(questions(), both, Scripted(literal))
+    assert "--system a" in caught.value.hint
+    report = evaluate(questions(), both, Scripted(literal), system="b")
+    assert report.data["system"] == "b"
+    assert report.questions["correctness"].tolist() == [0, 0, 1]
+    with pytest.raises(UsageError, match="no answers of 'c'"):
+        evaluate(questions(), both, Scripted(literal), system="c")
+
+
+def test_missing_verdicts_widen_the_interval():
+    scores = [1.0] * 6 + [0.0] * 2 + [None] * 2
+    records = [
+        {"type": "t", "applies": ["correctness"], "scores": {"correctness": s}} for s in scores
+    ]
+    entry = aggregate(records)["overall"]["correctness"]
+    assert (entry["value"], entry["n"], entry["of"], entry["missing"]) == (0.75, 8, 10, 2)
+    least, most = (stats.wilson_interval(k, 10) for k in (6, 8))
+    assert (entry["low"], entry["high"]) == (least.low, most.high)
+    extra = [
+        {"type": "t", "applies": ["invalid_extra_documents"], "most": {"invalid_extra_documents": 5},
+         "scores": {"invalid_extra_documents": s}} for s in (1, 3, None)
+    ]  # fmt: skip
+    entry = aggregate(extra)["overall"]["invalid_extra_documents"]
+    assert entry["value"] == 2
+    assert entry["low"] <= 4 / 3
+    assert entry["high"] >= 3
 
 
 def test_a_cutoff_looks_at_the_first_documents():
     frame = answers(q2=("three", ("d9", "d9", "d2", "d3")))
-    found = evaluate(questions(), frame, Scripted(literal), cutoff=2).questions
+    found = evaluate(questions(), frame, Scripted(literal), Options(cutoff=2)).questions
     assert found["document_recall"].tolist()[1] == 0.5
     assert found["invalid_extra_documents"].tolist()[1] == 1
 
@@ -203,7 +256,7 @@ def test_repeats_by_hand():
     def script(task, number):
         return bool(table[task.fields["gold"]][number]) if task.kind == "correctness" else True
 
-    report = evaluate(questions(), answers(), Scripted(script), repeat=3)
+    report = evaluate(questions(), answers(), Scripted(script), Options(repeat=3))
     entry = report.data["aggregate"]["overall"]["correctness"]
     assert entry["value"] == pytest.approx(2 / 3)
     assert entry["by_repeat"] == pytest.approx([2 / 3, 2 / 3, 1 / 3])
@@ -248,7 +301,7 @@ CLASSES = {"d1": "required", "d2": "required", "d3": "invalid", "d8": "required"
 
 
 def test_classes_of_extra_documents_with_a_fixed_gold_set():
-    report = evaluate(questions(), answers(), reviewing(CLASSES), documents=DOCUMENTS)
+    report = evaluate(questions(), answers(), reviewing(CLASSES), Options(documents=DOCUMENTS))
     found = report.questions.set_index("question_id")
     assert found.loc["q1", "invalid_extra_documents"] == 0  # d9 is valid
     assert found.loc["q2", "invalid_extra_documents"] == 0  # d8 is required, though not gold
@@ -264,14 +317,14 @@ def test_a_corrected_gold_set_is_scored_flagged_and_written_beside(tmp_path):
     out = tmp_path / "R.json"
     path = write_jsonl(tmp_path / "q.jsonl", question_rows())
     before = path.read_bytes()
-    report = evaluate(
-        path, answers(), reviewing(CLASSES), documents=DOCUMENTS, correct_gold=True, out=out
-    )
+    correcting = Options(documents=DOCUMENTS, correct_gold=True)
+    report = evaluate(path, answers(), reviewing(CLASSES), correcting, out=out)
     record = report.records[1]
     assert record["corrected"]
     assert record["gold_doc_ids"] == ["d2", "d8"]
     assert record["gold_answer"] == "three"
     assert record["scores"] == {
+        "answered": 1.0,
         "correctness": 1.0,
         "completeness": 0.5,
         "score": 0.5,
@@ -292,46 +345,40 @@ def test_a_corrected_gold_set_is_scored_flagged_and_written_beside(tmp_path):
         evaluate(path, answers(), reviewing(CLASSES), out=tmp_path / "S.json")
     assert other.read_text() == "not ours"
     # What was written is a file of questions again.
-    again, _ = harness.read_questions(tmp_path / "R.corrected.jsonl")
+    again, _ = read_questions(tmp_path / "R.corrected.jsonl")
     assert again["gold_doc_ids"].tolist() == [("d2", "d8")]
-    evaluate(path, answers(), reviewing(CLASSES), documents=DOCUMENTS, out=out, overwrite=True)
+    evaluate(path, answers(), reviewing(CLASSES), Options(documents=DOCUMENTS), out=out)
     assert not (tmp_path / "R.corrected.jsonl").exists()
 
 
 def test_a_gold_document_that_lost_its_place_is_an_invalid_extra_one():
     frame = answers(q2=("three", ("d3", "d8")))
     classes = {**CLASSES, "d2": "invalid"}
-    report = evaluate(
-        questions(), frame, reviewing(classes), documents=DOCUMENTS, correct_gold=True
-    )
+    correcting = Options(documents=DOCUMENTS, correct_gold=True)
+    report = evaluate(questions(), frame, reviewing(classes), correcting)
     assert report.records[1]["gold_doc_ids"] == ["d8"]
     assert report.records[1]["scores"]["invalid_extra_documents"] == 1
 
 
-def test_options_that_do_not_go_together(tmp_path):
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"panel": []}, UsageError, "the panel is empty"),
+        ({"panel": [], "documents": DOCUMENTS}, UsageError, "the panel is empty"),
+        ({"panel": [Scripted(literal)]}, UsageError, "a panel judges documents"),
+        ({"correct_gold": True}, UsageError, "texts of the documents"),
+        ({"rules": "mine"}, UsageError, "no rules 'mine'"),
+        ({"parts": "all"}, UsageError, "no parts 'all'"),
+        ({"repeat": 0}, UsageError, "repeat"),
+        ({"round": -1}, UsageError, "round"),
+        ({"cutoff": 0}, UsageError, "cutoff"),
+        ({"documents": dict.fromkeys(["d1", "d2", "d3", "d9"], "")}, DataError, "document 'd8'"),
+    ],
+)
+def test_options_that_do_not_go_together(options, error, message):
     judge = Scripted(literal)
-    with pytest.raises(UsageError, match="the panel is empty"):
-        evaluate(questions(), answers(), judge, panel=[])
-    with pytest.raises(UsageError, match="the panel is empty"):
-        evaluate(questions(), answers(), judge, panel=[], documents=DOCUMENTS)
-    with pytest.raises(UsageError, match="a panel judges documents"):
-        evaluate(questions(), answers(), judge, panel=[judge])
-    with pytest.raises(UsageError, match="texts of the documents"):
-        evaluate(questions(), answers(), judge, correct_gold=True)
-    with pytest.raises(UsageError, match="no rules are called 'mine'"):
-        evaluate(questions(), answers(), judge, rules="mine")
-    with pytest.raises(UsageError, match="repeat"):
-        evaluate(questions(), answers(), judge, repeat=0)
-    with pytest.raises(UsageError, match="cutoff"):
-        evaluate(questions(), answers(), judge, cutoff=0)
-    with pytest.raises(UsageError, match="again goes with only"):
-        evaluate(questions(), answers(), judge, again=True)
-    with pytest.raises(UsageError, match="need a report"):
-        evaluate(questions(), answers(), judge, only=["q1"], again=True)
-    with pytest.raises(UsageError, match="does not exist"):
-        evaluate(questions(), answers(), judge, retry_missing=True, out=tmp_path / "R.json")
-    with pytest.raises(DataError, match="document 'd8' is not there"):
-        evaluate(questions(), answers(), judge, documents={"d1": "", "d2": "", "d3": "", "d9": ""})
+    with pytest.raises(error, match=message):
+        evaluate(questions(), answers(), judge, Options(**options))
     judge.kinds = frozenset({"correctness"})
     with pytest.raises(UsageError, match="no verdicts of fact"):
         evaluate(questions(), answers(), judge)
@@ -346,8 +393,6 @@ def test_frames_are_checked():
         evaluate(changed, answers(), judge)
     with pytest.raises(DataError, match="'q9' is none of the questions"):
         evaluate(questions(), answers().replace("q1", "q9"), judge)
-    with pytest.raises(DataError, match="one system, found 2"):
-        evaluate(questions(), pd.concat([answers("a"), answers("b")]), judge)
     with pytest.raises(DataError, match="lack the column"):
         evaluate(questions(), answers().drop(columns="doc_ids"), judge)
 
@@ -365,7 +410,7 @@ def files(tmp_path):
 
 def test_round_trip(files, tmp_path):
     out = tmp_path / "R.json"
-    report = evaluate(*files, Scripted(literal), out=out, repeat=2)
+    report = evaluate(*files, Scripted(literal), Options(repeat=2), out=out)
     again = read(out)
     assert again == report
     assert again.text == out.read_text("utf-8")
@@ -376,11 +421,8 @@ def test_round_trip(files, tmp_path):
     schema.check(again.scores.query("metric == 'score'"), "scores")
     assert len(again.verdicts) == 9
     assert again.verdicts["repeats"].eq(2).all()
-    with pytest.raises(UsageError, match="exists"):
-        report.write(out)
     report.write(tmp_path / "copy.json")
     assert (tmp_path / "copy.json").read_bytes() == out.read_bytes()
-    assert not (tmp_path / "R.json.partial").exists()
 
 
 def test_reports_that_are_none(tmp_path):
@@ -393,162 +435,71 @@ def test_reports_that_are_none(tmp_path):
         read(path)
 
 
-def test_an_existing_report_is_left_alone(files, tmp_path):
+def test_a_report_replaces_a_report_and_nothing_else(files, tmp_path):
     out = tmp_path / "R.json"
     evaluate(*files, Scripted(literal), out=out)
     before = out.read_bytes()
-    with pytest.raises(UsageError, match="R.json exists"):
-        evaluate(*files, Scripted(literal), out=out)
-    with pytest.raises(UsageError, match="has 'q1' already"):
-        evaluate(*files, Scripted(literal), out=out, only=["q1"])
-    with pytest.raises(DataError, match="another run: its settings differ"):
-        evaluate(*files, Scripted(literal), out=out, only=["q1"], again=True, repeat=2)
-    with pytest.raises(DataError, match="another run: its judge differ"):
-        evaluate(*files, Scripted(literal, "other"), out=out, only=["q1"], again=True)
-    assert out.read_bytes() == before
-    evaluate(*files, Scripted(lambda task, number: True), out=out, overwrite=True)
+    evaluate(*files, Scripted(lambda task, number: True), out=out)
     assert out.read_bytes() != before
-
-
-def test_inputs_are_never_overwritten(files, tmp_path):
-    questions_file, answers_file = files
-    for out in files:
-        with pytest.raises(UsageError, match="would be overwritten"):
-            evaluate(*files, Scripted(literal), out=out, overwrite=True)
-    gold = questions_file.rename(tmp_path / "R.corrected.jsonl")
-    with pytest.raises(UsageError, match="would be overwritten"):
-        evaluate(gold, answers_file, Scripted(literal), out=tmp_path / "R.json")
-
-
-def test_a_stopped_run_goes_on_and_gives_the_same_bytes(files, tmp_path, monkeypatch):
-    monkeypatch.setattr(harness, "BLOCK", 1)
-    whole = tmp_path / "whole.json"
-    evaluate(*files, Scripted(literal), out=whole)
-
-    class Stop(Exception):
-        pass
-
-    def script(task, number):
-        if task.fields["question"] == "Who?":
-            raise Stop
-        return literal(task, number)
-
-    out = tmp_path / "R.json"
-    with pytest.raises(Stop):
-        evaluate(*files, Scripted(script), out=out)
-    assert not out.exists()
-    journal = tmp_path / "R.json.partial"
-    assert journal.read_text("utf-8").count("\n") == 3
-    with journal.open("a") as stream:
-        stream.write('{"question_id": "q3", "ty')  # being written when the power went
-    judge = Scripted(literal)
-    evaluate(*files, judge, out=out)
-    assert {task.fields["question"] for task, _ in judge.asked} == {"Who?"}
-    assert out.read_bytes() == whole.read_bytes()
-    assert not journal.exists()
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 3), st.integers(1, 2))
-def test_resuming_anywhere_gives_the_same_bytes(tmp_path_factory, stop, block):
-    folder = tmp_path_factory.mktemp("resume")
-    paths = (
-        write_jsonl(folder / "q.jsonl", question_rows()),
-        write_jsonl(folder / "sys.jsonl", answer_rows()),
+    for path in files:
+        with pytest.raises(UsageError, match="is no report"):
+            evaluate(*files, Scripted(literal), out=path)
+    gold = files[0].rename(tmp_path / "S.corrected.jsonl")
+    with pytest.raises(UsageError, match=r"S.corrected.jsonl exists"):
+        evaluate(gold, files[1], Scripted(literal), out=tmp_path / "S.json")
+    evaluate(gold, files[1], Scripted(literal), out=tmp_path / "other.json").write(
+        tmp_path / "T.json"
     )
-    evaluate(*paths, Scripted(literal), out=folder / "whole.json")
-    seen = []
+    gold.rename(tmp_path / "T.corrected.jsonl")
+    with pytest.raises(UsageError, match="an input would be overwritten"):
+        evaluate(
+            tmp_path / "T.corrected.jsonl", files[1], Scripted(literal), out=tmp_path / "T.json"
+        )
+
+
+def test_verdicts_are_kept_by_the_store_until_the_task_changes(files, tmp_path):
+    """The same call judges again only what failed, and what is new."""
+    down = [True]
 
     def script(task, number):
-        if task.kind == "correctness":
-            seen.append(task)
-            if len(seen) > stop:
-                raise KeyboardInterrupt
-        return literal(task, number)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(harness, "BLOCK", block)
-        try:
-            evaluate(*paths, Scripted(script), out=folder / "R.json")
-        except KeyboardInterrupt:
-            evaluate(*paths, Scripted(literal), out=folder / "R.json")
-    assert (folder / "R.json").read_bytes() == (folder / "whole.json").read_bytes()
-
-
-def test_a_journal_of_another_run_is_refused(files, tmp_path):
-    out = tmp_path / "R.json"
-    (tmp_path / "R.json.partial").write_text('{"run":"another"}\n')
-    with pytest.raises(DataError, match="another run with other options"):
-        evaluate(*files, Scripted(literal), out=out)
-    evaluate(*files, Scripted(literal), out=out, overwrite=True)
-    assert out.exists()
-
-
-def test_verdicts_that_failed_are_asked_again_when_a_run_goes_on(files, tmp_path, monkeypatch):
-    monkeypatch.setattr(harness, "BLOCK", 1)
-
-    def script(task, number):
-        if task.fields["question"] == "Which colour?":
-            raise LookupError("down")
-        if task.fields["question"] == "Who?":
-            raise KeyboardInterrupt
-        return literal(task, number)
-
-    out = tmp_path / "R.json"
-    with pytest.raises(KeyboardInterrupt):
-        evaluate(*files, Scripted(script), out=out)
-    judge = Scripted(literal)
-    report = evaluate(*files, judge, out=out)
-    assert {task.fields["question"] for task, _ in judge.asked} == {"Which colour?", "Who?"}
-    assert report.data["counts"]["missing_verdicts"] == 0
-
-
-def test_one_question_then_another_then_again(files, tmp_path):
-    out = tmp_path / "R.json"
-    judge = Scripted(literal)
-    first = evaluate(*files, judge, out=out, only=["q2"])
-    assert [record["question_id"] for record in first.records] == ["q2"]
-    assert {task.fields["question"] for task, _ in judge.asked} == {"How many?"}
-    both = evaluate(*files, Scripted(literal), out=out, only=["q1"])
-    assert [record["question_id"] for record in both.records] == ["q1", "q2"]
-    judge = Scripted(lambda task, number: True)
-    redone = evaluate(*files, judge, out=out, only=["q2"], again=True)
-    assert {number for _, number in judge.asked} == {1}  # a verdict that was not had before
-    assert redone.records[1]["round"] == 1
-    assert redone.records[1]["scores"]["correctness"] == 1
-    assert redone.records[0] == both.records[0]
-    assert redone.data["aggregate"]["overall"]["correctness"]["value"] == 1
-    complete = evaluate(*files, Scripted(literal), out=out, retry_missing=True)
-    assert len(complete.records) == 3
-    assert complete.records[1] == redone.records[1]
-    with pytest.raises(UsageError, match="no answer to a question 'q12'") as caught:
-        evaluate(*files, judge, out=out, only=["q12"])
-    assert "did you mean" in caught.value.hint
-
-
-def test_again_with_repeats_takes_the_next_ones(files, tmp_path):
-    out = tmp_path / "R.json"
-    evaluate(*files, Scripted(literal), out=out, repeat=3)
-    judge = Scripted(literal)
-    evaluate(*files, judge, out=out, repeat=3, only=["q1"], again=True)
-    assert {number for _, number in judge.asked} == {3, 4, 5}
-
-
-def test_what_lacks_a_verdict_is_retried(files, tmp_path):
-    out = tmp_path / "R.json"
-
-    def script(task, number):
-        if task.fields.get("fact") == "Bob":
+        if down[0] and task.fields.get("fact") == "Bob":
             raise LookupError("down")
         return literal(task, number)
 
-    evaluate(*files, Scripted(script), out=out)
-    judge = Scripted(literal)
-    report = evaluate(*files, judge, out=out, retry_missing=True)
-    assert {task.fields["question"] for task, _ in judge.asked} == {"Who?"}
-    assert {number for _, number in judge.asked} == {0}
-    assert report.data["counts"]["missing_verdicts"] == 0
-    assert report.records[2]["scores"]["completeness"] == pytest.approx(2 / 3)
+    def run(frame=files[1], **options):
+        judge = Scripted(script)
+        judge.code = ("ragkit.judging.judges",)
+        with Store(tmp_path / "s.sqlite") as store:
+            report = evaluate(files[0], frame, judge, Options(store=store, **options))
+        return report, [(task.fields.get("fact"), number) for task, number in judge.asked]
+
+    first, asked = run()
+    assert len(asked) == 9
+    assert first.data["counts"]["missing_verdicts"] == 1
+    assert "failed: down" in first.verdicts["reason"].tolist()
+    down[0] = False
+    second, asked = run()
+    assert asked == [("Bob", 0)]
+    assert second.data["counts"]["missing_verdicts"] == 0
+    again, asked = run()
+    assert asked == []
+    assert again == second
+    changed, asked = run(answers("sys", q1=("dark red", ("d1",))))
+    assert len(asked) == 3
+    assert changed.records[0]["scores"]["score"] == 1
+    # Another round is another set of verdicts.
+    _, asked = run(round=2)
+    assert {number for _, number in asked} == {2}
+
+
+def test_the_cache_has_a_store_by_default(files):
+    def run():
+        judge = Scripted(literal)
+        judge.code = ("ragkit.judging.judges",)
+        evaluate(*files, judge)
+        return len(judge.asked)
+
+    assert (run(), run()) == (9, 0)
 
 
 def test_bad_lines_are_listed_in_the_report(files, tmp_path):
@@ -557,7 +508,7 @@ def test_bad_lines_are_listed_in_the_report(files, tmp_path):
     path = write_jsonl(tmp_path / "bad.jsonl", rows)
     with pytest.raises(DataError, match="line 4"):
         evaluate(questions_file, path, Scripted(literal))
-    report = evaluate(questions_file, path, Scripted(literal), skip_bad=True)
+    report = evaluate(questions_file, path, Scripted(literal), Options(skip_bad=True))
     assert report.data["skipped"] == [
         {
             "file": "bad.jsonl",
@@ -566,23 +517,6 @@ def test_bad_lines_are_listed_in_the_report(files, tmp_path):
         }
     ]
     assert report.data["counts"]["skipped_lines"] == 1
-
-
-def test_an_upgrade_is_no_other_run(files, tmp_path, monkeypatch):
-    out = tmp_path / "R.json"
-    evaluate(*files, Scripted(literal), out=out, only=["q1"])
-    monkeypatch.setattr(harness, "__version__", "99")
-    report = evaluate(*files, Scripted(literal), out=out, retry_missing=True)
-    assert report.data["versions"]["ragkit"] == "99"
-    assert len(report.records) == 3
-
-
-def test_progress_is_told():
-    told = []
-    evaluate(
-        questions(), answers(), Scripted(literal), progress=lambda *counts: told.append(counts)
-    )
-    assert told == [(3, 3)]
 
 
 # -- through the endpoint ---------------------------------------------------------------------
@@ -626,7 +560,7 @@ def test_an_endpoint_that_fails_for_some(endpoint, files, tmp_path):
     assert report.data["aggregate"]["overall"]["correctness"]["n"] == 2
     assert "server_error" in report.records[1]["verdicts"]["correctness"]["reason"]
     healthy.append(True)
-    report = evaluate(*files, judge, out=out, retry_missing=True)
+    report = evaluate(*files, judge, out=out)
     judge.close()
     assert report.data["counts"]["missing_verdicts"] == 0
     assert report.questions["correctness"].tolist() == [1, 0, 1]
@@ -635,15 +569,15 @@ def test_an_endpoint_that_fails_for_some(endpoint, files, tmp_path):
 def test_an_estimate_asks_nothing(endpoint, files):
     server = endpoint(replies(literal_reply))
     judge = ModelJudge(Client("openai:toy", ledger=None))
-    parts = estimate(*files, judge, repeat=2, documents=DOCUMENTS)
+    options = Options(repeat=2, documents=DOCUMENTS)
+    parts = estimate(files[0], [(files[1], None)], judge, options)
     judge.close()
     assert sum(server.asked.values()) == 0
     assert [part["verdicts"] for part in parts] == [18, 6, 6, 6]
     assert parts[0]["estimate"].calls == 18
     assert parts[1]["estimate"].calls == 6
     # The members are one judge on three seats: three verdicts, none of them the other's.
-    assert estimate(*files, judge, only=["q1"])[0]["verdicts"] == 3
-    assert estimate(*files, Scripted(literal))[0]["estimate"] is None
+    assert estimate(files[0], [(files[1], None)], Scripted(literal))[0]["estimate"] is None
 
 
 def test_aggregating_nothing_but_missing():
@@ -655,8 +589,8 @@ def test_aggregating_nothing_but_missing():
     entry = aggregate([record])["overall"]["correctness"]
     assert entry == {
         "value": None,
-        "low": None,
-        "high": None,
+        "low": 0.0,
+        "high": 1.0,
         "n": 0,
         "of": 1,
         "missing": 1,

@@ -106,15 +106,19 @@ def test_repeated_questions(tmp_path):
     [
         ({"question_id": "q9", "answer": "a"}, "question_id 'q9' is none of the 3 questions"),
         ({"question_id": "q1", "answer": "b"}, "question_id 'q1' was in line 1 before"),
-        ({"question_id": "q2"}, "question 'q2' has neither answer nor document_ids"),
+        ({"question_id": "q2"}, "question 'q2' has neither answer nor doc_ids"),
         ({"question_id": "q2", "answer": 5}, "answer should be a string, found 5"),
         (
             {"question_id": "q2", "answer": "a", "document_ids": "d"},
-            "document_ids should be a list",
+            "doc_ids should be a list",
         ),
         (
             {"question_id": "q2", "answer": "a", "document_ids": [1]},
-            "document_ids should be a list",
+            "doc_ids should be a list",
+        ),
+        (
+            {"question_id": "q2", "document_ids": ["d1"], "doc_ids": ["d2"]},
+            "document_ids and doc_ids are the same column and differ",
         ),
         ({"answer": "a"}, "question_id should be a text, found None"),
         ([1, 2], "expected an object"),

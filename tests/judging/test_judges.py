@@ -108,7 +108,7 @@ def test_other_ratings_are_refused(rating):
 
 
 def test_tasks_are_checked():
-    with pytest.raises(UsageError, match="'corectness'") as caught:
+    with pytest.raises(UsageError, match="no kind of task 'corectness'") as caught:
         Task("corectness", {})
     assert "correctness" in caught.value.hint
     with pytest.raises(UsageError, match="takes question, gold, answer"):

@@ -511,7 +511,7 @@ def test_evaluate_with_the_offline_judge(tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert not stopped.value.code
-    assert "3 of 3 questions evaluated" in capsys.readouterr().out
+    assert "3 of 3 questions answered" in capsys.readouterr().out
     report = read(tmp_path / "R.json")
     assert report.questions["correctness"].tolist() == [1, 0, 1]
     assert json.loads((tmp_path / "R.json").read_text())["judge"] is not None
