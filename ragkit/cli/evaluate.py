@@ -134,10 +134,8 @@ def command(**given):
                 _show(one or report.data["system"], report.data["counts"], report.data["aggregate"])
                 lost += report.data["counts"]["missing_verdicts"]
                 click.echo(f"written to {path}")
-            for line in report.data["skipped"]:
-                click.echo(
-                    f"left out: {line['file']}: line {line['line']}: {line['reason']}", err=True
-                )
+            for row in report.data["skipped"]:
+                click.echo(f"left out: {row['file']}: {row['reason']}", err=True)
     finally:
         for one in judges.values():
             one.close()

@@ -13,8 +13,9 @@ from typing import Any
 
 from ragkit import __version__, checks, schema
 from ragkit.errors import DataError, UsageError, did_you_mean
+from ragkit.files import sha256
 from ragkit.judging.goldset import RULES, check_panel, pool_of
-from ragkit.judging.inputs import Lines, read_answers, read_documents, read_questions
+from ragkit.judging.inputs import read_answers, read_documents, read_questions
 from ragkit.judging.inputs import strip_citations as stripped
 from ragkit.judging.judges import Judge
 from ragkit.judging.report import VERSION, check_writable, corrected_path
@@ -117,7 +118,7 @@ class Case:
     def retrieved(self, system: str, name: str) -> list[str] | None:
         """Return the documents that a system lists for a question, None if it does not."""
         row = self.answers[system].get(name)
-        if row is None or not row["documents_given"] or self.options.parts == "answers":
+        if row is None or self.options.parts == "answers":
             return None
         return list(dict.fromkeys(row["doc_ids"]))[: self.options.cutoff]
 
@@ -145,8 +146,8 @@ def prepared(questions, answers, judge: Judge, options: Options, out) -> Iterato
         check_panel(case.panel)
         if options.documents is None and len(answers) == 1:
             raise UsageError("a panel judges documents, and none are given", "give documents")
-    for system in case.answers:
-        _check_parts(case, system)
+    for (source, _), system in zip(answers, case.answers, strict=True):
+        _check_parts(case, system, isinstance(source, str | Path))
     if options.documents is not None:
         writer = ["regenerate"] if options.correct_gold else []
         check_panel(case.panel, "validity", *writer)
@@ -165,31 +166,24 @@ def prepared(questions, answers, judge: Judge, options: Options, out) -> Iterato
 
 
 def _load(questions, answers, judge: Judge, options: Options) -> Case:
-    about, skipped = {}, []
-
-    def note(name: str, lines: Lines | None, rows: list[dict]) -> None:
-        if lines is None:
-            about[name] = {"sha256": digest(rows), "rows": len(rows)}
-        else:
-            about[name] = lines.about()
-            skipped.extend({"file": lines.path.name, **one} for one in lines.bad)
-
-    lines = None
+    about: dict[str, dict] = {}
+    skipped: list[dict] = []
     if isinstance(questions, str | Path):
-        questions, lines = read_questions(questions, skip_bad=options.skip_bad)
+        frame, bad = read_questions(questions, skip_bad=options.skip_bad)
+        skipped += bad
     else:
-        schema.check(questions, "questions")
+        frame = schema.check(questions, "questions")
         for column in ("answer", "facts"):
-            empty = questions[column].map(lambda value: not value).astype(bool)
+            empty = frame[column].map(lambda value: not value).astype(bool)
             if empty.any():
-                name = questions["question_id"][empty].iloc[0]
-                raise DataError(f"question {name!r} has no {column}")
-    rows = questions[list(schema.COLUMNS["questions"])].to_dict("records")
-    note("questions", lines, rows)
+                raise DataError(f"question {frame['question_id'][empty].iloc[0]!r} has no {column}")
+    rows = frame[list(schema.COLUMNS["questions"])].to_dict("records")
+    about["questions"] = _about(questions, rows)
     found: dict[str, dict[str, dict]] = {}
     for number, (source, system) in enumerate(answers, 1):
-        name, own, lines = _answers(source, system, questions, options)
-        note("answers" if len(answers) == 1 else f"answers_{number}", lines, own)
+        name, own, bad = _answers(source, system, frame, options)
+        skipped += bad
+        about["answers" if len(answers) == 1 else f"answers_{number}"] = _about(source, own)
         if name in found:
             raise UsageError(f"both systems are called {name!r}", "rename one of them")
         found[name] = {row["question_id"]: row for row in own}
@@ -198,11 +192,18 @@ def _load(questions, answers, judge: Judge, options: Options) -> Case:
     return Case(by_id, found, judge, panel, options, about, skipped)
 
 
-def _answers(source, system: str | None, questions, options: Options):
-    """Return the name and the rows of one system, and the lines of its file."""
-    lines, where = None, "answers"
+def _about(source, rows: list) -> dict[str, Any]:
+    """Return digest and number of rows of an input, and its name if it is a file."""
     if isinstance(source, str | Path):
-        frame, lines = read_answers(source, questions, skip_bad=options.skip_bad)
+        return {"file": Path(source).name, "sha256": sha256(source), "rows": len(rows)}
+    return {"sha256": digest(rows), "rows": len(rows)}
+
+
+def _answers(source, system: str | None, questions, options: Options):
+    """Return the name and the rows of one system, and the bad rows of its file."""
+    bad, where = [], "answers"
+    if isinstance(source, str | Path):
+        frame, bad = read_answers(source, questions, skip_bad=options.skip_bad)
         where = str(source)
     else:
         frame = schema.check(source, "answers")
@@ -217,34 +218,33 @@ def _answers(source, system: str | None, questions, options: Options):
             f"--system {names[0]} (system={names[0]!r}) evaluates one of them",
         )
     if system is not None and system not in names:
-        if lines is None or len(names) > 1 or not lines.path.name.startswith(names[0]):
+        # A file that names no system has the file's name.
+        if names != [Path(where).name.partition(".")[0]]:
             raise UsageError(f"{where}: no answers of {system!r}", did_you_mean(system, names))
         frame = frame.assign(system=system)
     name = system or names[0]
     frame = frame[frame["system"] == name]
     frame = frame.assign(answer=frame["answer"].astype(object).where(frame["answer"].notna(), None))
-    if "documents_given" not in frame:
-        frame = frame.assign(documents_given=True)
-    rows = frame[[*schema.COLUMNS["answers"], "documents_given"]].to_dict("records")
-    return name, rows, lines
+    return name, frame[list(schema.COLUMNS["answers"])].to_dict("records"), bad
 
 
-def _check_parts(case: Case, system: str) -> None:
-    """Raise `DataError` if what is to be evaluated of a system is not in its answers."""
-    rows, parts = case.answers[system], case.options.parts
-    if parts != "documents" and all(row["answer"] is None for row in rows.values()):
+def _check_parts(case: Case, system: str, in_file: bool) -> None:
+    """Raise `DataError` if what is to be evaluated of a system is not in its answers.
+
+    A file may lack the column doc_ids; in a frame an empty tuple says that there are none.
+    """
+    rows, parts = case.answers[system].values(), case.options.parts
+    if parts != "documents" and all(row["answer"] is None for row in rows):
         raise DataError(
-            f"{system}: no line has an answer",
+            f"{system}: no row has an answer",
             "--parts documents (parts='documents') evaluates the documents alone",
         )
-    for name, row in rows.items():
-        gold = case.questions[name]["gold_doc_ids"]
-        if parts != "answers" and gold and not row["documents_given"]:
-            raise DataError(
-                f"{system}: the answer to {name!r} has no doc_ids, so its document recall cannot "
-                "be computed",
-                "list them ([] for none), or evaluate the answers alone: --parts answers",
-            )
+    gold = any(case.questions[row["question_id"]]["gold_doc_ids"] for row in rows)
+    if in_file and parts != "answers" and gold and not any(row["doc_ids"] for row in rows):
+        raise DataError(
+            f"{system}: no row has doc_ids, so document recall cannot be computed",
+            "--parts answers (parts='answers') evaluates the answers alone",
+        )
 
 
 def _with_documents(case: Case) -> Case:

@@ -45,8 +45,7 @@ def evaluate(
     questions : DataFrame or path
         A frame `questions` with gold answers and facts, or a file for `read_questions`.
     answers : DataFrame or path
-        A frame `answers`, or a file for `read_answers`. In a frame, a column `documents_given`
-        says which rows list documents at all (default: all).
+        A frame `answers`, or a file for `read_answers`.
     judge : Judge
     options : Options, optional
     system : str, optional

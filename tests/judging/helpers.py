@@ -56,19 +56,19 @@ def questions():
 
 
 def answers(system="sys", **texts):
-    """Answers to q1, q2, q3 unless told otherwise; (text, documents or None)."""
+    """Answers to q1, q2, q3 unless told otherwise; (text, documents)."""
     given = {
         "q1": ("red [1]", ("d1", "d9")),
         "q2": ("three", ("d2", "d8", "d9")),
-        "q3": ("Ann, Bob", None),
+        "q3": ("Ann, Bob", ()),
     } | texts
     rows = [
-        (system, name, text, docs or (), docs is not None)
+        (system, name, text, docs or ())
         for name, pair in given.items()
         if pair is not None
         for text, docs in [pair]
     ]
-    columns = ["system", "question_id", "answer", "doc_ids", "documents_given"]
+    columns = ["system", "question_id", "answer", "doc_ids"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -99,7 +99,7 @@ def answer_rows(frame=None):
         {
             "question_id": row["question_id"],
             "answer": row["answer"],
-            **({"document_ids": list(row["doc_ids"])} if row["documents_given"] else {}),
+            "document_ids": list(row["doc_ids"]),
         }
         for row in frame.to_dict("records")
     ]

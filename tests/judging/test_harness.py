@@ -178,18 +178,20 @@ def test_a_question_without_an_answer_earns_nothing():
     assert (counts["questions"], counts["answered"], counts["missing_verdicts"]) == (3, 1, 0)
 
 
-def test_answers_or_documents_alone():
+def test_answers_or_documents_alone(files, tmp_path):
     nothing = answers(q1=(None, ("d1",)), q2=(None, ("d9",)), q3=None)
-    with pytest.raises(DataError, match="no line has an answer") as caught:
+    with pytest.raises(DataError, match="no row has an answer") as caught:
         evaluate(questions(), nothing, Scripted(literal))
     assert "--parts documents" in caught.value.hint
     report = evaluate(questions(), nothing, Scripted(None), Options(parts="documents"))
     overall = report.data["aggregate"]["overall"]
     assert (overall["document_recall"]["value"], overall["document_recall"]["of"]) == (0.5, 2)
     assert overall["correctness"]["of"] == 0
-    silent = answers(q2=("three", None))
-    with pytest.raises(DataError, match="the answer to 'q2' has no doc_ids, so its document"):
-        evaluate(questions(), silent, Scripted(literal))
+    silent = answers(q1=("red", ()), q2=("three", ()))
+    path = write_jsonl(tmp_path / "silent.jsonl", answer_rows(silent))
+    with pytest.raises(DataError, match="no row has doc_ids, so document recall cannot"):
+        evaluate(files[0], path, Scripted(literal))
+    assert evaluate(questions(), silent, Scripted(literal)).questions["document_recall"][0] == 0
     report = evaluate(questions(), silent, Scripted(literal), Options(parts="answers"))
     assert report.data["aggregate"]["overall"]["document_recall"]["of"] == 0
     assert report.data["aggregate"]["overall"]["correctness"]["n"] == 3
@@ -506,13 +508,13 @@ def test_bad_lines_are_listed_in_the_report(files, tmp_path):
     questions_file, _ = files
     rows = [*answer_rows(), {"question_id": "q9", "answer": "x"}]
     path = write_jsonl(tmp_path / "bad.jsonl", rows)
-    with pytest.raises(DataError, match="line 4"):
+    with pytest.raises(DataError, match="none of the 3 questions"):
         evaluate(questions_file, path, Scripted(literal))
     report = evaluate(questions_file, path, Scripted(literal), Options(skip_bad=True))
     assert report.data["skipped"] == [
         {
             "file": "bad.jsonl",
-            "line": 4,
+            "line": 0,
             "reason": "question_id 'q9' is none of the 3 questions",
         }
     ]
