@@ -11,6 +11,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TORCH := torch==2.13.0
+# Modules are compiled when they are first imported, not all 250 packages at once.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+TESTS ?=
 NEEDED_MB := 6000
 ARGUMENTS = --profile $(PROFILE) --cores $(CORES) $(if $(DATA),--data $(DATA))
 
@@ -26,10 +29,10 @@ $(READY): requirements.lock pyproject.toml
 	@free=$$(df -Pm . | awk 'NR == 2 {print $$4}'); if [ ! -d $(VENV)/lib ] && [ "$$free" -lt $(NEEDED_MB) ]; then echo "make: $$free MB free here, the environment needs $(NEEDED_MB) MB" >&2; exit 1; fi
 	@echo "setting up $(VENV), a few minutes the first time"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(PIP) --upgrade "pip>=25"
+	$(PIP) $(TORCH)
+	$(PIP) -r requirements.lock
+	$(PIP) --no-deps -e .
 	@$(BIN)/ragkit models fetch --offline-set || echo "make: the small models did not come; what needs them will say so: ragkit models fetch --offline-set" >&2
 	@if git rev-parse --git-dir >/dev/null 2>&1; then git config diff.ipynb.textconv "$(BIN)/ragkit notebook code"; fi
 	@touch $(READY)
@@ -52,7 +55,7 @@ report: $(READY)  ## make build/PROFILE/report.html and say where it is
 	@echo "open build/$(PROFILE)/report.html"
 
 test: $(READY)  ## run the fast tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(TESTS)
 
 bench: $(READY)  ## measure speed against named peers, as ratios of one run
 	$(BIN)/python -m tests.bench
