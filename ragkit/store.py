@@ -56,17 +56,20 @@ def dependencies(*names: str, source: str | None = None) -> list[Path]:
     -------
     list of Path
         Sorted. A module is followed through its imports, and through string literals that are
-        the dotted name of a module (which is how modules are imported when they are needed).
+        the dotted name of a module (which is how modules are imported when they are needed). Of
+        the packages around a module only their own code counts, not what they import: a package
+        that lists its modules does not make each of them depend on the others.
     """
     queue = [*names, *(_names(ast.parse(source)) if source else ())]
     modules: set[Path] = set()
-    data: set[Path] = set()
+    followed: set[Path] = set()
     while queue:
-        for path in _module_files(queue.pop()) - modules:
-            modules.add(path)
-            data.update(_package_data(path))
+        files = _module_files(queue.pop())
+        modules.update(files)
+        for path in set(files[-1:]) - followed:
+            followed.add(path)
             queue += _imported(path)
-    return sorted(modules | data)
+    return sorted(modules.union(*map(_package_data, modules)))
 
 
 @cache
@@ -95,12 +98,12 @@ def code_digest(*names: str) -> str:
 _distributions = cache(metadata.packages_distributions)
 
 
-def _module_files(name: str) -> set[Path]:
-    """Return the files that importing a dotted name runs: the module and its packages."""
-    found = set()
+def _module_files(name: str) -> list[Path]:
+    """Return the files that importing a dotted name runs: its packages, then the module."""
+    found = []
     for end in range(1, len(name.split(".")) + 1):
         base = paths.ROOT.joinpath(*name.split(".")[:end])
-        found |= {p for p in (base / "__init__.py", base.with_suffix(".py")) if p.is_file()}
+        found += [p for p in (base / "__init__.py", base.with_suffix(".py")) if p.is_file()]
     return found
 
 
@@ -134,7 +137,7 @@ def _imports(tree: ast.AST) -> list[str]:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
     return names
 
 

@@ -102,7 +102,7 @@ def copied(tmp_path, monkeypatch):
     (root / "ragkit" / "box" / "prompts").mkdir(parents=True)
     for name in ("__init__.py", "errors.py", "paths.py"):
         shutil.copy(paths.ROOT / "ragkit" / name, root / "ragkit" / name)
-    (root / "ragkit" / "box" / "__init__.py").write_text("")
+    (root / "ragkit" / "box" / "__init__.py").write_text("from ragkit.box import one, other\n")
     (root / "ragkit" / "box" / "one.py").write_text(
         '"""One."""\nfrom ragkit.box import two\nLATE = "ragkit.box.late"\n'
     )
@@ -134,6 +134,7 @@ def copied(tmp_path, monkeypatch):
         ("box/late.py", "Y = 2\n", True),
         ("box/prompts/ask.md", "Ask twice.\n", True),
         ("box/other.py", "Z = 2\n", False),
+        ("box/__init__.py", "from ragkit.box import one, late\n", True),
         ("box/typed.py", "Z = 2\n", False),
         ("errors.py", "class RagkitError(Exception): pass\n", False),
     ],
