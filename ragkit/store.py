@@ -59,6 +59,7 @@ def dependencies(*names: str, source: str | None = None) -> list[Path]:
         the dotted name of a module (which is how modules are imported when they are needed). Of
         the packages around a module only their own code counts, not what they import: a package
         that lists its modules does not make each of them depend on the others.
+        An f-string that begins with a package, such as f"ragkit.llm.{name}", names all its modules.
     """
     queue = [*names, *(_names(ast.parse(source)) if source else ())]
     modules: set[Path] = set()
@@ -119,7 +120,17 @@ def _names(tree: ast.AST) -> list[str]:
         text = node.value if isinstance(node, ast.Constant) else None
         if isinstance(text, str) and MODULE_NAME.fullmatch(text):
             names.append(text)
+        if isinstance(node, ast.JoinedStr) and isinstance((node.values or [0])[0], ast.Constant):
+            names += _inside(str(node.values[0].value))
     return names
+
+
+def _inside(start: str) -> list[str]:
+    """Return the modules of a package that an f-string such as "ragkit.llm.{name}" may name."""
+    if not start.endswith(".") or not MODULE_NAME.fullmatch(start[:-1]):
+        return []
+    folder = paths.ROOT.joinpath(*start[:-1].split("."))
+    return [start + path.stem for path in sorted(folder.glob("*.py"))]
 
 
 def _imports(tree: ast.AST) -> list[str]:

@@ -126,6 +126,12 @@ def wilson_interval(successes: int, n: int, *, level: float = 0.95) -> Interval:
     return Interval(successes / n, float(ends.low), float(ends.high), n)
 
 
+def wilson_intervals(successes: Sequence[int], n: Sequence[int]) -> pd.DataFrame:
+    """Return `wilson_interval` at 95 % of several proportions: columns estimate, low, high, n."""
+    pairs = zip(successes, n, strict=True)
+    return pd.DataFrame([wilson_interval(round(k), int(size)) for k, size in pairs])
+
+
 def paired_permutation(
     a: Sequence[float], b: Sequence[float], *, n_resamples: int = 9999, seed: int = 0
 ) -> PairedPermutation:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragkit import paths
+from ragkit import paths, store
 from ragkit.errors import DataError, NotebookError, UsageError, did_you_mean
 from ragkit.files import write_text
 
@@ -80,7 +80,7 @@ def parameters(book: NotebookNode, name: str = "notebook") -> dict[str, object]:
                     f"{where}: line {node.lineno}: only `name = literal` may stand here"
                 )
     for cell in cells[cells.index(tagged[0]) + 1 :]:
-        if cell.source.lstrip().startswith("%%"):
+        if _is_magic(cell):
             continue
         for node in ast.walk(_parse(cell.source, f"{name} > {cell.get('id')}")):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in found:
@@ -212,60 +212,39 @@ def code(path: str | os.PathLike) -> str:
     return "\n".join(lines)
 
 
-def modules(book: NotebookNode) -> list[Path]:
-    """Return the files of `ragkit` that a notebook's code needs, its imports' imports included.
+def dependencies(book: NotebookNode) -> list[Path]:
+    """Return the files that decide what a notebook computes, besides itself and its data.
 
-    These are what a notebook's freshness depends on, beside itself and its data.
+    These are the modules and package data of `ragkit.store.dependencies`, and the files in
+    `notebooks/` that the code of the notebook or of those modules names in a string.
     """
-    queue = [
-        name
-        for cell in book.cells
-        if cell.cell_type == "code" and not cell.source.lstrip().startswith("%%")
-        for name in _imports(_parse(cell.source, str(cell.get("id"))))
+    cells = [cell for cell in book.cells if cell.cell_type == "code"]
+    code = "\n".join(_plain(cell.source) for cell in cells if not _is_magic(cell))
+    found = store.dependencies(source=code)
+    texts = [code, *(path.read_text("utf-8") for path in found if path.suffix == ".py")]
+    declared = [path for path in sorted(paths.NOTEBOOKS.iterdir()) if path.suffix == ".toml"]
+    named = [
+        path
+        for path in declared
+        if any(re.search(rf"[\"'/]{re.escape(path.name)}[\"']", text) for text in texts)
     ]
-    seen: set[Path] = set()
-    while queue:
-        name = queue.pop()
-        for path in _files(name):
-            if path not in seen:
-                seen.add(path)
-                queue += _imports(_parse(path.read_text("utf-8"), str(path)))
-    return sorted(seen)
-
-
-def _files(name: str) -> list[Path]:
-    """Return the files that importing a dotted name runs, itself and its packages."""
-    parts = name.split(".")
-    found = []
-    for end in range(1, len(parts) + 1):
-        base = paths.ROOT.joinpath(*parts[:end])
-        found += [
-            path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()
-        ]
-    # A package may load its rooms by name, so all of them count.
-    package = paths.ROOT.joinpath(*parts)
-    if len(parts) > 1 and package.is_dir():
-        found += sorted(package.glob("*.py"))
-    return found
-
-
-def _imports(tree: ast.AST) -> list[str]:
-    names = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return [name for name in names if name.split(".")[0] == "ragkit"]
+    return [*found, *named]
 
 
 def _parse(source: str, where: str) -> ast.Module:
-    # Line magics are no Python; they cannot assign a parameter either.
-    plain = re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)
     try:
-        return ast.parse(plain)
+        return ast.parse(_plain(source))
     except SyntaxError as error:
         raise DataError(f"{where}: line {error.lineno}: {error.msg}") from None
+
+
+def _plain(source: str) -> str:
+    """Return the code without line magics, which are not Python and assign no parameter."""
+    return re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)
+
+
+def _is_magic(cell: NotebookNode) -> bool:
+    return cell.source.lstrip().startswith("%%")
 
 
 def _execute(

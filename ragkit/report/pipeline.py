@@ -1,8 +1,9 @@
 """The notebooks as a workflow: what each needs, what can run, what is fresh.
 
 `notebooks/catalogue.toml` names the notebooks in order. The `Snakefile` makes one rule of each;
-freshness is the content of a notebook, of the modules it imports, of its data, of the numbers
-reported by the papers, and of the lock file.
+a notebook is fresh if the contents of its inputs have not changed: the notebook, the modules and
+package data that it depends on, the files in `notebooks/` that its code names, its data, the
+numbers that the papers print, and the lock file.
 """
 
 from __future__ import annotations
@@ -135,10 +136,8 @@ class Plan:
 
     def inputs(self, step: Step) -> list[str]:
         """Return the files that decide whether a notebook is fresh."""
-        book = notebook.read(step.path)
-        found = [step.path, *notebook.modules(book), LOCK]
+        found = [step.path, *notebook.dependencies(notebook.read(step.path)), LOCK]
         found += sorted(paths.REPORTED.glob("*.csv"))
-        found += sorted((paths.ROOT / "ragkit" / "report").glob("*.mplstyle"))
         if self.profile == "sample" or step.shows_sample:
             found += sorted(path for path in paths.SAMPLE.rglob("*") if path.is_file())
         if self.profile != "sample":

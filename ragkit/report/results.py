@@ -1,4 +1,4 @@
-"""Where a notebook puts what it made: `build/PROFILE/{figures,results,tables}/NOTEBOOK/`."""
+"""Where a notebook puts its products: `build/PROFILE/{figures,results,tables}/NOTEBOOK/`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragkit import paths
+from ragkit.datasets import reported
 from ragkit.errors import MissingData
 from ragkit.files import atomic_path
 from ragkit.report import figures, tables
@@ -22,7 +23,7 @@ def folder(profile: str) -> Path:
 
 
 class Results:
-    """The products of one notebook.
+    """The products of one notebook; sets the style of all its figures.
 
     Parameters
     ----------
@@ -34,6 +35,8 @@ class Results:
     def __init__(self, notebook: str, profile: str):
         self.notebook = notebook
         self.root = folder(profile)
+        self._measured: list[pd.DataFrame] = []
+        figures.use_style()
 
     def figure(self, fig: Figure, name: str):
         """Save a figure as PDF and PNG; return the saved PNG for display."""
@@ -44,21 +47,100 @@ class Results:
 
     def frame(self, frame: pd.DataFrame, name: str) -> Path:
         """Save a frame as CSV, numbers to ten significant digits."""
-        path = self.root / "results" / self.notebook / f"{name}.csv"
-        with atomic_path(path) as temporary:
-            frame.to_csv(temporary, index=False, float_format="%.10g", lineterminator="\n")
-        return path
+        return write_frame(frame, self.root / "results" / self.notebook / f"{name}.csv")
 
     def table(self, frame: pd.DataFrame, name: str, *, caption: str = ""):
         """Save a table as HTML, Markdown and LaTeX; return it for display."""
         tables.write(frame, self.root / "tables" / self.notebook / name, caption=caption)
         return tables.show(frame, caption)
 
-    def measured(self, *frames: pd.DataFrame) -> Path:
-        """Save measured numbers (see `tables.fill`) for the scoreboard."""
+    def versus(
+        self,
+        paper: str,
+        table: str,
+        values: pd.DataFrame | None,
+        *,
+        columns: str = "column",
+        substitute: str | dict[str, str] = "",
+        caption: str = "",
+        unavailable: str = "",
+    ):
+        """Set measured numbers beside the printed ones of a table; save and return the table.
+
+        The numbers are kept for `board` and `export`. A second call for the same table adds
+        numbers to it. Printed rows without a measured number are not shown, unless none has one.
+
+        Parameters
+        ----------
+        paper, table : str
+            See `ragkit.datasets.reported.load`.
+        values : DataFrame or None
+            Measured numbers; see `ragkit.report.tables.fill`. None if there are none, for the
+            reason `unavailable`.
+        columns, substitute
+            See `ragkit.report.tables.fill`.
+        caption : str, optional
+            Said after the table's name.
+        unavailable : str, optional
+            Why nothing can be measured.
+
+        Raises
+        ------
+        DataError
+            If a value fits no printed number, more than one, or one that has a value already.
+        """
+        printed = reported.load(paper, table)
+        if values is None:
+            found = tables.unavailable(printed, unavailable)
+        else:
+            found = tables.fill(printed, values, columns=columns, substitute=substitute)
+        self._measured.append(found)
+        board = self.board(paper, table)
+        rows = set(board.loc[board["measured"].notna(), "row"])
+        shown = board[board["row"].isin(rows)] if rows else board
+        name = f"table-{table}" if table.isdigit() else table.replace(":", "-")
+        title = tables.title(paper, table) + (f": {caption}" if caption else "")
+        return self.table(tables.wide(shown), name, caption=title)
+
+    def board(self, paper: str = "", table: str = "") -> pd.DataFrame:
+        """Return what `versus` has compared, as `ragkit.report.tables.compare` does.
+
+        Parameters
+        ----------
+        paper, table : str, optional
+            One table only; default all tables that `versus` was called for.
+        """
         import pandas as pd
 
-        return self.frame(pd.concat(frames, ignore_index=True), "measured")
+        found = pd.concat(self._measured or [tables.nothing()], ignore_index=True)
+        if paper:
+            found = found[(found["paper"] == paper) & (found["table"] == table)]
+            return tables.compare(reported.load(paper, table), found)
+        keys = found[["paper", "table"]].drop_duplicates().itertuples(index=False)
+        printed = [reported.load(*key) for key in keys]
+        return tables.compare(pd.concat(printed), found) if printed else found
+
+    def statuses(self) -> str:
+        """Return the measured numbers by status in words: "5 match, 1 differs"."""
+        measured = self.board().dropna(subset="measured")
+        states = measured["status"].value_counts() if len(measured) else {}
+        return ", ".join(f"{n} {state}" for state, n in states.items()) or "none"
+
+    def export(self, **frames: pd.DataFrame) -> Path:
+        """Save frames by name, and the measured numbers for the scoreboard; return the latter."""
+        import pandas as pd
+
+        for name, frame in frames.items():
+            self.frame(frame, name)
+        measured = pd.concat(self._measured or [tables.nothing()], ignore_index=True)
+        return self.frame(measured, "measured")
+
+
+def write_frame(frame: pd.DataFrame, path: Path) -> Path:
+    """Write a frame as CSV, numbers to ten significant digits; return its path."""
+    with atomic_path(path) as temporary:
+        frame.to_csv(temporary, index=False, float_format="%.10g", lineterminator="\n")
+    return path
 
 
 def read(profile: str, notebook: str, name: str) -> pd.DataFrame:

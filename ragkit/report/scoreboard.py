@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from ragkit.files import atomic_path
 from ragkit.report import pipeline, results, tables
 
 
@@ -41,10 +40,7 @@ def reasons(profile: str, data: str) -> dict[str, str]:
 
 def write(board: pd.DataFrame, profile: str) -> Path:
     """Write the scoreboard, numbers to ten significant digits."""
-    target = path(profile)
-    with atomic_path(target) as temporary:
-        board.to_csv(temporary, index=False, float_format="%.10g", lineterminator="\n")
-    return target
+    return results.write_frame(board, path(profile))
 
 
 def read(source: Path) -> pd.DataFrame:

@@ -8,21 +8,26 @@ close             measured, within 1 % of the number, or within 5 % and one unit
 differs           measured, and further off
 substitute        measured with another model or other data, which the note names
 not run           nothing in this run measures it
-not available     the printed number is lost, or the data to measure it is not to be had
+not available     the printed number is lost, or the data to measure it cannot be obtained
 ================  ==========================================================================
 """
 
 from __future__ import annotations
 
+import html
 import math
+import re
+from collections.abc import Callable
+from numbers import Number
 from pathlib import Path
 
 import pandas as pd
 
-from ragkit.errors import DataError, UsageError, did_you_mean
+from ragkit import checks
+from ragkit.errors import DataError, did_you_mean
 from ragkit.files import write_text
+from ragkit.report.figures import NAMES
 
-STATUSES = ("match", "close", "differs", "substitute", "not run", "not available")
 KEY = ["paper", "table", "row", "column", "metric"]
 SCOREBOARD = [*KEY, "printed", "value", "measured", "status", "note"]
 MEASURED = [*KEY, "measured", "substitute", "note"]
@@ -34,13 +39,21 @@ COLOURS = {
     "not run": "#f4f4f4",
     "not available": "#e6e6e6",
 }
+STATUSES = tuple(COLOURS)
+# Measures that are better, or more diverse, when lower.
+LOWER = {"pos_compression_ratio", "homogenization_score", "invalid_extra_documents"}
+# Marks that turn the direction of text, and control characters.
+_UNSEEN = re.compile(r"[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f\x7f]")
+
+
+# -- numbers -----------------------------------------------------------------------------------
 
 
 def fill(
     reported: pd.DataFrame,
     values: pd.DataFrame,
     *,
-    wide: str = "column",
+    columns: str = "column",
     substitute: str | dict[str, str] = "",
 ) -> pd.DataFrame:
     """Return measured numbers under the keys of the printed ones.
@@ -53,10 +66,10 @@ def fill(
         Either long: a column `measured`, and as many of row, column and metric as single out a
         printed number each; perhaps substitute and note. Or in the shape of the printed table:
         indexed by row, with a column for each printed column; NaN cells are left out.
-    wide : {"column", "metric"}
+    columns : {"column", "metric"}
         What the columns of a frame in the printed shape are.
     substitute : str or dict of str to str
-        What was used in place of the paper's model or data, for all or by row.
+        What was used in place of the paper's model or data, for all rows or by row.
 
     Raises
     ------
@@ -65,17 +78,17 @@ def fill(
     """
     if "measured" not in values.columns:
         values = values.rename_axis("row").reset_index()
-        values = values.melt("row", var_name=wide, value_name="measured").dropna(subset="measured")
+        values = values.melt("row", var_name=columns, value_name="measured")
+        values = values.dropna(subset="measured")
     on = [column for column in ("row", "column", "metric") if column in values.columns]
-    doubled = reported[reported.duplicated(on, keep=False)]
     joined = values.merge(reported[KEY], on=on, how="left", indicator=True)
-    lost = joined[joined["_merge"] == "left_only"]
-    if len(lost):
-        name = " / ".join(str(lost.iloc[0][column]) for column in on)
+    unknown = joined[joined["_merge"] == "left_only"]
+    if len(unknown):
+        name = " / ".join(str(unknown.iloc[0][column]) for column in on)
         known = [" / ".join(map(str, row)) for row in reported[on].to_numpy()]
         raise DataError(f"no printed number is called {name}", did_you_mean(name, known))
     if len(joined) > len(values):
-        row = doubled.merge(values[on], on=on).iloc[0]
+        row = joined[joined.duplicated(on, keep=False)].iloc[0]
         raise DataError(f"more than one printed number fits {_name(row)}: name its column too")
     if "substitute" not in joined:
         by_row = isinstance(substitute, dict)
@@ -85,8 +98,13 @@ def fill(
 
 
 def unavailable(reported: pd.DataFrame, reason: str) -> pd.DataFrame:
-    """Return the printed numbers as measured ones that cannot be had, for the reason given."""
+    """Return printed numbers as measured ones that are not available, for the reason given."""
     return reported[KEY].assign(measured=math.nan, substitute="", note=reason)[MEASURED]
+
+
+def nothing() -> pd.DataFrame:
+    """Return an empty frame of measured numbers."""
+    return pd.DataFrame(columns=MEASURED).astype({"measured": float})
 
 
 def status(printed: str, value: float, measurement: float, substitute: str = "") -> str:
@@ -153,42 +171,35 @@ def compare(
     doubled = measurements.duplicated(KEY)
     if doubled.any():
         raise DataError(f"measured twice: {_name(measurements[doubled].iloc[0])}")
-    known = set(map(tuple, reported[KEY].astype(str).to_numpy()))
-    for row in measurements.to_dict("records"):
-        if tuple(str(row[column]) for column in KEY) not in known:
-            same = reported[
-                (reported["paper"] == row["paper"]) & (reported["table"] == row["table"])
-            ]
-            hint = did_you_mean(_name(row), [_name(other) for other in same.to_dict("records")])
-            raise DataError(f"measured, but never printed: {_name(row)}", hint)
-    given = {
-        tuple(str(row[column]) for column in KEY): row for row in measurements.to_dict("records")
-    }
-    rows = []
-    for row in reported.to_dict("records"):
-        key = tuple(str(row[column]) for column in KEY)
+    printed, measured = (
+        frame.astype(dict.fromkeys(KEY, str)) for frame in (reported, measurements)
+    )
+    known = pd.MultiIndex.from_frame(printed[KEY])
+    unknown = measured[~pd.MultiIndex.from_frame(measured[KEY]).isin(known)]
+    if len(unknown):
+        row = unknown.iloc[0]
+        table = printed[(printed["paper"] == row["paper"]) & (printed["table"] == row["table"])]
+        hint = did_you_mean(_name(row), [_name(other) for other in table.to_dict("records")])
+        raise DataError(f"measured, but never printed: {_name(row)}", hint)
+    joined = printed.merge(measured, on=KEY, how="left", suffixes=("", "_ours"), indicator="side")
+    rows = joined.to_dict("records")
+    for row in rows:
         notes = [row.get("note")]
-        if key not in given:
-            lost = math.isnan(row["value"])
-            state, number = ("not available" if lost else "not run"), math.nan
-            if not lost and reasons:
-                notes.append(reasons.get(f"{row['paper']}:{row['table']}"))
+        if row["side"] == "both":
+            row["status"] = status(row["printed"], row["value"], row["measured"], row["substitute"])
+            notes += [row["substitute"], row["note_ours"]]
         else:
-            ours = given[key]
-            number = float(ours["measured"])
-            state = status(row["printed"], row["value"], number, ours["substitute"])
-            notes += [ours["substitute"], ours["note"]]
-        note = "; ".join(n for n in notes if isinstance(n, str) and n)
-        rows.append({**row, "measured": number, "status": state, "note": note})
-    return pd.DataFrame(rows, columns=SCOREBOARD)
+            row["status"] = "not available" if math.isnan(row["value"]) else "not run"
+            if row["status"] == "not run" and reasons:
+                notes.append(reasons.get(f"{row['paper']}:{row['table']}"))
+        row["note"] = "; ".join(note for note in notes if isinstance(note, str) and note)
+    return pd.DataFrame(rows, columns=SCOREBOARD).astype({"measured": float})
 
 
 def counts(scoreboard: pd.DataFrame) -> pd.DataFrame:
     """Return how many numbers of each paper have each status; one row a paper, and all."""
-    unknown = set(scoreboard["status"]) - set(STATUSES)
-    if unknown:
-        name = min(unknown)
-        raise UsageError(f"no status {name!r}", did_you_mean(name, STATUSES))
+    for name in sorted(set(scoreboard["status"])):
+        checks.choice(name, "status", STATUSES)
     table = pd.crosstab(scoreboard["paper"], scoreboard["status"])
     table = table.reindex(columns=list(STATUSES), fill_value=0)
     table.loc["all"] = table.sum()
@@ -199,20 +210,20 @@ def counts(scoreboard: pd.DataFrame) -> pd.DataFrame:
 def wide(comparison: pd.DataFrame) -> pd.DataFrame:
     """Return a comparison in the shape of the printed table.
 
-    One row a printed row; for each column the printed number, the measured one and the status.
+    One row a printed row (and metric, where a row has several in one column); for each column
+    the printed number, the measured one and the status.
     """
-    cells = comparison.assign(measured=[_format(row) for row in comparison.to_dict("records")])
-    cells = cells.assign(printed=cells["printed"].fillna("-").replace("", "-"))
-    columns = list(dict.fromkeys(comparison["column"]))
-    rows = list(dict.fromkeys(comparison["row"]))
+    cells = comparison.assign(
+        measured=[_format(row) for row in comparison.to_dict("records")],
+        printed=comparison["printed"].fillna("-").replace("", "-"),
+    )
+    if cells.duplicated(["paper", "table", "row", "column"]).any():
+        cells["row"] = cells["row"] + ", " + cells["metric"].str.replace("_", " ")
+    columns, rows = (list(dict.fromkeys(cells[name])) for name in ("column", "row"))
     table = cells.pivot(index="row", columns="column", values=["printed", "measured", "status"])
-    table = table.swaplevel(axis=1).reindex(index=rows, columns=columns, level=0)
     order = [(column, part) for column in columns for part in ("printed", "measured", "status")]
-    return table[order].rename_axis(index=None, columns=[None, None])
-
-
-# Measures that are better, or more diverse, when lower.
-LOWER = {"pos_compression_ratio", "homogenization_score", "invalid_extra_documents"}
+    table = table.swaplevel(axis=1).reindex(index=rows)[order]
+    return table.rename_axis(index=None, columns=[None, None])
 
 
 def best(comparison: pd.DataFrame, metric: str, column: str = "measured") -> str:
@@ -232,38 +243,85 @@ def best(comparison: pd.DataFrame, metric: str, column: str = "measured") -> str
     return rows.loc[place, "row"]
 
 
+def title(paper: str, table: str) -> str:
+    """Return the name of a printed table: "LiveRAG, Table 4", "WixQA, section 3.1"."""
+    kind, _, place = table.rpartition(":")
+    words = {"": "Table", "text": "section", "figure": "Figure", "appendix": "appendix"}
+    part = f"{words[kind]} {place}" if kind or table.isdigit() else table
+    return f"{NAMES.get(paper, paper)}, {part}"
+
+
+# -- tables to read ----------------------------------------------------------------------------
+
+
+def plain(text: str) -> str:
+    """Return a text without control characters and marks that turn its direction."""
+    return _UNSEEN.sub("", text)
+
+
 def show(frame: pd.DataFrame, caption: str = ""):
     """Return a frame for display, statuses coloured; numbers to six significant digits."""
-    styler = frame.style.format(
+    keep_index = not isinstance(frame.index, pd.RangeIndex)
+    styler = _escaped(frame, html.escape).style.format(
         lambda value: f"{value:,.6g}" if isinstance(value, float) else value, na_rep=""
     )
     styler = styler.map(
         lambda value: f"background-color: {COLOURS[value]}" if value in STATUSES else ""
     )
-    words = [c for c in frame.columns if frame[c].map(lambda v: isinstance(v, str)).all()]
+    words = [
+        column
+        for column in styler.data.columns
+        if styler.data[column].map(lambda value: isinstance(value, str)).all()
+    ]
     styler = styler.set_properties(subset=words, **{"text-align": "left"})
-    if isinstance(frame.index, pd.RangeIndex):
+    if not keep_index:
         styler = styler.hide(axis="index")
-    if caption:
-        styler = styler.set_caption(caption)
-    return styler
+    return styler.set_caption(html.escape(plain(caption))) if caption else styler
 
 
 def write(frame: pd.DataFrame, stem: str | Path, *, caption: str = "") -> None:
-    """Write a table as `STEM.html`, `STEM.md` and `STEM.tex`."""
+    """Write a table as `STEM.html`, `STEM.md` and `STEM.tex`; text is escaped in each."""
+    from nbconvert.filters import escape_latex
+
     stem = Path(stem)
-    plain = frame.copy()
-    if plain.columns.nlevels > 1:
-        plain.columns = [" ".join(map(str, parts)) for parts in plain.columns]
-    keep_index = not isinstance(plain.index, pd.RangeIndex)
-    text = plain.map(lambda value: f"{value:.6g}" if isinstance(value, float) else value).fillna("")
-    text = text.replace("nan", "")
-    # A fixed id makes the same table the same bytes.
-    styler = show(frame, caption).set_uuid(stem.name)
-    write_text(stem.with_suffix(".html"), styler.to_html(doctype_html=True) + "\n")
-    write_text(stem.with_suffix(".md"), text.to_markdown(index=keep_index) + "\n")
-    latex = text.to_latex(index=keep_index, escape=True, caption=caption or None)
-    write_text(stem.with_suffix(".tex"), latex)
+    # A fixed id gives the same table the same bytes.
+    styler = show(frame, caption).set_uuid(re.sub(r"\W", "-", stem.name))
+    write_text(stem.with_name(f"{stem.name}.html"), styler.to_html(doctype_html=True) + "\n")
+    text = frame.copy()
+    if text.columns.nlevels > 1:
+        text.columns = [" ".join(map(str, parts)).strip() for parts in text.columns]
+    if not isinstance(text.index, pd.RangeIndex):
+        text = text.reset_index(names=[name or "" for name in text.index.names])
+    text = text.map(lambda value: f"{value:.6g}" if isinstance(value, float) else value)
+    text = text.replace("nan", "").astype(object).where(text.notna(), "")
+    marked = _escaped(text, lambda part: _line(_markdown(part)))
+    write_text(
+        stem.with_name(f"{stem.name}.md"),
+        marked.to_markdown(index=False, disable_numparse=True) + "\n",
+    )
+    set_in_tex = _escaped(text, lambda part: _line(escape_latex(part)))
+    heading = escape_latex(plain(caption)) or None
+    latex = set_in_tex.to_latex(index=False, escape=False, caption=heading)
+    write_text(stem.with_name(f"{stem.name}.tex"), latex)
+
+
+def _escaped(frame: pd.DataFrame, escape: Callable[[str], str]) -> pd.DataFrame:
+    """Return a frame whose cells, labels and names are escaped text, or numbers."""
+
+    def text(value):
+        if value is None or isinstance(value, Number) or value is pd.NA or value is pd.NaT:
+            return value
+        return escape(plain(str(value)))
+
+    return frame.map(text).rename(index=text, columns=text).rename_axis(index=text, columns=text)
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"([\\|$*`~\[\]])", r"\\\1", html.escape(text, quote=False))
+
+
+def _line(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
 
 
 def _name(row) -> str:
@@ -275,10 +333,3 @@ def _format(row: dict) -> str:
         return "-"
     digits = decimals(row["printed"]) if isinstance(row["printed"], str) and row["printed"] else 3
     return f"{row['measured']:.{digits}f}"
-
-
-def nothing() -> pd.DataFrame:
-    """Return an empty frame of measured numbers, for notebooks that measure none."""
-    return pd.DataFrame({column: pd.Series(dtype=object) for column in MEASURED}).astype(
-        {"measured": float}
-    )

@@ -12,7 +12,8 @@ import pytest
 
 from ragkit.datasets import reported
 from ragkit.errors import UsageError
-from ragkit.report import figures, plots, tables
+from ragkit.report import figures, tables
+from ragkit.report.plots import language, scoreboard
 
 
 @pytest.fixture(autouse=True)
@@ -70,23 +71,23 @@ def test_sizes_and_marks():
 def test_every_plot_draws_from_small_frames():
     rng = np.random.default_rng(0)
     printed = reported.load("liverag", "4")
-    metrics = list(plots.language.DIVERSITY)
+    metrics = list(language.DIVERSITY)
     names = ["triviaqa", "popqa", "webquestions", "simpleqa", "natural_questions"]
     samples = pd.DataFrame(rng.random((10, 5)), columns=metrics).assign(row=names * 2)
-    fig = plots.diversity(samples, dict.fromkeys(metrics, 1.0), printed)
+    fig = language.diversity(samples, dict.fromkeys(metrics, 1.0), printed)
     assert len(fig.axes) == len(metrics)
-    fig = plots.lengths({name: rng.integers(1, 20, 30) for name in names})
+    fig = language.lengths({name: rng.integers(1, 20, 30) for name in names})
     assert len(fig.axes) == len(names)
     board = tables.compare(printed, tables.nothing())
-    fig = plots.statuses(tables.counts(board))
+    fig = scoreboard.statuses(tables.counts(board))
     assert fig.legends
 
 
 def test_the_map_is_seeded_and_measured():
     rng = np.random.default_rng(0)
     vectors = {name: rng.normal(size=(30, 8)) for name in ("liverag", "popqa")}
-    first, trust = plots.question_map(vectors, size=25, seed=1)
-    again, same = plots.question_map(vectors, size=25, seed=1)
+    first, trust = language.question_map(vectors, size=25, seed=1)
+    again, same = language.question_map(vectors, size=25, seed=1)
     assert 0 < trust <= 1
     assert trust == same
     one, two = (fig.axes[0].collections[0].get_offsets() for fig in (first, again))

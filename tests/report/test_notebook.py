@@ -131,19 +131,19 @@ def test_unreadable_notebooks(tmp_path):
         notebook.read(tmp_path / "bad.ipynb")
 
 
-def test_modules_follow_imports_of_imports():
-    book = new_notebook(cells=[new_code_cell("from ragkit.report import tables", id="a")])
-    names = {path.relative_to(paths.ROOT).as_posix() for path in notebook.modules(book)}
-    assert {
-        "ragkit/__init__.py",
-        "ragkit/report/tables.py",
-        "ragkit/files.py",
-        "ragkit/errors.py",
-    } <= names
+def test_dependencies_are_modules_data_and_named_files():
+    code = "%%time\nimport nothing", "from ragkit.report import tables\n%time x = 1"
+    book = new_notebook(cells=[new_code_cell(text) for text in code])
+    names = {path.relative_to(paths.ROOT).as_posix() for path in notebook.dependencies(book)}
+    wanted = {"ragkit/report/tables.py", "ragkit/files.py", "ragkit/report/ragkit.mplstyle"}
+    assert wanted <= names
     assert "ragkit/measures/diversity.py" not in names
-    book = new_notebook(cells=[new_code_cell("from ragkit import datasets", id="a")])
-    names = {path.relative_to(paths.ROOT).as_posix() for path in notebook.modules(book)}
-    assert "ragkit/datasets/wixqa.py" in names
+    assert not any(name.startswith("notebooks/") for name in names)
+    book.cells.append(
+        new_code_cell("from ragkit import datasets, paths\npaths.NOTEBOOKS / 'systems.toml'")
+    )
+    names = {path.relative_to(paths.ROOT).as_posix() for path in notebook.dependencies(book)}
+    assert {"ragkit/datasets/wixqa.py", "notebooks/systems.toml"} <= names
 
 
 def test_code_reads_like_code(tmp_path):

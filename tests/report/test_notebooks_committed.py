@@ -36,8 +36,8 @@ def test_anatomy(book):
     assert ids[:3] == ["title", "params", "setup"]
     assert {"takeaways", "export"} <= set(ids)
     (export,) = [cell for cell in content.cells if cell["id"] == "export"]
-    assert "out.measured(" in export.source
-    assert len(ids) <= 27
+    assert "out.export(" in export.source
+    assert len(ids) <= 25
     for cell in content.cells:
         if cell.cell_type == "code":
             lines = [line for line in cell.source.split("\n") if line.strip()]

@@ -17,7 +17,14 @@ from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.report import pipeline
 
 ROOT = Path(__file__).resolve().parents[2]
-EXPORT = "from ragkit.report import results, tables\nresults.Results({name!r}, profile).measured(tables.nothing())"
+EXPORT = "from ragkit.report.results import Results\nResults({name!r}, profile).export()"
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    """The inputs of every notebook in the profile "sample", by its number."""
+    plan = pipeline.make_plan("sample")
+    return {step.name[:2]: set(plan.inputs(step)) for step in plan.runnable}
 
 
 def write_notebook(path: Path, source: str) -> None:
@@ -158,6 +165,36 @@ def test_everything_runs_on_the_sample():
     assert [step.name for step in plan.before(board)] == [
         step.name for step in plan.steps if step is not board
     ]
+
+
+@pytest.mark.parametrize(
+    ("file", "stale", "fresh"),
+    [
+        ("notebooks/systems.toml", "11 12 21 30 31 34", "00 10 20 22 32 41"),
+        ("ragkit/models/registry.toml", "11 12 21 22 23 24 32 33", "00 10 20 90"),
+        ("ragkit/synth/banks/topics.md", "23 24 33", "00 10 11 12 20 21 22 30 31 32 34 41"),
+        ("ragkit/synth/datamorgana/prompts/question.md", "33", "00 10 11 12 20 21 22 30 31 32 34"),
+        ("ragkit/report/ragkit.mplstyle", "00 10 11 12 20 21 22 23 24 30 31 32 33 34 41 90", ""),
+        ("notebooks/catalogue.toml", "90", "00 10 11 12 20 21 22 23 24 30 31 32 33 34 41"),
+        ("data/reported/liverag.csv", "00 10 32", ""),
+        ("requirements.lock", "00 10 32", ""),
+        ("notebooks/32-liverag-diversity.ipynb", "32", "00 10 11 12 20 21 22 30 31 34 41"),
+        ("ragkit/cli/notebook.py", "", "00 10 11 12 20 21 22 23 24 30 31 32 33 34 41 90"),
+        ("README.md", "", "00 10 11 12 20 21 22 23 24 30 31 32 33 34 41 90"),
+    ],
+)
+def test_an_edit_makes_those_notebooks_stale_that_read_the_file(inputs, file, stale, fresh):
+    assert (ROOT / file).is_file(), file
+    for number, found in inputs.items():
+        if number in stale:
+            assert str(ROOT / file) in found, f"{number} does not depend on {file}"
+        if number in fresh:
+            assert str(ROOT / file) not in found, f"{number} depends on {file}"
+
+
+def test_the_statistics_of_a_benchmark_depend_on_few_modules(inputs):
+    assert len([path for path in inputs["10"] if path.endswith(".py")]) <= 35
+    assert not [path for path in inputs["10"] if "/synth/" in path or "/systems/" in path]
 
 
 def test_a_notebook_that_shows_the_sample_is_stale_when_the_sample_changes(tmp_path):

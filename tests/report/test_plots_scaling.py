@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragkit.report import plots
+from ragkit.report.plots import scaling
 from ragkit.systems import sweep
 
 SIZES = [500, 1000, 2000]
@@ -40,7 +40,7 @@ def result():
 
 def test_scaling(result):
     summary, tested = result.summary(n_resamples=100), result.tested(n_resamples=50)
-    fig = plots.scaling.scaling(summary, result.density, tested, label="recall@10")
+    fig = scaling.scaling(summary, result.density, tested, label="recall@10")
     left, right = fig.axes
     drawn = {
         (x, round(y, 9))
@@ -59,13 +59,13 @@ def test_scaling(result):
 
 def test_scaling_without_vectors_or_fits(result):
     summary = result.summary(n_resamples=100)
-    fig = plots.scaling.scaling(summary, result.density.iloc[:0], {})
+    fig = scaling.scaling(summary, result.density.iloc[:0], {})
     assert len(fig.axes) == 2
 
 
 def test_costs_and_types(result):
-    fig = plots.scaling.costs(result.costs)
+    fig = scaling.costs(result.costs)
     assert [ax.get_lines()[0].get_ydata().tolist() for ax in fig.axes[:2]] == [[1, 2, 4], [1, 1, 1]]
-    fig = plots.scaling.by_type(result.summary(by_type=True, n_resamples=100), label="recall@10")
+    fig = scaling.by_type(result.summary(by_type=True, n_resamples=100), label="recall@10")
     titles = [ax.get_title() or ax.get_title(loc="left") for ax in fig.axes]
     assert titles == ["basic (15)", "semantic (15)"]

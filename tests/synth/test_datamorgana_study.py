@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from ragkit.errors import DataError, UsageError
-from ragkit.report import plots
+from ragkit.report import explore
+from ragkit.report.plots import questions as plots
 from ragkit.synth.datamorgana import Benchmark, load_config, make_questions, study
 from ragkit.synth.datamorgana.materials import Material
 from ragkit.synth.datamorgana.wording import Refused, Writer
@@ -187,22 +188,22 @@ def test_spare_keywords_only_where_they_are_asked_for():
 
 
 def test_cards_show_the_row(benchmark):
-    page = plots.questions.cards(benchmark, [1, 2])._repr_html_()
+    page = explore.cards(study.examples(benchmark, [1, 2]))._repr_html_()
     assert page.count("border:1px solid") == 2
-    assert "<mark>" in plots.questions.cards(benchmark, range(1, 30)).html
+    assert "<mark>" in explore.cards(study.examples(benchmark, range(1, 30))).html
     with pytest.raises(DataError, match="no question 99"):
-        plots.questions.cards(benchmark, [99])
+        study.examples(benchmark, [99])
 
 
 def test_figures_have_a_panel_for_each(frame):
     import matplotlib.pyplot as plt
 
     mix = study.mix(frame, CONFIG)
-    fig = plots.questions.by_category(mix, label="share", mark="configured", marked="configured")
+    fig = plots.by_category(mix, label="share", mark="configured", marked="configured")
     assert len(fig.get_axes()) == 8
     effects = study.effects(frame)
     measures = {"overlap": ("Linguistic Variation", "share of words in the documents")}
-    assert len(plots.questions.effects(frame, effects, measures=measures).get_axes()) == 2
+    assert len(plots.effects(frame, effects, measures=measures).get_axes()) == 2
     with pytest.raises(DataError, match="no categories"):
-        plots.questions.by_category(mix[:0], label="share")
+        plots.by_category(mix[:0], label="share")
     plt.close("all")

@@ -41,7 +41,7 @@ SIMILARITIES = {
 }
 
 
-def corpus_similarity(profiles: pd.DataFrame, by_size: pd.DataFrame, *, label: str = "") -> Figure:
+def similarity(profiles: pd.DataFrame, by_size: pd.DataFrame, *, label: str = "") -> Figure:
     """Draw EnterpriseRAG-Bench's Table 3 at equal size, and local density against size.
 
     Parameters
@@ -94,7 +94,7 @@ def corpus_similarity(profiles: pd.DataFrame, by_size: pd.DataFrame, *, label: s
     return fig
 
 
-def corpus_sweep(swept: pd.DataFrame, *, reference: int = 10) -> Figure:
+def sweep(swept: pd.DataFrame, *, reference: int = 10) -> Figure:
     """Draw cluster measures of several corpora against the number of clusters.
 
     Parameters
@@ -128,7 +128,7 @@ def corpus_sweep(swept: pd.DataFrame, *, reference: int = 10) -> Figure:
     return fig
 
 
-def corpus_maps(points: pd.DataFrame) -> Figure:
+def maps(points: pd.DataFrame) -> Figure:
     """Draw maps of several corpora, a column each and a row a method, coloured by source.
 
     Parameters
@@ -228,7 +228,7 @@ _PAGE = """<div id="%(place)s" style="width:100%%;min-height:520px"></div>
 </script>"""
 
 
-def corpus_explorer(points: pd.DataFrame) -> Page:
+def explorer(points: pd.DataFrame) -> Page:
     """Draw the maps of one method for reading: a document's title and source show under the mouse.
 
     Parameters

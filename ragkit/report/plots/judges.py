@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def judge_damage(table: pd.DataFrame, *, label: str) -> Figure:
+def damage(table: pd.DataFrame, *, label: str) -> Figure:
     """Draw the share of gold answers, left alone and damaged, that a judge accepts.
 
     Parameters
@@ -43,7 +43,7 @@ def judge_damage(table: pd.DataFrame, *, label: str) -> Figure:
 SIDES = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"))
 
 
-def judge_worth(table: pd.DataFrame, *, targets: dict[str, float]) -> Figure:
+def agreement(table: pd.DataFrame, *, targets: dict[str, float]) -> Figure:
     """Draw agreement with real verdicts, a panel a metric, by what was held out.
 
     Parameters
@@ -78,7 +78,7 @@ def judge_worth(table: pd.DataFrame, *, targets: dict[str, float]) -> Figure:
     return fig
 
 
-def judge_calibration(curves: pd.DataFrame) -> Figure:
+def calibration(curves: pd.DataFrame) -> Figure:
     """Draw the share of answers that are correct by the probability that they are.
 
     Parameters
@@ -110,7 +110,7 @@ def judge_calibration(curves: pd.DataFrame) -> Figure:
     return fig
 
 
-def judge_standings(table: pd.DataFrame, *, label: str) -> Figure:
+def standings(table: pd.DataFrame, *, label: str) -> Figure:
     """Draw the systems' scores on several judges' scales, a panel a scale, one order for all.
 
     Parameters

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,13 +9,10 @@ import numpy as np
 from ragkit.errors import DataError
 from ragkit.report.figures import BLACK, BLUE, GREY, NAMES, VERMILION, size
 from ragkit.report.plots.language import DIVERSITY
-from ragkit.synth.datamorgana.study import stated
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from ragkit.synth.datamorgana import Benchmark
 
 
 def by_category(
@@ -246,85 +240,3 @@ def _columns(heights: dict[str, int]) -> list[list[str]]:
         key=lambda k: abs(2 * sum(heights[n] + 1 for n in names[:k]) - total),
     )
     return [names[:best], names[best:]]
-
-
-CLAIM_COLOURS = {"direct": "#d7f0e3", "useful": "#fdf3d1", "useless": "#e6e6e6"}
-
-
-class Cards:
-    """Questions to read, as HTML in a notebook."""
-
-    def __init__(self, html: str):
-        self.html = html
-
-    def _repr_html_(self) -> str:
-        return self.html
-
-
-def cards(made: Benchmark, indices: Sequence[int], *, characters: int = 700) -> Cards:
-    """Return whole rows of a made set to read: text, categories, claims by class, documents.
-
-    In a document, what a direct claim says word for word is marked.
-
-    Parameters
-    ----------
-    made : Benchmark
-    indices : sequence of int
-        The `Index` of each question.
-    characters : int
-        Of each document, around the first mark; the length of the whole is said.
-
-    Raises
-    ------
-    DataError
-        If there is no such question.
-    """
-    rows = {row["Index"]: (row, note) for row, note in zip(made.rows, made.notes, strict=True)}
-    missing = [index for index in indices if index not in rows]
-    if missing:
-        raise DataError(f"there is no question {missing[0]}; they run from 1 to {len(rows)}")
-    return Cards("".join(_card(*rows[index], characters) for index in indices))
-
-
-def _card(row: dict, note: dict, characters: int) -> str:
-    claims = "".join(
-        f'<li><span style="background:{shade};padding:0 4px">{kind}</span> {escape(claim)}</li>'
-        for kind, shade in CLAIM_COLOURS.items()
-        for claim in row["Answer_Claims"][kind]
-    )
-    said = [stated(claim, d["content"]) for d in row["Supporting_Documents"] for claim in row["Answer_Claims"]["direct"]]  # fmt: skip
-    said = list(dict.fromkeys(part for part in said if part))
-    texts = "".join(
-        f'<div style="margin:4px 0 0;padding-left:8px;border-left:3px solid #ccc;color:#444">'
-        f"{_excerpt(d['content'], said, characters)}</div>"
-        for d in row["Supporting_Documents"]
-    )
-    meant = ""
-    if note["correct"] != row["Question"]:
-        meant = f'<div style="color:#666">without mistakes: {escape(note["correct"])}</div>'
-    kinds = " · ".join(escape(str(c)) for c in row["DataMorgana_Config"].values())
-    return (
-        '<div style="max-width:900px;margin:0 0 14px;padding:8px 12px;border:1px solid #ddd;text-align:left">'
-        f'<div style="font-size:110%"><b>{escape(row["Question"])}</b></div>{meant}'
-        f'<div style="color:#0072B2;font-size:85%">{kinds}</div>'
-        f'<ul style="margin:4px 0;padding-left:18px">{claims}</ul>{texts}</div>'
-    )
-
-
-def _excerpt(text: str, said: list[str], characters: int) -> str:
-    """Return a part of a text as HTML, with the first mark inside and its length named."""
-    places = [text.find(part) for part in said if part in text]
-    start = 0
-    if places and min(places) > characters // 2:
-        start = text.rfind(" ", 0, min(places) - characters // 3) + 1
-    end = min(len(text), start + characters)
-    if end < len(text):
-        end = max(text.rfind(" ", start, end), start + 1)
-    part = escape(text[start:end])
-    for clause in sorted(said, key=len, reverse=True):
-        part = part.replace(escape(clause), f"<mark>{escape(clause)}</mark>")
-    lines = re.sub(r"\n(?:(?:\s|&gt;)*\n)?\s*", "<br>", part)
-    title = escape(text.partition("\n")[0])
-    before = f"<b>{title}</b> … " if start else ""
-    rest = f"{' …' if end < len(text) else ''} <i>({len(text):,} characters in all)</i>"
-    return before + lines + (rest if start or end < len(text) else "")

@@ -514,6 +514,47 @@ def reworded_effects(table: pd.DataFrame, *, level: float = 0.95, seed: int = 0)
 _LEADS = re.compile(r"[,:] |\b(?:is to|stands for|attempt to|costs|noted that|cause was that) ")
 
 
+def examples(made: Benchmark, indices: Sequence[int]) -> list[dict]:
+    """Return questions with their claims and documents, as `ragkit.report.explore.cards` reads them.
+
+    Parameters
+    ----------
+    made : Benchmark
+    indices : sequence of int
+        The `Index` of each question.
+
+    Returns
+    -------
+    list of dict
+        question, correct (the question without mistakes), categories, claims by class, documents
+        (their texts), marked (the parts of the documents that state a direct claim).
+
+    Raises
+    ------
+    DataError
+        If there is no such question.
+    """
+    rows = {row["Index"]: (row, note) for row, note in zip(made.rows, made.notes, strict=True)}
+    missing = [index for index in indices if index not in rows]
+    if missing:
+        raise DataError(f"there is no question {missing[0]}; they run from 1 to {len(rows)}")
+    found = []
+    for row, note in (rows[index] for index in indices):
+        texts, claims = [d["content"] for d in row["Supporting_Documents"]], row["Answer_Claims"]
+        parts = [stated(claim, text) for text in texts for claim in claims["direct"]]
+        found.append(
+            {
+                "question": row["Question"],
+                "correct": note["correct"],
+                "categories": list(row["DataMorgana_Config"].values()),
+                "claims": claims,
+                "documents": texts,
+                "marked": list(dict.fromkeys(part for part in parts if part)),
+            }
+        )
+    return found
+
+
 def stated(claim: str, document: str) -> str:
     """Return the part of a claim that stands in a document word for word, or an empty string.
 

@@ -10,7 +10,8 @@ import pytest
 
 from ragkit.errors import UsageError
 from ragkit.measures import corpus
-from ragkit.report import figures, plots
+from ragkit.report import figures
+from ragkit.report.plots import corpus as plots
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def test_an_atlas_has_both_maps_and_names(atlas):
 def test_maps_have_a_panel_for_each_corpus_and_method(atlas, tmp_path):
     points = pd.concat([atlas[2].assign(corpus=name) for name in ("company", "web")])
     figures.use_style()
-    fig = plots.corpus_maps(points)
+    fig = plots.maps(points)
     titles = [ax.get_title("left") for ax in fig.axes]
     assert titles == ["company, t-SNE", "web, t-SNE", "company, UMAP", "web, UMAP"]
     assert sum(len(dots.get_offsets()) for dots in fig.axes[0].collections) == 40
@@ -57,13 +58,13 @@ def test_maps_have_a_panel_for_each_corpus_and_method(atlas, tmp_path):
 
 def test_the_page_needs_no_network_and_shows_titles_as_text(atlas):
     points = atlas[2][atlas[2]["method"] == "UMAP"].assign(corpus="web")
-    bundle = plots.corpus_explorer(points)._repr_mimebundle_()
+    bundle = plots.explorer(points)._repr_mimebundle_()
     page = bundle["text/html"]
     assert not re.search(r"""(src|href)=["']""", page)
     # One script, which no title can end.
     assert page.count("</script>") == 1
     assert len(page) < 2_500_000
-    assert page == plots.corpus_explorer(points)._repr_mimebundle_()["text/html"]
+    assert page == plots.explorer(points)._repr_mimebundle_()["text/html"]
     data = bundle["application/vnd.plotly.v1+json"]["data"]
     shown = [row for trace in data for row in trace["customdata"]]
     assert len(shown) == 40
@@ -80,13 +81,13 @@ def test_measures_of_every_corpus_are_drawn(clustered):
     profiles = pd.concat(found, names=["corpus", "variant", "part"]).reset_index()
     sizes = {n: corpus.density_by_size(a, [20, 60], repeats=2) for n, a in corpora.items()}
     by_size = pd.concat(sizes, names=["corpus", "row"]).reset_index("corpus")
-    fig = plots.corpus_similarity(profiles, by_size)
+    fig = plots.similarity(profiles, by_size)
     assert len(fig.axes[0].lines) == 2 * 2 * 2 * 3
     line = fig.axes[1].lines[0]
     expected = sizes["company"].groupby("size")["local_density"].mean()
     assert np.array_equal(line.get_ydata(), expected)
     swept = corpus.sweep(corpora, ks=[5, 10], seeds=range(2), size=60)
-    fig = plots.corpus_sweep(swept)
+    fig = plots.sweep(swept)
     assert len(fig.axes) == 4
     means = swept[swept["corpus"] == "web"].groupby("k")["gap"].mean()
     assert np.array_equal(fig.axes[2].lines[1].get_ydata(), means)
@@ -94,6 +95,6 @@ def test_measures_of_every_corpus_are_drawn(clustered):
 
 @pytest.mark.parametrize("heights", [[0.0, 0.1, 0.2], [0.0, 5.0, 5.0, 9.0], [1.0]])
 def test_labels_lie_apart_and_keep_their_order(heights):
-    moved = plots.corpus._apart(np.array(heights), 1.0)
+    moved = plots._apart(np.array(heights), 1.0)
     assert (np.diff(moved) >= 1 - 1e-9).all()
     assert moved.mean() == pytest.approx(np.mean(heights))
