@@ -99,7 +99,10 @@ def test_a_reranker_over_what_is_given():
         ('[a]\nretriever = { kind = "bm25", k2 = 1 }', "no option of bm25 is called 'k2'"),
         ("[a]\nretriever = { k1 = 1 }", "retriever should be a name or a table with kind"),
         ('[a]\nretriever = { kind = "bm25", cache = true }', "no option of bm25 is called 'cache'"),
-        ('[a]\nretriever = { kind = "bm25", b = 2 }', "system 'a': b should be from 0 to 1"),
+        (
+            '[a]\nretriever = { kind = "bm25", b = 2 }',
+            "system 'a': b should be a number from 0 to 1",
+        ),
         ('[a]\nretriever = "dense:all-MiniLM"', "no encoder 'all-MiniLM'(.|\n)*all-MiniLM-L6-v2"),
         ('[a]\nretriever = "hybrid"', "hybrid needs a list of retrievers"),
         ('[a]\nretriever = { kind = "hybrid", retrievers = ["bm25", "bm"] }', "no retriever 'bm'"),

@@ -13,5 +13,6 @@ from ragkit.systems.retrieval.dense import Dense
 from ragkit.systems.retrieval.hybrid import Hybrid
 from ragkit.systems.retrieval.rerank import Rerank
 from ragkit.systems.retrieval.selection import choose
+from ragkit.systems.retrieval.servers import OpenSearch, Qdrant
 
-__all__ = ["BM25", "Dense", "Hybrid", "Rerank", "choose"]
+__all__ = ["BM25", "Dense", "Hybrid", "OpenSearch", "Qdrant", "Rerank", "choose"]

@@ -1,75 +1,45 @@
-"""From text to index terms: the word rules of Lucene and of bm25s."""
+"""From text to index terms: the word rules of Lucene and of bm25s.
+
+The table of character classes is kept beside this module, because libraries follow newer versions
+of Unicode than Lucene and lack its additions: with the package `regex`, word boundaries differ.
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ragkit.errors import ModelError, UsageError, did_you_mean
+from ragkit.text import stems
 
 MAX_TOKEN_LENGTH = 255  # of Lucene's standard tokenizer, in UTF-16 code units
 TABLE = Path(__file__).with_name("word_break.toml")
 
-# bm25s's English stop words, which are Lucene's old ones.
-STOP_WORDS = frozenset(
+# The English stop words of bm25s, which are Lucene's old ones.
+FLASHRAG_STOP_WORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such that the their then "
     "there these they this to was will with".split()
 )
 
 
-@dataclass(frozen=True)
-class Analyzer:
-    """How texts become terms, str -> list of str: those of documents and those of queries."""
-
-    index_terms: Callable[[str], list[str]]
-    query_terms: Callable[[str], list[str]]
-
-
-def analyzer(name: str) -> Analyzer:
-    """Return an analyzer.
-
-    Parameters
-    ----------
-    name : {"standard", "flashrag"}
-        "standard": Lucene's StandardAnalyzer, which OpenSearch and Elasticsearch use by default:
-        word boundaries of UAX #29, lower case, no stop words, words longer than 255 characters
-        in pieces. "flashrag": what FlashRAG did since April 2025 when it built its index through
-        bm25s: words of two and more characters, lower case, 33 stop words dropped, and Snowball's
-        English stemmer for the documents but not for the queries.
-
-    Raises
-    ------
-    UsageError
-        If the name is unknown.
-    ModelError
-        If "flashrag" is asked for and PyStemmer is not installed.
-    """
-    if name == "standard":
-        return Analyzer(standard_terms, standard_terms)
-    if name == "flashrag":
-        _stemmer()
-        return Analyzer(flashrag_index_terms, flashrag_terms)
-    raise UsageError(f"no analyzer {name!r}", did_you_mean(name, ["standard", "flashrag"]))
-
-
 def standard_terms(text: str) -> list[str]:
-    """Return the terms of a text as Lucene's StandardAnalyzer makes them."""
+    """Return the terms of a text as Lucene's StandardAnalyzer finds them.
+
+    Words end at the word boundaries of UAX #29 and are put in lower case. There are no stop words.
+    """
     return list(map(lower, standard_words(text)))
 
 
 def flashrag_terms(text: str) -> list[str]:
-    """Return the terms of a query as bm25s makes them by default: no stop words, not stemmed."""
+    """Return the terms of a query as bm25s finds them by default: no stop words, not stemmed."""
     words = re.findall(r"\b\w\w+\b", text.lower())
-    return [word for word in words if word not in STOP_WORDS]
+    return [word for word in words if word not in FLASHRAG_STOP_WORDS]
 
 
 def flashrag_index_terms(text: str) -> list[str]:
     """Return the terms of a document: those of a query, stemmed."""
-    return _stemmer().stemWords(flashrag_terms(text))
+    return stems(flashrag_terms(text))
 
 
 def lower(word: str) -> str:
@@ -83,18 +53,19 @@ def lower(word: str) -> str:
 def standard_words(text: str) -> list[str]:
     """Return the words of a text as Lucene's standard tokenizer finds them, case kept.
 
+    A word longer than 255 UTF-16 code units comes in pieces.
+
     Source: Unicode Standard Annex #29, section 4.1, with Lucene's additions: ideographs and
     hiragana one by one, runs of Thai, Lao, Khmer and Myanmar as one word, emoji sequences.
     """
     pattern = _ascii_words() if text.isascii() else _words()
     words = pattern.findall(text)
-    if len(text) > MAX_TOKEN_LENGTH // 2 and any(map(_too_long, words)):
+    short = MAX_TOKEN_LENGTH // 2
+    if len(text) > short and any(
+        len(word) > short and _units(word) > MAX_TOKEN_LENGTH for word in words
+    ):
         return _in_pieces(pattern, text)
     return words
-
-
-def _too_long(word: str) -> bool:
-    return len(word) > MAX_TOKEN_LENGTH // 2 and _units(word) > MAX_TOKEN_LENGTH
 
 
 def _units(text: str) -> int:
@@ -102,7 +73,7 @@ def _units(text: str) -> int:
 
 
 def _in_pieces(pattern: re.Pattern, text: str) -> list[str]:
-    """Split like Lucene where a word is too long: it never looks further than 255 units."""
+    """Split a text that has a word that is too long; Lucene never looks further than 255 units."""
     words, at = [], 0
     while at < len(text):
         near = at + 8 * MAX_TOKEN_LENGTH  # a long word is looked at once, not from each piece
@@ -133,13 +104,18 @@ def _ascii_words() -> re.Pattern:
 
 @cache
 def _words() -> re.Pattern:
+    return _pattern(**character_classes())
+
+
+def character_classes() -> dict[str, str]:
+    """Return the inside of a regular expression's character class for each class of the table."""
     table = tomllib.loads(TABLE.read_text("utf-8"))
-    return _pattern(**{name: _character_class(ranges) for name, ranges in table.items()})
-
-
-def _character_class(ranges: str) -> str:
-    pairs = (part.split("-") for part in ranges.split())
-    return "".join("-".join(rf"\U{int(end, 16):08x}" for end in pair) for pair in pairs)
+    return {
+        name: "".join(
+            "-".join(rf"\U{int(end, 16):08x}" for end in part.split("-")) for part in ranges.split()
+        )
+        for name, ranges in table.items()
+    }
 
 
 def _pattern(letter, number, joins_words, joins_letters, joins_numbers, extend="", **more):
@@ -176,15 +152,3 @@ def _pattern(letter, number, joins_words, joins_letters, joins_numbers, extend="
         f"[#*]{marks}(?:\ufe0f\u20e3)?(?<=\u20e3){marks}",
     ]
     return re.compile("|".join([word, *others]))
-
-
-@cache
-def _stemmer():
-    try:
-        import Stemmer
-    except ImportError:
-        raise ModelError(
-            "the flashrag mode needs the package PyStemmer, which is not installed",
-            "pip install PyStemmer",
-        ) from None
-    return Stemmer.Stemmer("english")

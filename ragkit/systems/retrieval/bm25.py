@@ -7,49 +7,48 @@ three are done here in the same order of operations (Lucene 8 and later, class B
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragkit.errors import UsageError, did_you_mean
-from ragkit.systems.retrieval.analysis import analyzer
-from ragkit.systems.retrieval.frames import (
-    check_fields,
-    check_whole,
-    document_texts,
-    query_texts,
-    runs_frame,
-)
-from ragkit.systems.retrieval.postings import Builder
+from ragkit import checks
+from ragkit.systems.retrieval import analysis, saved
+from ragkit.systems.retrieval.frames import Retriever, check_fields, document_texts
+from ragkit.systems.retrieval.postings import Builder, Index, Lexicon
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# mode -> (analyzer, default k1)
-MODES = {"lucene": ("standard", 1.2), "flashrag": ("flashrag", 1.5)}
+# mode -> terms of a document, terms of a query, default k1
+MODES = {
+    "lucene": (analysis.standard_terms, analysis.standard_terms, 1.2),
+    "flashrag": (analysis.flashrag_index_terms, analysis.flashrag_terms, 1.5),
+}
 FREE = 24  # lengths below are kept exactly
 # A sum of bounds is compared with a rounded score: allow for the rounding.
 SLACK = 1 - 1e-5
 
 
-class BM25:
+class BM25(Retriever):
     """Rank documents by BM25.
 
     Parameters
     ----------
     k1 : float, at least 0, optional
-        How slowly repeated words saturate; 1.2 in mode "lucene" and 1.5 in mode "flashrag".
+        Term frequency saturation: with a larger k1, repeated words count for more. The default is
+        1.2 in mode "lucene" and 1.5 in mode "flashrag".
     b : float, 0 to 1
-        How far a document's length counts.
+        Length normalisation: 0 for none, 1 for full.
     mode : {"lucene", "flashrag"}
-        "lucene": what Lucene, OpenSearch and Elasticsearch return with the standard analyzer.
-        "flashrag": what FlashRAG, the tool behind WixQA's tables, returned from April 2025 on: the
-        defaults of bm25s over an index of stemmed words, asked with words that were not stemmed.
-        A query word that the stemmer would change finds only what happens to equal it. For
-        faithful numbers beside right ones; documents that share no word with the query, with
-        which that tool filled its lists up, are left out.
+        "lucene": the results of Lucene, OpenSearch and Elasticsearch with the standard analyzer.
+        "flashrag": the results of FlashRAG, the tool behind WixQA's tables, since April 2025: the
+        defaults of bm25s over an index of stemmed words, searched with words that are not stemmed.
+        A query word that the stemmer would change matches only what happens to equal it. Documents
+        that share no word with the query, with which that tool fills its lists up, are left out.
     fields : tuple of str
         The columns that make a document's text, joined by an empty line. The default is the rule
         of EnterpriseRAG-Bench: title, empty line, text.
@@ -67,8 +66,11 @@ class BM25:
     Documents of equal score (a 32-bit float) come in the order in which they were given, on every
     machine. The idf is ln(1 + (N - n + 0.5) / (n + 0.5)); there is no factor (k1 + 1).
 
-    Once the words left could not lift a new document into the first k, their lists are no longer
-    read as a whole (MaxScore: Turtle and Flood 1995).
+    `fit` reads an iterable of documents once and does not keep their texts. The index takes about
+    5 bytes for each distinct word of each document.
+
+    Once the remaining words could not lift a new document into the first k, their lists are no
+    longer read as a whole (MaxScore: Turtle and Flood 1995).
 
     Source: Robertson and Zaragoza 2009, The probabilistic relevance framework, section 3.4;
     WixQA section 4.1 (through FlashRAG, of which no version is given); EnterpriseRAG-Bench
@@ -84,90 +86,55 @@ class BM25:
         fields: tuple[str, ...] = ("title", "text"),
         system: str | None = None,
     ):
-        if mode not in MODES:
-            raise UsageError(f"BM25 has no mode {mode!r}", did_you_mean(mode, MODES))
-        name, usual = MODES[mode]
-        k1 = usual if k1 is None else k1
-        if not 0 <= k1 < float("inf"):
-            raise UsageError(f"k1 should be 0 or more, found {k1!r}")
-        if not 0 <= b <= 1:
-            raise UsageError(f"b should be from 0 to 1, found {b!r}")
-        self.k1, self.b, self.mode, self.fields = k1, b, mode, check_fields(fields)
+        *_, usual = MODES[checks.choice(mode, "mode of BM25", MODES)]
+        self.k1 = checks.number(usual if k1 is None else k1, "k1", least=0)
+        self.b = checks.number(b, "b", least=0, most=1)
+        self.mode, self.fields = mode, check_fields(fields)
         self.system = system or ("bm25" if mode == "lucene" else f"bm25-{mode}")
-        self._analyzer = analyzer(name)
 
     def fit(self, documents: pd.DataFrame | Iterable[pd.DataFrame | Mapping]) -> BM25:
-        """Index documents.
-
-        Parameters
-        ----------
-        documents : DataFrame, or iterable of DataFrames or of mappings
-            With `doc_id` and the columns of `fields`. An iterable is read once and its texts are
-            not kept, so that a generator indexes any number of documents in the memory that the
-            index takes, about 5 bytes for each distinct word of each document. A field that is
-            None or NaN is left out of the text.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        DataError
-            If there is no document, a column is missing, an id is empty, no string or there
-            before, or a field holds something else than a string.
-        """
-        builder = Builder(self._analyzer.index_terms)
+        builder = Builder(MODES[self.mode][0])
         doc_ids = []
         for doc_id, text in document_texts(documents, self.fields):
             doc_ids.append(doc_id)
             builder.add(text)
-        self.doc_ids_ = doc_ids
-        self.index_ = builder.build()
-        self._weigh()
-        return self
+        return self._use(doc_ids, builder.build())
 
-    def search(self, queries: pd.DataFrame | Iterable[str], k: int = 10) -> pd.DataFrame:
-        """Return the best documents for each query.
+    def save(self, folder: str | os.PathLike) -> Path:
+        """Write the index into a folder, which `load` reads; return the folder."""
+        self._check_fitted()
+        settings = {name: getattr(self, name) for name in ("k1", "b", "mode", "fields", "system")}
+        parts = self.index_._asdict() | {"terms": list(self.index_.terms)}
+        return saved.write(folder, "BM25", settings, parts | {"doc_ids": self.doc_ids_})
 
-        Parameters
-        ----------
-        queries : DataFrame with question_id and text, or iterable of str
-            Strings get their position, from "0", as question_id.
-        k : int, at least 1
-            How many documents at most; a query gets fewer where fewer share a word with it, and
-            no row at all where none does.
-
-        Returns
-        -------
-        DataFrame
-            `runs`: system, question_id, rank (from 1), doc_id, score (above 0).
+    @classmethod
+    def load(cls, folder: str | os.PathLike) -> BM25:
+        """Return a saved index, with its options; its arrays are memory-mapped.
 
         Raises
         ------
-        UsageError
-            If k is below 1, or nothing was indexed yet.
-        DataError
-            If a query is no string, or a question_id is empty, no string or there before.
+        MissingData, DataError, HashMismatch
+            As in `ragkit.systems.retrieval.saved.read`.
         """
-        if not hasattr(self, "index_"):
-            raise UsageError("BM25 has no index yet", "call fit(documents) first")
-        k = check_whole(k, "k")
-        ids, texts = query_texts(queries)
-        totals = np.zeros(len(self.doc_ids_))
-        tops = (self._top(text, k, totals) for text in texts)
-        found = [([self.doc_ids_[n] for n in top.tolist()], scores) for top, scores in tops]
-        return runs_frame(self.system, ids, found)
+        settings, parts = saved.read(folder, "BM25")
+        doc_ids, terms = parts.pop("doc_ids"), Lexicon(parts.pop("terms"))
+        return cls(**settings)._use(doc_ids, Index(terms, **parts))
 
-    def _weigh(self) -> None:
-        """Compute what all queries share: idf, length norms and each term's largest score."""
-        index, lengths = self.index_, self.index_.lengths
+    def _search(self, ids, texts, k):
+        totals = np.zeros(len(self.doc_ids_))
+        for text in texts:
+            top, scores = self._top(text, k, totals)
+            yield [self.doc_ids_[n] for n in top.tolist()], scores
+
+    def _use(self, doc_ids: list[str], index: Index) -> BM25:
+        """Take an index; compute idf, length norms and a bound of each term's scores."""
+        self.doc_ids_, self.index_, lengths = doc_ids, index, index.lengths
         if self.mode == "flashrag":  # bm25s keeps lengths exact, and an empty text as one word
             lengths = np.maximum(lengths, 1)
         documents = int((lengths > 0).sum())
         average = lengths.sum() / max(documents, 1)
         if self.mode == "lucene":
-            lengths = DECODED_LENGTHS[encode_length(lengths)]
+            lengths = one_byte(lengths)
         self._inverse = inverse_norms(lengths, average, self.k1, self.b)
         self._idf = idf(np.diff(index.starts), documents)
         # The score rises with frequency x inverse norm; its largest value bounds a term's scores.
@@ -178,11 +145,12 @@ class BM25:
             ratios = self._inverse[index.documents[postings]]
             ratios *= index.frequencies[postings]
             self._largest[first:last] = np.maximum.reduceat(ratios, starts[:-1] - starts[0])
+        return self
 
     def _top(self, text: str, k: int, totals: np.ndarray):
         """Return document numbers and scores of the first k; `totals` is zero before and after."""
         index = self.index_
-        counts = Counter(self._analyzer.query_terms(text))
+        counts = Counter(MODES[self.mode][1](text))
         found = [(index.terms.find(term), n) for term, n in counts.items()]
         weighted = [
             (np.float32(n) * self._idf[term], term) for term, n in found if term is not None
@@ -242,15 +210,7 @@ def _floor(sums: np.ndarray, k: int) -> float:
 
 
 def idf(document_frequency: np.ndarray, documents: int) -> np.ndarray:
-    """Return ln(1 + (N - n + 0.5) / (n + 0.5)) as 32-bit floats.
-
-    Parameters
-    ----------
-    document_frequency : array of int
-        n, the number of documents that have each term.
-    documents : int
-        N, the number of documents that have any term.
-    """
+    """Return ln(1 + (N - n + 0.5) / (n + 0.5)) as 32-bit floats."""
     n = np.asarray(document_frequency, dtype=np.float64)
     return np.log(1 + (documents - n + 0.5) / (n + 0.5)).astype(np.float32)
 
@@ -263,15 +223,15 @@ def inverse_norms(lengths: np.ndarray, average: float, k1: float, b: float) -> n
         return one / (k1 * ((one - b) + b * np.asarray(lengths, np.float32) / average))
 
 
-def encode_length(lengths) -> np.ndarray:
-    """Return the one-byte form of lengths: exact below 40, then four significant bits.
+def one_byte(lengths: np.ndarray) -> np.ndarray:
+    """Return what Lucene's SmallFloat.intToByte4 keeps of lengths.
 
-    The byte of Lucene's SmallFloat.intToByte4. Decode it with `DECODED_LENGTHS[byte]`.
+    The lengths below 40 are exact; of a longer one, four significant bits above 24 are kept.
     """
-    return (np.searchsorted(DECODED_LENGTHS, lengths, side="right") - 1).astype(np.uint8)
+    return LENGTHS[np.searchsorted(LENGTHS, lengths, side="right") - 1]
 
 
-def _decoded_lengths() -> np.ndarray:
+def _lengths() -> np.ndarray:
     """Return what each byte stands for: 0 to 23, then 24 plus a 3-bit mantissa and an exponent."""
     codes = np.arange(256 - FREE)
     shift = np.maximum((codes >> 3) - 1, 0)
@@ -279,4 +239,4 @@ def _decoded_lengths() -> np.ndarray:
     return np.concatenate([np.arange(FREE), FREE + (mantissa.astype(np.int64) << shift)])
 
 
-DECODED_LENGTHS = _decoded_lengths()
+LENGTHS = _lengths()

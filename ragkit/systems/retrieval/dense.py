@@ -1,22 +1,24 @@
-"""Dense retrieval: exact inner products of vectors, with one order on every machine."""
+"""Dense retrieval: exact inner products by faiss, with one order on every machine."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragkit import models
-from ragkit.errors import DataError, UsageError, did_you_mean
+from ragkit import checks, models
+from ragkit.errors import DataError, UsageError
+from ragkit.systems.retrieval import saved
 from ragkit.systems.retrieval.frames import (
+    Retriever,
     check_fields,
     check_ids,
-    check_whole,
+    check_overlap,
     document_texts,
-    query_texts,
     runs_frame,
 )
 
@@ -24,32 +26,29 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LONG = ("truncate", "chunks")
-BACKENDS = ("faiss", "numpy")
 AT_ONCE = 1024  # documents encoded together
-ROWS = 1 << 16  # rows of a matrix that are looked at together
+ROWS = 1 << 16  # rows of a matrix that is not contiguous float32 which are searched together
 QUERIES = 1024
 SPARE = 16  # candidates beyond k, among which rounding may choose
 
 
-class Dense:
-    """Rank documents by the inner product of their vectors with the query's.
+class Dense(Retriever):
+    """Rank documents by the inner product of their vectors with the question's.
 
     Parameters
     ----------
-    encoder : str or object
-        A name of `ragkit.models.cards()`, or anything with `name` and
-        `encode(texts, kind=...)`, where kind is "passage" or "query", that returns an array of
-        shape (n, d). None, if only `fit_vectors` is used.
+    encoder : str, object or None
+        A name of `ragkit.models.cards()`, or an object with `name` and
+        `encode(texts, kind=...)`, where kind is "passage" or "query", which returns an array of
+        shape (n, d). None if only `fit_vectors` and `search_vectors` are used.
     long : {"truncate", "chunks"}
-        What happens to a document of more tokens than the encoder takes. "truncate": its beginning
-        stands for it. "chunks": every document is cut into pieces, and its best one counts.
+        The rule for long documents. "truncate": the encoder reads the beginning. "chunks": every
+        document is cut into pieces and has the score of its best one.
     chunk_tokens, overlap : int
-        Tokens of a piece, and how many of them it shares with the one before; prefix and special
-        tokens come on top. "chunks" needs an encoder of `ragkit.models`.
+        Tokens of a piece, and how many of them it shares with the piece before; prefix and special
+        tokens are added. "chunks" needs an encoder of `ragkit.models`.
     fields : tuple of str
         The columns that make a document's text, joined by an empty line.
-    backend : {"faiss", "numpy"}
-        What computes the products. Both give the same documents, order and scores.
     system : str, optional
         The name in the `system` column; "dense-" and the encoder's name, and "-chunks", by default.
     cache : bool or path-like
@@ -64,17 +63,17 @@ class Dense:
     vectors_ : array of shape (m, d)
         One row for each document or piece.
     owners_ : array of int, shape (m,)
-        The document of each row.
+        The position of each row's document.
 
     Notes
     -----
-    The search is exact. 32-bit products choose candidates, more than k of them; their scores are
-    then summed anew in double precision, term by term in a fixed order, and rounded to 32 bits. If
-    a document left out could still belong to the first k, given the largest error that a 32-bit
+    The search is exact. faiss chooses more than k candidates by 32-bit products; their scores are
+    then summed again in double precision, term by term in a fixed order, and rounded to 32 bits. If
+    another document could still belong to the first k, given the largest error that a 32-bit
     sum can have, the search is repeated with more candidates. Documents of equal score come in the
     order in which they were given.
 
-    A document without text is never found, and a query without text finds nothing.
+    A document without text is never found, and nothing is found for a question without text.
 
     Source: WixQA section 4.1 (E5, cosine, first 5); Johnson, Douze and Jégou 2019, Billion-scale
     similarity search with GPUs (faiss); Higham 2002, Accuracy and Stability of Numerical
@@ -89,20 +88,14 @@ class Dense:
         chunk_tokens: int = 128,
         overlap: int = 32,
         fields: tuple[str, ...] = ("title", "text"),
-        backend: str = "faiss",
         system: str | None = None,
         cache: bool | str | os.PathLike = True,
         progress: bool = False,
     ):
-        if long not in LONG:
-            raise UsageError(f"Dense has no rule {long!r}", did_you_mean(long, LONG))
-        if backend not in BACKENDS:
-            raise UsageError(f"Dense has no backend {backend!r}", did_you_mean(backend, BACKENDS))
+        self.long = checks.choice(long, "rule for long documents", LONG)
+        self.fields = check_fields(fields)
+        self.chunk_tokens, self.overlap = check_overlap(chunk_tokens, overlap, "chunk_tokens")
         self.encoder = models.encoder(encoder) if isinstance(encoder, str) else encoder
-        self._ours = isinstance(self.encoder, models.Encoder)
-        self.long, self.backend, self.fields = long, backend, check_fields(fields)
-        self.chunk_tokens = check_whole(chunk_tokens, "chunk_tokens")
-        self.overlap = check_whole(overlap, "overlap", least=0)
         if long == "chunks":
             self._check_chunks()
         name = "vectors" if encoder is None else self.encoder.name
@@ -110,57 +103,33 @@ class Dense:
         self.cache, self.progress = cache, progress
 
     def _check_chunks(self) -> None:
-        if self.overlap >= self.chunk_tokens:
-            raise UsageError(
-                f"overlap should be below chunk_tokens ({self.chunk_tokens}), found {self.overlap}"
-            )
-        if not self._ours:
+        if not isinstance(self.encoder, models.Encoder):
             raise UsageError("chunks need an encoder of ragkit.models, which knows its tokens")
-        room = self.encoder.max_tokens - int(self.encoder.count_tokens([""])[0])
-        if self.chunk_tokens > room:
+        most = self.encoder.max_tokens - int(self.encoder.count_tokens([""])[0])
+        if self.chunk_tokens > most:
             raise UsageError(
-                f"{self.encoder.name} has room for {room} tokens, found chunk_tokens="
-                f"{self.chunk_tokens}"
+                f"chunk_tokens should be at most {most} for {self.encoder.name}, "
+                f"found {self.chunk_tokens}"
             )
 
     def fit(self, documents: pd.DataFrame | Iterable[pd.DataFrame | Mapping]) -> Dense:
-        """Encode documents.
-
-        Parameters
-        ----------
-        documents : DataFrame, or iterable of DataFrames or of mappings
-            As in `BM25.fit`: with `doc_id` and the columns of `fields`; an iterable is read once
-            and its texts are not kept.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        DataError
-            As in `BM25.fit`, and if the encoder's vectors are not finite.
-        """
-        if self.encoder is None:
-            raise UsageError("there is no encoder", "give one, or call fit_vectors")
         doc_ids: list[str] = []
         parts, owners = [], []
         texts = document_texts(documents, self.fields)
         while batch := list(islice(texts, AT_ONCE)):
-            pieces, owned = [], []
+            pieces = []
             for doc_id, text in batch:
-                mine = self._pieces(text)
-                pieces += mine
-                owned += [len(doc_ids)] * len(mine)
+                own = self._pieces(text)
+                pieces += own
+                owners += [len(doc_ids)] * len(own)
                 doc_ids.append(doc_id)
             if pieces:
                 parts.append(self._encode(pieces, "passage"))
-                owners += owned
         vectors = np.concatenate(parts) if parts else np.empty((0, 1), np.float32)
-        return self._index(doc_ids, vectors, np.array(owners, dtype=np.int64))
+        return self._use(doc_ids, vectors, np.array(owners, dtype=np.int64))
 
     def fit_vectors(self, doc_ids: Sequence[str], vectors: np.ndarray) -> Dense:
-        """Take vectors of one's own.
+        """Index vectors instead of texts.
 
         Parameters
         ----------
@@ -177,59 +146,20 @@ class Dense:
         Raises
         ------
         DataError
-            If the shape is another one, a number is NaN or infinite, or an id is empty, no string
-            or there before.
+            If the shape is another one, a number is NaN or infinite, or an id is repeated, empty or
+            not a string.
         """
         doc_ids = list(doc_ids)
         if not doc_ids:
             raise DataError("there are no documents to index", "give at least one")
         check_ids(doc_ids, "document", "doc_id")
-        vectors = _matrix(vectors, "vectors")
-        if len(vectors) != len(doc_ids):
-            raise DataError(
-                f"expected {len(doc_ids):,} vectors, one a document, found {len(vectors):,}"
-            )
-        return self._index(doc_ids, vectors, np.arange(len(doc_ids)))
-
-    def search(self, queries: pd.DataFrame | Iterable[str], k: int = 10) -> pd.DataFrame:
-        """Return the best documents for each query.
-
-        Parameters
-        ----------
-        queries : DataFrame with question_id and text, or iterable of str
-            Strings get their position, from "0", as question_id.
-        k : int, at least 1
-            How many documents at most.
-
-        Returns
-        -------
-        DataFrame
-            `runs`: system, question_id, rank (from 1), doc_id, score (inner product).
-
-        Raises
-        ------
-        UsageError
-            If k is below 1, or nothing was indexed yet.
-        DataError
-            As in `BM25.search`, and if the encoder's vectors are not finite.
-        """
-        self._check_ready()
-        if self.encoder is None:
-            raise UsageError("there is no encoder", "give one, or call search_vectors")
-        k = check_whole(k, "k")
-        ids, texts = query_texts(queries)
-        asked = [number for number, text in enumerate(texts) if text.strip()]
-        found = [([], [])] * len(ids)
-        if asked and len(self.vectors_):
-            vectors = self._encode([texts[number] for number in asked], "query")
-            for number, answer in zip(asked, self._answers(vectors, k), strict=True):
-                found[number] = answer
-        return runs_frame(self.system, ids, found)
+        vectors = matrix(vectors, "vectors", len(doc_ids))
+        return self._use(doc_ids, vectors, np.arange(len(doc_ids)))
 
     def search_vectors(
         self, vectors: np.ndarray, k: int = 10, *, question_ids: Sequence[str] | None = None
     ) -> pd.DataFrame:
-        """Return the best documents for queries that are vectors.
+        """Return the best documents for questions that are vectors.
 
         Parameters
         ----------
@@ -243,18 +173,55 @@ class Dense:
         DataFrame
             As `search`. A zero vector has score 0 with every document: they come in their order.
         """
-        self._check_ready()
-        k = check_whole(k, "k")
-        vectors = _matrix(vectors, "query vectors")
+        self._check_fitted()
+        k = checks.whole(k, "k")
         ids = [str(n) for n in range(len(vectors))] if question_ids is None else list(question_ids)
         check_ids(ids)
-        if len(ids) != len(vectors):
-            raise DataError(f"expected {len(ids):,} query vectors, found {len(vectors):,}")
+        vectors = matrix(vectors, "question vectors", len(ids))
         return runs_frame(self.system, ids, list(self._answers(vectors, k)))
 
-    def _check_ready(self) -> None:
-        if not hasattr(self, "vectors_"):
-            raise UsageError("Dense has no index yet", "call fit(documents) first")
+    def save(self, folder: str | os.PathLike) -> Path:
+        """Write the index into a folder, which `load` reads; return the folder."""
+        self._check_fitted()
+        names = ("long", "chunk_tokens", "overlap", "fields", "system")
+        settings = {name: getattr(self, name) for name in names}
+        settings["encoder"] = getattr(self.encoder, "name", None)
+        parts = {"doc_ids": self.doc_ids_, "vectors": self.vectors_, "owners": self.owners_}
+        return saved.write(folder, "Dense", settings, parts)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike, encoder=None) -> Dense:
+        """Return a saved index, with its options; its arrays are memory-mapped.
+
+        Parameters
+        ----------
+        folder : path-like
+        encoder : object, optional
+            The encoder of the index, needed if it is not one of `ragkit.models`.
+
+        Raises
+        ------
+        UsageError
+            If the encoder has another name than the one that was saved.
+        MissingData, DataError, HashMismatch
+            As in `ragkit.systems.retrieval.saved.read`.
+        """
+        settings, parts = saved.read(folder, "Dense")
+        name = settings.pop("encoder")
+        if encoder is None and name is not None:
+            encoder = models.encoder(name)
+        if getattr(encoder, "name", None) != name:
+            raise UsageError(f"{folder} was made by the encoder {name!r}, found {encoder.name!r}")
+        return cls(encoder, **settings)._use(parts["doc_ids"], parts["vectors"], parts["owners"])
+
+    def _search(self, ids, texts, k):
+        asked = [number for number, text in enumerate(texts) if text.strip()]
+        found: list = [([], [])] * len(ids)
+        if asked and len(self.vectors_):
+            vectors = self._encode([texts[number] for number in asked], "query")
+            for number, answer in zip(asked, self._answers(vectors, k), strict=True):
+                found[number] = answer
+        return found
 
     def _pieces(self, text: str) -> list[str]:
         if not text.strip():
@@ -264,15 +231,11 @@ class Dense:
         return self.encoder.windows(text, self.chunk_tokens, self.overlap)
 
     def _encode(self, texts: list[str], kind: str) -> np.ndarray:
-        options = {"cache": self.cache, "progress": self.progress} if self._ours else {}
-        vectors = _matrix(self.encoder.encode(texts, kind=kind, **options), f"{kind} vectors")
-        if len(vectors) != len(texts):
-            raise DataError(
-                f"{self.encoder.name} made an array of shape {vectors.shape} of {len(texts)} texts"
-            )
-        return vectors
+        if self.encoder is None:
+            raise UsageError("Dense has no encoder", "give one, or use vectors")
+        return encode(self.encoder, texts, kind, cache=self.cache, progress=self.progress)
 
-    def _index(self, doc_ids: list[str], vectors: np.ndarray, owners: np.ndarray) -> Dense:
+    def _use(self, doc_ids: list[str], vectors: np.ndarray, owners: np.ndarray) -> Dense:
         longest = 0.0
         for start, block in _blocks(vectors):
             squares = np.einsum("ij,ij->i", block, block, dtype=np.float64)
@@ -290,12 +253,14 @@ class Dense:
     def _answers(self, queries: np.ndarray, k: int) -> Iterator[tuple[list[str], np.ndarray]]:
         rows, width = self.vectors_.shape
         if queries.shape[1] != width:
-            raise DataError(f"query vectors have length {queries.shape[1]}, documents {width}")
+            raise DataError(f"question vectors have length {queries.shape[1]}, documents {width}")
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         norms = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
         bad = ~np.isfinite(norms) | (norms * self._longest > np.finfo(np.float32).max / 2)
         if bad.any():
-            raise DataError(f"query vector {int(bad.argmax()) + 1} holds NaN, infinity or too much")
+            raise DataError(
+                f"question vector {int(bad.argmax()) + 1} holds NaN, infinity or too large numbers"
+            )
         # Of a 32-bit sum, and of the score that is rounded to 32 bits (Higham, section 3.1).
         errors = (width + 2) * 2.0**-24 * norms * self._longest
         pieces = -(-rows // len(self.doc_ids_))
@@ -309,7 +274,7 @@ class Dense:
         waiting = np.arange(len(queries))
         while len(waiting):
             depth = min(depth, len(self.vectors_))
-            products, rows = _candidates(self.backend, queries[waiting], self.vectors_, depth)
+            products, rows = _candidates(queries[waiting], self.vectors_, depth)
             again = []
             for place, query in enumerate(waiting.tolist()):
                 documents, scores = self._scored(queries[query], np.sort(rows[place]))
@@ -333,12 +298,23 @@ class Dense:
         return owners[order], scores[order]
 
 
-def _matrix(vectors, what: str) -> np.ndarray:
-    """Return a matrix of floats; float16 and float32 are not copied."""
-    if not isinstance(vectors, np.ndarray):
-        vectors = np.asarray(vectors)
-    if vectors.ndim != 2 or vectors.shape[1] == 0:
-        raise DataError(f"{what} should be a matrix, one row each, found shape {vectors.shape}")
+def encode(
+    encoder, texts: list[str], kind: str, *, cache: bool | str | os.PathLike, progress: bool
+) -> np.ndarray:
+    """Return the vectors of texts, one row each, by any encoder that `Dense` takes."""
+    ours = isinstance(encoder, models.Encoder)
+    options = {"cache": cache, "progress": progress} if ours else {}
+    vectors = encoder.encode(texts, kind=kind, **options)
+    return matrix(vectors, f"{kind} vectors of {encoder.name}", len(texts))
+
+
+def matrix(vectors, what: str, rows: int) -> np.ndarray:
+    """Return a matrix of floats with so many rows; float16 and float32 are not copied."""
+    vectors = np.asarray(vectors)
+    if vectors.ndim != 2 or len(vectors) != rows or vectors.shape[1] == 0:
+        raise DataError(
+            f"{what} should be a matrix of {rows:,} rows, found an array of shape {vectors.shape}"
+        )
     if vectors.dtype in (np.float16, np.float32):
         return vectors
     if vectors.dtype.kind not in "fiu":
@@ -352,13 +328,17 @@ def _blocks(vectors: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         yield start, np.ascontiguousarray(vectors[start : start + ROWS], dtype=np.float32)
 
 
-def _candidates(backend: str, queries: np.ndarray, vectors: np.ndarray, depth: int):
+def _candidates(queries: np.ndarray, vectors: np.ndarray, depth: int):
     """Return the largest 32-bit products and their rows, each of shape (queries, depth)."""
+    import faiss
+
     products = np.empty((len(queries), 0), dtype=np.float32)
     rows = np.empty((len(queries), 0), dtype=np.int64)
-    whole = vectors.dtype == np.float32 and vectors.flags.c_contiguous and backend == "faiss"
+    whole = vectors.dtype == np.float32 and vectors.flags.c_contiguous
     for start, block in [(0, vectors)] if whole else _blocks(vectors):
-        near, places = _largest(backend, queries, block, min(depth, len(block)))
+        near, places = faiss.knn(
+            queries, block, min(depth, len(block)), metric=faiss.METRIC_INNER_PRODUCT
+        )
         products = np.concatenate([products, near], axis=1)
         rows = np.concatenate([rows, places + start], axis=1)
         if products.shape[1] > depth:
@@ -366,13 +346,3 @@ def _candidates(backend: str, queries: np.ndarray, vectors: np.ndarray, depth: i
             products = np.take_along_axis(products, keep, axis=1)
             rows = np.take_along_axis(rows, keep, axis=1)
     return products, rows
-
-
-def _largest(backend: str, queries: np.ndarray, block: np.ndarray, depth: int):
-    if backend == "faiss":
-        import faiss
-
-        return faiss.knn(queries, block, depth, metric=faiss.METRIC_INNER_PRODUCT)
-    products = queries @ block.T
-    places = np.argpartition(products, -depth, axis=1)[:, -depth:]
-    return np.take_along_axis(products, places, axis=1), places

@@ -1,122 +1,192 @@
-"""What every retriever takes and gives: documents and queries in, a `runs` frame out."""
+"""What every retriever takes and gives: documents and questions in, a `runs` frame out."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragkit import checks
 from ragkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Found = tuple[Sequence[str], Sequence[float]]
+
+
+class Retriever(ABC):
+    """A retriever: `fit(documents)`, then `search(questions, k)`.
+
+    Attributes
+    ----------
+    system : str
+        The name in the `system` column.
+    """
+
+    system: str
+    _fitted = "doc_ids_"  # the attribute that `fit` sets
+
+    @abstractmethod
+    def fit(self, documents: pd.DataFrame | Iterable[pd.DataFrame | Mapping]) -> Retriever:
+        """Index documents.
+
+        Parameters
+        ----------
+        documents : DataFrame, or iterable of DataFrames or of mappings
+            With `doc_id` and the columns of the retriever's `fields`, which are joined by an empty
+            line; a field that is None or NaN is left out.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError
+            If there is no document, a column is missing, an id is repeated, empty or not a string,
+            or a field is not a string.
+        """
+
+    @abstractmethod
+    def _search(self, ids: list[str], texts: list[str], k: int) -> Iterable[Found]:
+        """Return the ids and scores of the first k documents for each question."""
+
+    def search(self, questions: pd.DataFrame | Iterable[str], k: int = 10) -> pd.DataFrame:
+        """Return the best documents for each question.
+
+        Parameters
+        ----------
+        questions : DataFrame with question_id and text, or iterable of str
+            Strings get their position, from "0", as question_id.
+        k : int, at least 1
+            The largest number of documents for a question. A question for which nothing is found
+            has no row.
+
+        Returns
+        -------
+        DataFrame
+            `runs`: system, question_id, rank (from 1), doc_id, score (higher is better).
+
+        Raises
+        ------
+        UsageError
+            If k is less than 1, or nothing is indexed yet.
+        DataError
+            If a question is not a string, or a question_id is repeated, empty or not a string.
+        """
+        self._check_fitted()
+        k = checks.whole(k, "k")
+        ids, texts = query_texts(questions)
+        return runs_frame(self.system, ids, list(self._search(ids, texts, k)))
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, self._fitted):
+            raise UsageError(f"{type(self).__name__} has no index yet", "call fit(documents) first")
+
 
 def check_fields(fields) -> tuple[str, ...]:
     """Return the names of the columns that make a document's text."""
-    if isinstance(fields, str) or not fields:
-        raise UsageError(f"fields should be a tuple of column names, found {fields!r}")
-    return tuple(fields)
+    names = () if isinstance(fields, str) or not isinstance(fields, Iterable) else tuple(fields)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"fields should be several column names, found {fields!r}", '["text"]')
+    return names
 
 
-def check_whole(value, name: str, *, least: int = 1) -> int:
-    """Return a whole number that is large enough, or raise `UsageError`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise UsageError(f"{name} should be a whole number from {least}, found {value!r}")
-    return int(value)
+def check_overlap(tokens, overlap, name: str) -> tuple[int, int]:
+    """Return the tokens of a piece and how many of them it shares with the piece before."""
+    tokens = checks.whole(tokens, name)
+    overlap = checks.whole(overlap, "overlap", least=0)
+    if overlap >= tokens:
+        raise UsageError(f"overlap should be less than {name} ({tokens}), found {overlap}")
+    return tokens, overlap
+
+
+def reusable(documents):
+    """Return documents that can be read more than once: those of an iterator as a list."""
+    return list(documents) if isinstance(documents, Iterator) else documents
 
 
 def document_texts(
     documents: pd.DataFrame | Iterable[pd.DataFrame | Mapping], fields: tuple[str, ...]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the id and the text of each document: its fields, joined by an empty line.
-
-    A field that is None or NaN is left out.
-
-    Raises
-    ------
-    DataError
-        If there is no document, a column is missing, an id is empty, no string or there before,
-        or a field holds something else than a string.
-    """
+    """Yield the id and the text of each document; see `Retriever.fit`."""
     seen: set[str] = set()
     for number, (doc_id, *parts) in enumerate(_rows(documents, fields), start=1):
-        if not isinstance(doc_id, str) or not doc_id.strip():
-            raise DataError(f"document {number} should have a string as doc_id, found {doc_id!r}")
-        if doc_id in seen:
-            raise DataError(f"document {number} repeats the doc_id {doc_id!r}")
-        seen.add(doc_id)
-        yield doc_id, _joined(parts, fields, number, doc_id)
+        _new_id(doc_id, seen, f"document {number}", "doc_id")
+        kept = []
+        for field, part in zip(fields, parts, strict=True):
+            if isinstance(part, str):
+                kept.append(part)
+            elif part is not None and part == part:
+                raise DataError(
+                    f"document {number} ({doc_id}): {field} should be a string, found {part!r}"
+                )
+        yield doc_id, "\n\n".join(kept)
     if not seen:
         raise DataError("there are no documents to index", "give at least one")
 
 
-def query_texts(queries: pd.DataFrame | Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the ids and the texts of queries; strings get their position, from "0", as id.
-
-    Raises
-    ------
-    DataError
-        If a query is no string, or a question_id is empty, no string or there before.
-    """
-    if isinstance(queries, str):
-        raise DataError("expected several queries, found one string", "put it into a list")
-    if hasattr(queries, "columns"):
-        _need(("question_id", "text"), queries.columns, "the queries lack the column")
-        ids, texts = queries["question_id"].tolist(), queries["text"].tolist()
+def query_texts(questions: pd.DataFrame | Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the ids and the texts of questions; see `Retriever.search`."""
+    if isinstance(questions, str):
+        raise DataError("expected several questions, found one string", "put it into a list")
+    if hasattr(questions, "columns"):
+        _need(("question_id", "text"), questions.columns, "the questions lack the column")
+        ids, texts = questions["question_id"].tolist(), questions["text"].tolist()
         check_ids(ids)
     else:
-        texts = list(queries)
+        texts = list(questions)
         ids = [str(number) for number in range(len(texts))]
-    for number, text in enumerate(texts, start=1):
+    for number, (name, text) in enumerate(zip(ids, texts, strict=True), start=1):
         if not isinstance(text, str):
-            raise DataError(
-                f"query {number} ({ids[number - 1]}) should be a string, found {text!r}"
-            )
+            raise DataError(f"question {number} ({name}) should be a string, found {text!r}")
     return ids, texts
 
 
-def check_ids(ids: Sequence, thing: str = "query", name: str = "question_id") -> None:
-    """Raise `DataError` if an id is empty, no string or there before."""
-    seen = set()
+def check_ids(ids: Sequence, thing: str = "question", name: str = "question_id") -> None:
+    """Raise `DataError` if an id is repeated, empty or not a string."""
+    seen: set[str] = set()
     for number, found in enumerate(ids, start=1):
-        if not isinstance(found, str) or not found.strip():
-            raise DataError(f"{thing} {number} should have a string as {name}, found {found!r}")
-        if found in seen:
-            raise DataError(f"{thing} {number} repeats the {name} {found!r}")
-        seen.add(found)
+        _new_id(found, seen, f"{thing} {number}", name)
 
 
-def runs_frame(
-    system: str, question_ids: Sequence[str], found: Sequence[tuple[Sequence[str], Sequence[float]]]
-) -> pd.DataFrame:
+def runs_frame(system: str, question_ids: Sequence[str], found: Sequence[Found]) -> pd.DataFrame:
     """Return a `runs` frame of each question's documents and scores, best first."""
     import pandas as pd
 
     sizes = [len(documents) for documents, _ in found]
-    ranks = [np.arange(1, size + 1) for size in sizes] or [np.empty(0, np.int64)]
     doc_ids = [doc_id for documents, _ in found for doc_id in documents]
-    scores = [np.asarray(values, dtype=np.float64) for _, values in found]
+    ranks = [np.empty(0, np.int64), *(np.arange(1, size + 1) for size in sizes)]
+    scores = [np.empty(0), *(np.asarray(values, np.float64) for _, values in found)]
     return pd.DataFrame(
         {
             "system": pd.Series([system] * len(doc_ids), dtype=object),
             "question_id": pd.Series(np.repeat(np.array(question_ids, dtype=object), sizes)),
             "rank": np.concatenate(ranks),
             "doc_id": pd.Series(doc_ids, dtype=object),
-            "score": np.concatenate(scores or [np.empty(0)]),
+            "score": np.concatenate(scores),
         }
     )
+
+
+def _new_id(found, seen: set[str], where: str, name: str) -> None:
+    if not isinstance(found, str) or not found.strip():
+        raise DataError(f"{where} should have a string as {name}, found {found!r}")
+    if found in seen:
+        raise DataError(f"{where} repeats the {name} {found!r}")
+    seen.add(found)
 
 
 def _rows(documents, fields):
     """Yield (doc_id, field, ...) of each document."""
     columns = ("doc_id", *fields)
-    if hasattr(documents, "columns"):  # a frame; pandas itself is not needed here
-        documents = [documents]
-    elif isinstance(documents, str | Mapping):
+    if isinstance(documents, str | Mapping):
         raise DataError(f"expected documents, found one {type(documents).__name__}")
-    for number, part in enumerate(documents, start=1):
+    parts = [documents] if hasattr(documents, "columns") else documents
+    for number, part in enumerate(parts, start=1):
         if hasattr(part, "columns"):
             _need(columns, part.columns, "the documents lack the column")
             yield from zip(*(part[column].array for column in columns), strict=True)
@@ -136,15 +206,3 @@ def _need(columns, found, complaint: str) -> None:
                 f"{complaint} {column!r}",
                 f"expected {', '.join(columns)}; found {', '.join(map(str, found))}",
             )
-
-
-def _joined(parts, fields, number: int, doc_id: str) -> str:
-    kept = []
-    for field, part in zip(fields, parts, strict=True):
-        if isinstance(part, str):
-            kept.append(part)
-        elif part is not None and part == part:
-            raise DataError(
-                f"document {number} ({doc_id}): {field} should be a string, found {part!r}"
-            )
-    return "\n\n".join(kept)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ragkit.errors import UsageError, did_you_mean
-from ragkit.systems.retrieval.frames import check_whole, query_texts, runs_frame
+from ragkit import checks
+from ragkit.errors import UsageError
+from ragkit.systems.retrieval.frames import Retriever, reusable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,23 +15,23 @@ if TYPE_CHECKING:
 METHODS = ("rrf", "convex")
 
 
-class Hybrid:
-    """Rank documents by what several retrievers say about them.
+class Hybrid(Retriever):
+    """Rank documents by the fused lists of several retrievers.
 
     Parameters
     ----------
     retrievers : sequence
-        Two or more with `fit(documents)`, `search(queries, k)` and `system`.
+        Two or more with `fit(documents)`, `search(questions, k)` and `system`.
     method : {"rrf", "convex"}
         "rrf", reciprocal rank fusion: the sum of weight / (k0 + rank). "convex": the weighted mean
-        of scores, each retriever's scores for a question stretched to 0 to 1; a document that is
+        of scores, each retriever's scores for a question scaled to 0 to 1; a document that is
         not in a list has 0 there.
     k0 : float, at least 0
-        How little the first ranks stand out; for "rrf" only.
+        The constant of "rrf": with a larger one, the first ranks stand out less.
     depth : int
         How much of each list is read.
     weights : sequence of float, optional
-        One a retriever, at least 0 and not all 0; equal ones by default.
+        One for each retriever, at least 0 and not all 0; equal ones by default.
     system : str, optional
         The name in the `system` column; the method and its parts' names by default.
 
@@ -44,6 +45,8 @@ class Hybrid:
     functions for hybrid retrieval, section 4.
     """
 
+    _fitted = "retrievers"  # whether these are fitted is checked by each of them
+
     def __init__(
         self,
         retrievers: Sequence,
@@ -54,76 +57,51 @@ class Hybrid:
         weights: Sequence[float] | None = None,
         system: str | None = None,
     ):
-        retrievers = list(retrievers)
-        if len(retrievers) < 2:
-            raise UsageError(f"a hybrid needs two retrievers or more, found {len(retrievers)}")
-        if method not in METHODS:
-            raise UsageError(f"Hybrid has no method {method!r}", did_you_mean(method, METHODS))
-        if not 0 <= k0 < float("inf"):
-            raise UsageError(f"k0 should be 0 or more, found {k0!r}")
-        weights = [1.0] * len(retrievers) if weights is None else [float(w) for w in weights]
-        if len(weights) != len(retrievers):
-            raise UsageError(f"expected {len(retrievers)} weights, found {len(weights)}")
-        if not all(0 <= w < float("inf") for w in weights) or not any(weights):
-            raise UsageError(f"weights should be 0 or more and not all 0, found {weights}")
-        self.retrievers, self.method, self.k0 = retrievers, method, k0
-        self.depth, self.weights = check_whole(depth, "depth"), weights
-        names = "+".join(retriever.system for retriever in retrievers)
+        self.retrievers = list(retrievers)
+        if len(self.retrievers) < 2:
+            raise UsageError(f"a hybrid needs two retrievers or more, found {len(self.retrievers)}")
+        self.method = checks.choice(method, "method of Hybrid", METHODS)
+        self.k0 = checks.number(k0, "k0", least=0)
+        self.depth = checks.whole(depth, "depth")
+        weights = [1.0] * len(self.retrievers) if weights is None else weights
+        if not isinstance(weights, Sequence) or len(weights) != len(self.retrievers):
+            raise UsageError(f"weights should be {len(self.retrievers)} numbers, found {weights!r}")
+        self.weights = [checks.number(weight, "each weight", least=0) for weight in weights]
+        if not any(self.weights):
+            raise UsageError("weights should not all be 0")
+        names = "+".join(retriever.system for retriever in self.retrievers)
         self.system = system or f"{method}({names})"
 
     def fit(self, documents: pd.DataFrame | Iterable[pd.DataFrame | Mapping]) -> Hybrid:
-        """Index documents with every retriever; returns itself. Errors are theirs."""
-        if not hasattr(documents, "columns") and not isinstance(documents, Sequence | Mapping):
-            documents = list(documents)
+        documents = reusable(documents)
         for retriever in self.retrievers:
             retriever.fit(documents)
         return self
 
-    def search(self, queries: pd.DataFrame | Iterable[str], k: int = 10) -> pd.DataFrame:
-        """Return the best documents for each query.
+    def _search(self, ids, texts, k):
+        import pandas as pd
 
-        Parameters
-        ----------
-        queries : DataFrame with question_id and text, or iterable of str
-            Strings get their position, from "0", as question_id.
-        k : int, at least 1
-            How many documents at most; there are no more than the lists hold together.
-
-        Returns
-        -------
-        DataFrame
-            `runs`: system, question_id, rank (from 1), doc_id, score (above 0 for "rrf").
-        """
-        k = check_whole(k, "k")
-        if not hasattr(queries, "columns"):
-            queries = queries if isinstance(queries, str) else list(queries)
-        ids, _ = query_texts(queries)
+        questions = pd.DataFrame({"question_id": ids, "text": texts})
         lists = [
-            _by_question(retriever.search(queries, max(k, self.depth)))
+            _by_question(retriever.search(questions, max(k, self.depth)))
             for retriever in self.retrievers
         ]
-        found = [self._fused([own.get(name, ()) for own in lists])[:k] for name in ids]
-        return runs_frame(
-            self.system, ids, [tuple(zip(*part, strict=True)) or ((), ()) for part in found]
-        )
+        for name in ids:
+            fused = self._fused([own.get(name, []) for own in lists])[:k]
+            yield [doc_id for doc_id, _ in fused], [score for _, score in fused]
 
-    def _fused(self, lists: list) -> list[tuple[str, float]]:
+    def _fused(self, lists: list[list[tuple[str, float]]]) -> list[tuple[str, float]]:
         scores: dict[str, float] = {}
         ranks: dict[str, list[float]] = {}
         total = sum(self.weights)
         for number, (own, weight) in enumerate(zip(lists, self.weights, strict=True)):
-            if not len(own):
-                continue
-            top, bottom = own[0][1], own[-1][1]
             for rank, (doc_id, score) in enumerate(own, start=1):
                 if self.method == "rrf":
                     part = weight / (self.k0 + rank)
                 else:
-                    part = (
-                        weight
-                        / total
-                        * ((score - bottom) / (top - bottom) if top > bottom else 1.0)
-                    )
+                    top, bottom = own[0][1], own[-1][1]
+                    scaled = (score - bottom) / (top - bottom) if top > bottom else 1.0
+                    part = weight / total * scaled
                 scores[doc_id] = scores.get(doc_id, 0.0) + part
                 ranks.setdefault(doc_id, [float("inf")] * len(lists))[number] = rank
         order = sorted(scores, key=lambda doc_id: (-scores[doc_id], ranks[doc_id]))
@@ -134,8 +112,6 @@ def _by_question(runs: pd.DataFrame) -> dict[str, list[tuple[str, float]]]:
     """Return each question's (doc_id, score), best first."""
     found: dict[str, list] = {}
     runs = runs.sort_values("rank", kind="stable")
-    for question_id, doc_id, score in zip(
-        runs["question_id"], runs["doc_id"], runs["score"], strict=True
-    ):
-        found.setdefault(question_id, []).append((doc_id, score))
+    for name, doc_id, score in zip(runs["question_id"], runs["doc_id"], runs["score"], strict=True):
+        found.setdefault(name, []).append((doc_id, score))
     return found

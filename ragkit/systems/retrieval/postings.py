@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,7 @@ CACHED = 80_000  # pieces of text whose terms are remembered: the first ones, of
 SHORT = 40  # characters of a piece worth remembering
 
 
-class Index:
+class Index(NamedTuple):
     """Which documents have a term, and how often.
 
     Attributes
@@ -31,12 +32,11 @@ class Index:
         The number of terms in each document, repeated ones counted.
     """
 
-    def __init__(self, terms, starts, documents, frequencies, lengths):
-        self.terms = terms
-        self.starts = starts
-        self.documents = documents
-        self.frequencies = frequencies
-        self.lengths = lengths
+    terms: Lexicon
+    starts: np.ndarray
+    documents: np.ndarray
+    frequencies: np.ndarray
+    lengths: np.ndarray
 
 
 class Lexicon:
@@ -65,12 +65,12 @@ class Lexicon:
 
 
 class Builder:
-    """Takes one text after the other; never holds more than a block of terms as such.
+    """Builds an index from one text after the other; holds at most a block of unsorted terms.
 
     Parameters
     ----------
     terms : callable
-        str -> list of str. It must find in a text what it finds in the pieces between white space.
+        str -> list of str. The terms of a text must be those of its pieces between white space.
     """
 
     def __init__(self, terms: Callable[[str], list[str]]):
@@ -144,9 +144,9 @@ class Builder:
 
 
 class _Pieces(dict):
-    """Piece of text -> the number of its term, or a code below 0 where it has none or several.
+    """Maps a piece of text to the number of its term, or to a negative code for none or several.
 
-    The first short pieces are remembered; the others get a code that lasts until `expand`.
+    The first short pieces are remembered; the others get a code that is valid until `expand`.
     """
 
     def __init__(self, find):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-from ragkit.systems.retrieval.reference import lucene_scores
+from tests.systems.retrieval.reference import lucene_scores
 
 LIFETIME = 120  # seconds
 

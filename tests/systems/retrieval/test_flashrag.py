@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
-import sys
-
 import numpy as np
 import pytest
 
-from ragkit.errors import ModelError
-from ragkit.systems.retrieval import BM25, analysis
+from ragkit.systems.retrieval import BM25
 from ragkit.systems.retrieval.analysis import flashrag_terms
 from tests.systems.retrieval import zipf
-from tests.systems.retrieval.test_bm25 import frame, hits
+from tests.systems.retrieval.support import frame, hits
 
 TEXTS = [
     "Connecting your domains: domains are connected in the dashboard.",
@@ -22,15 +18,11 @@ TEXTS = [
     "How do I connect a domain to the site",
     "x y z 5 sites' site-wide payments_page",
 ]
-
-
-@pytest.fixture(autouse=True)
-def _stemmer():
-    pytest.importorskip("Stemmer", reason="PyStemmer is not installed")
+ASKED = ["connect domain", "connecting domains", "payments and providers", "site", "The"]
 
 
 def tool(texts, queries, k):
-    """Documents stemmed, queries not: [[(number, score), ...], ...] of scores above 0."""
+    """Documents stemmed, queries not: [[(doc_id, score), ...], ...] of scores above 0."""
     bm25s = pytest.importorskip("bm25s")
     import Stemmer
 
@@ -40,20 +32,16 @@ def tool(texts, queries, k):
     index = bm25s.BM25()
     tokens = tokenizer.tokenize(texts, return_as="tuple", show_progress=False)
     index.index(tokens, show_progress=False)
-    asked = bm25s.tokenize(queries, return_ids=False, show_progress=False)
-    found = []
-    for words in asked:
+    for words in bm25s.tokenize(queries, return_ids=False, show_progress=False):
         scores = index.get_scores(words) if words else np.zeros(len(texts))
         best = sorted(range(len(texts)), key=lambda n, scores=scores: (-scores[n], n))
-        found.append([(f"d{n}", float(scores[n])) for n in best if scores[n] > 0][:k])
-    return found
+        yield [(f"d{n}", float(scores[n])) for n in best if scores[n] > 0][:k]
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])
 def test_equals_the_tool(k):
-    queries = ["connect domain", "connecting domains", "payments and providers", "site", "The"]
-    runs = BM25(mode="flashrag", fields=("text",)).fit(frame(*TEXTS)).search(queries, k)
-    for number, expected in enumerate(tool(TEXTS, queries, k)):
+    runs = BM25(mode="flashrag", fields=("text",)).fit(frame(*TEXTS)).search(ASKED, k)
+    for number, expected in enumerate(tool(TEXTS, ASKED, k)):
         ours = hits(runs, str(number))
         assert [doc for doc, _ in ours] == [doc for doc, _ in expected]
         assert [s for _, s in ours] == pytest.approx([s for _, s in expected], rel=1e-5)
@@ -77,16 +65,3 @@ def test_a_query_word_that_stemming_changes_finds_nothing():
 
 def test_terms():
     assert flashrag_terms("The C++ don't, A-list ünï 5 42") == ["don", "list", "ünï", "42"]
-
-
-def test_a_copy_for_another_process_finds_the_same():
-    index = BM25(mode="flashrag", fields=("text",)).fit(frame(*TEXTS))
-    expected = index.search(["connect domain"])
-    assert pickle.loads(pickle.dumps(index)).search(["connect domain"]).equals(expected)
-
-
-def test_without_the_stemmer(monkeypatch):
-    analysis._stemmer.cache_clear()
-    monkeypatch.setitem(sys.modules, "Stemmer", None)
-    with pytest.raises(ModelError, match="PyStemmer"):
-        BM25(mode="flashrag")

@@ -10,40 +10,17 @@ from hypothesis import strategies as st
 from ragkit import schema
 from ragkit.errors import DataError, UsageError
 from ragkit.systems.retrieval import BM25, Hybrid
-from ragkit.systems.retrieval.frames import query_texts, runs_frame
-
-
-class Given:
-    """A retriever whose lists are told: {query: [(doc_id, score), ...]}."""
-
-    def __init__(self, system, lists):
-        self.system, self.lists, self.fitted = system, lists, None
-
-    def fit(self, documents):
-        self.fitted = list(documents)
-        return self
-
-    def search(self, queries, k=10):
-        ids, texts = query_texts(queries)
-        found = [self.lists.get(text, [])[:k] for text in texts]
-        return runs_frame(
-            self.system, ids, [([d for d, _ in part], [s for _, s in part]) for part in found]
-        )
-
+from tests.systems.retrieval.support import Given, hits
 
 ONE = Given("one", {"q": [("a", 9.0), ("b", 5.0), ("c", 1.0)]})
 TWO = Given("two", {"q": [("c", 0.8), ("d", 0.6), ("a", 0.4)], "r": [("d", 0.5)]})
-
-
-def pairs(runs):
-    return list(zip(runs["doc_id"], runs["score"], strict=True))
 
 
 def test_reciprocal_ranks_by_hand():
     runs = Hybrid([ONE, TWO]).search(["q"])
     schema.check(runs, "runs")
     # a and c: 1/61 + 1/63; b and d: 1/62. Ties as the first list has them.
-    assert pairs(runs) == [
+    assert hits(runs) == [
         ("a", pytest.approx(1 / 61 + 1 / 63)),
         ("c", pytest.approx(1 / 61 + 1 / 63)),
         ("b", pytest.approx(1 / 62)),
@@ -55,7 +32,7 @@ def test_reciprocal_ranks_by_hand():
 
 def test_weights_and_k0_by_hand():
     runs = Hybrid([ONE, TWO], k0=0, weights=[1, 3]).search(["q"], k=2)
-    assert pairs(runs) == [("c", pytest.approx(1 / 3 + 3)), ("a", pytest.approx(1 + 1))]
+    assert hits(runs) == [("c", pytest.approx(1 / 3 + 3)), ("a", pytest.approx(1 + 1))]
     runs = Hybrid([ONE, TWO], k0=0, weights=[1, 0]).search(["q"])
     assert runs["doc_id"].tolist() == ["a", "b", "c", "d"]
 
@@ -63,25 +40,20 @@ def test_weights_and_k0_by_hand():
 def test_convex_by_hand():
     # one: a 1, b 0.5, c 0; two: c 1, d 0.5, a 0; weights 1/4 and 3/4
     runs = Hybrid([ONE, TWO], method="convex", weights=[1, 3]).search(["q", "r"])
-    assert pairs(runs) == [
-        ("c", pytest.approx(0.75)),
-        ("d", pytest.approx(0.375)),
-        ("a", pytest.approx(0.25)),
-        ("b", pytest.approx(0.125)),
-        ("d", pytest.approx(0.75)),
-    ]
+    assert [name for name, _ in hits(runs)] == ["c", "d", "a", "b"]
+    assert [score for _, score in hits(runs)] == pytest.approx([0.75, 0.375, 0.25, 0.125])
+    assert hits(runs, "1") == [("d", 0.75)]
 
 
 def test_a_question_that_nobody_answers_has_no_row():
-    runs = Hybrid([ONE, TWO]).search(
-        pd.DataFrame({"question_id": ["x 1", "y"], "text": ["?", "r"]})
-    )
+    questions = pd.DataFrame({"question_id": ["x 1", "y"], "text": ["?", "r"]})
+    runs = Hybrid([ONE, TWO]).search(questions)
     assert runs[["question_id", "doc_id"]].values.tolist() == [["y", "d"]]
     assert Hybrid([ONE, TWO]).search(["?"]).empty
     assert Hybrid([ONE, TWO]).search([]).empty
 
 
-def test_depth_bounds_what_is_read_but_never_below_k():
+def test_depth_limits_what_is_read_but_never_below_k():
     assert Hybrid([ONE, TWO], depth=1).search(["q"], k=1)["doc_id"].tolist() == ["a"]
     assert len(Hybrid([ONE, TWO], depth=1).search(["q"], k=3)) == 3
 
@@ -100,7 +72,7 @@ def test_reciprocal_ranks_equal_the_formula(lists, k0, data):
     ]
     runs = Hybrid(parts, k0=k0, weights=weights).search(["q"], k=100)
     assert set(runs["doc_id"]) == set().union(*lists)
-    for doc_id, score in pairs(runs):
+    for doc_id, score in hits(runs):
         expected = sum(
             weight / (k0 + own.index(doc_id) + 1)
             for own, weight in zip(lists, weights, strict=True)
@@ -111,11 +83,9 @@ def test_reciprocal_ranks_equal_the_formula(lists, k0, data):
 
 
 def test_fit_reads_a_generator_once_for_all():
-    documents = [
-        {"doc_id": name, "title": "", "text": text}
-        for name, text in [("a", "red fox"), ("b", "blue whale")]
-    ]
-    both = Hybrid([BM25(), BM25(k1=2.0, system="bm25-2")]).fit(document for document in documents)
+    texts = {"a": "red fox", "b": "blue whale"}
+    documents = ({"doc_id": name, "title": "", "text": text} for name, text in texts.items())
+    both = Hybrid([BM25(), BM25(k1=2.0, system="bm25-2")]).fit(documents)
     assert both.search(["fox"])["doc_id"].tolist() == ["a"]
     assert both.system == "rrf(bm25+bm25-2)"
 
@@ -123,13 +93,15 @@ def test_fit_reads_a_generator_once_for_all():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "rff"}, "no method 'rff'\n.*'rrf'"),
-        ({"k0": -1}, "k0 should be 0 or more"),
-        ({"k0": float("nan")}, "k0 should be 0 or more"),
-        ({"depth": 0}, "depth should be a whole number from 1"),
-        ({"weights": [1]}, "expected 2 weights, found 1"),
-        ({"weights": [0, 0]}, "not all 0"),
-        ({"weights": [1, -1]}, "weights should be 0 or more"),
+        ({"method": "rff"}, "no method of Hybrid 'rff'\n.*'rrf'"),
+        ({"k0": -1}, "k0 should be a number of at least 0"),
+        ({"k0": float("nan")}, "k0 should be a number"),
+        ({"depth": 0}, "depth should be a whole number of at least 1"),
+        ({"weights": [1]}, r"weights should be 2 numbers, found \[1\]"),
+        ({"weights": 3}, "weights should be 2 numbers, found 3"),
+        ({"weights": [0, 0]}, "not all be 0"),
+        ({"weights": [1, -1]}, "each weight should be a number of at least 0, found -1"),
+        ({"weights": ["a", 1]}, "each weight should be a number of at least 0, found 'a'"),
     ],
 )
 def test_bad_options(options, message):
@@ -140,7 +112,9 @@ def test_bad_options(options, message):
 def test_bad_calls():
     with pytest.raises(UsageError, match="two retrievers or more, found 1"):
         Hybrid([ONE])
-    with pytest.raises(UsageError, match="k should be a whole number from 1"):
+    with pytest.raises(UsageError, match="BM25 has no index yet"):
+        Hybrid([BM25(), BM25()]).search(["q"])
+    with pytest.raises(UsageError, match="k should be a whole number"):
         Hybrid([ONE, TWO]).search(["q"], k=0)
     with pytest.raises(DataError, match="put it into a list"):
         Hybrid([ONE, TWO]).search("q")
