@@ -1,10 +1,10 @@
-"""The shape of a corpus: how dense and clustered it is, what it looks like, what its size does.
+"""The geometry of a corpus: density, clusters, maps, repetition, and retrieval by corpus size.
 
 >>> from ragkit.measures import corpus
 >>> corpus.local_density(embeddings).value
 >>> corpus.cluster_similarity(embeddings, k=10).in_exact
 
-All of it works on arrays of embeddings, from any encoder.
+Measures work on arrays of embeddings, from any encoder.
 """
 
 from ragkit.measures.corpus.geometry import (
@@ -18,8 +18,9 @@ from ragkit.measures.corpus.geometry import (
     local_density,
     ordering,
     partition,
+    profile,
     silhouette,
-    sweep,
+    similarity_by_k,
 )
 from ragkit.measures.corpus.maps import (
     Map,
@@ -30,6 +31,7 @@ from ragkit.measures.corpus.maps import (
     trustworthiness,
 )
 from ragkit.measures.corpus.parts import pool, split
+from ragkit.measures.corpus.repetition import closest_siblings, text_repetition
 from ragkit.measures.corpus.scaling import (
     Extrapolation,
     ScalingFit,
@@ -37,8 +39,6 @@ from ragkit.measures.corpus.scaling import (
     fit_scaling,
     nested,
 )
-from ragkit.measures.corpus.siblings import closest_siblings
-from ragkit.measures.corpus.signs import profile, text_signs
 from ragkit.measures.corpus.vectors import Neighbours, neighbours
 
 __all__ = [
@@ -68,8 +68,8 @@ __all__ = [
     "pool",
     "profile",
     "silhouette",
+    "similarity_by_k",
     "split",
-    "sweep",
-    "text_signs",
+    "text_repetition",
     "trustworthiness",
 ]

@@ -1,7 +1,7 @@
 """The shape of a corpus in its embedding space (EnterpriseRAG-Bench, section 3.2 and Table 3).
 
-Every measure takes embeddings of any scale and works with cosine similarity. The paper samples;
-where a sum over all pairs has a closed form in the sums of the clusters, that is given too.
+Every measure takes embeddings of any scale and works with cosine similarity. The paper samples
+pairs; the mean over all pairs has a closed form in the sums of the clusters, so that is given too.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from ragkit.errors import DataError, UsageError, did_you_mean
-from ragkit.measures.corpus.vectors import blocks, integer, matrix, neighbours, unit
-
-if TYPE_CHECKING:
-    import pandas as pd
+from ragkit import checks
+from ragkit.errors import DataError, UsageError
+from ragkit.measures.corpus.vectors import blocks, cosines, matrix, neighbours, unit
 
 LEVEL = 0.95
-# k-means learns its centroids from so many documents a cluster at most, and starts so many times.
+# k-means learns its centroids from at most this many documents per cluster, with so many starts
+# and iterations.
 POINTS, STARTS, ROUNDS = 1024, 8, 25
 MEASURES = ("in_cluster", "cross_cluster", "gap", "silhouette")
+# Documents whose nearest neighbour is as similar as this count as near duplicates.
+NEAR = 0.9
 
 
 class Estimate(NamedTuple):
@@ -63,7 +65,7 @@ def local_density(
     ----------
     embeddings : array of shape (n, d)
     sample : int, default=1000
-        Documents drawn without replacement; all are taken where there are fewer.
+        Documents drawn without replacement; all if there are fewer.
     k : int, default=10
         Neighbours.
     seed : int, default=0
@@ -73,8 +75,8 @@ def local_density(
     Returns
     -------
     Estimate
-        In [-1, 1]; higher is denser. The interval is that of the sample about the corpus at hand:
-        it shrinks to nothing where all documents are taken.
+        In [-1, 1]; higher is denser. The interval is for the corpus at hand: it has no width if
+        all documents are taken.
 
     Raises
     ------
@@ -85,9 +87,7 @@ def local_density(
     ----------
     EnterpriseRAG-Bench, section 3.2, "Local density".
     """
-    integer(sample, "sample", at_least=1)
-    array = matrix(embeddings)
-    chosen = draw(len(array), sample, seed)
+    array, chosen = _chosen(embeddings, sample, seed)
     values = neighbours(array, chosen, k=k, groups=groups).similarity.mean(axis=1)
     settings = {"documents": len(array), "sample": len(chosen), "k": k, "seed": seed}
     return _mean(values, settings, population=len(array))
@@ -123,16 +123,12 @@ def density_by_size(
     DataError
         If a size exceeds the number of documents.
     """
-    import pandas as pd
-
     array, rng, rows = matrix(embeddings), np.random.default_rng(seed), []
     for size in sizes:
-        if size > len(array):
-            raise DataError(f"a part of {size:,} documents needs as many, found {len(array):,}")
+        matrix(array, at_least=size, purpose="a part")
         for repeat in range(repeats if size < len(array) else 1):
             part = array[np.sort(rng.choice(len(array), size, replace=False))]
-            value = local_density(part, sample, k, seed + repeat).value
-            rows.append((size, repeat, value))
+            rows.append((size, repeat, local_density(part, sample, k, seed + repeat).value))
     return pd.DataFrame(rows, columns=["size", "repeat", "local_density"])
 
 
@@ -161,9 +157,9 @@ class Clusters:
     @cached_property
     def tightness(self) -> np.ndarray:
         """The mean cosine of all pairs within each cluster, shape (c,); NaN for a single one."""
-        squares = np.einsum("cd,cd->c", self.sums, self.sums)
         pairs = self.sizes * (self.sizes - 1.0)
-        return np.where(pairs > 0, (squares - self.sizes) / np.where(pairs > 0, pairs, 1), np.nan)
+        squares = np.einsum("cd,cd->c", self.sums, self.sums)
+        return (squares - self.sizes) / np.where(pairs > 0, pairs, np.nan)
 
     @property
     def in_cluster(self) -> float:
@@ -189,26 +185,26 @@ class Clusters:
         """How equal the clusters are in size: the entropy of their shares over its maximum."""
         shares = self.sizes / self.sizes.sum()
         if len(shares) == 1:
-            raise DataError("one cluster alone is neither even nor uneven")
+            raise DataError("the evenness of one cluster is not defined")
         return float(-(shares * np.log(shares)).sum() / np.log(len(shares)))
 
     @property
     def tightness_spread(self) -> float:
-        """How far clusters differ in tightness: the standard deviation over the clusters."""
+        """The standard deviation of the tightness over the clusters."""
         return float(np.nanstd(self.tightness))
 
 
 def cluster(embeddings: np.ndarray, k: int = 10, seed: int = 0) -> Clusters:
     """Partition documents with k-means on their unit vectors.
 
-    Centroids are learned by Lloyd's iterations from k-means++ starts, on at most 1,024 documents
-    a cluster, the best of eight starts; then every document goes to the nearest centroid.
+    faiss learns the centroids by Lloyd's iterations from k-means++ starts, on at most 1,024
+    documents per cluster, the best of eight starts; then every document goes to the nearest one.
 
     Parameters
     ----------
     embeddings : array of shape (n, d)
     k : int, default=10
-        Clusters; fewer are returned where fewer documents differ.
+        Clusters; fewer are returned if fewer documents differ.
     seed : int, default=0
 
     Raises
@@ -224,8 +220,7 @@ def cluster(embeddings: np.ndarray, k: int = 10, seed: int = 0) -> Clusters:
     """
     import faiss
 
-    integer(k, "k", at_least=2)
-    integer(seed, "seed", at_least=0)
+    checks.whole(k, "k", least=2)
     array = matrix(embeddings, at_least=k, purpose=f"a partition into {k} clusters")
     taught = draw(len(array), POINTS * k, seed)
     means = faiss.Kmeans(
@@ -239,11 +234,7 @@ def cluster(embeddings: np.ndarray, k: int = 10, seed: int = 0) -> Clusters:
         init_method=faiss.ClusteringInitMethod_KMEANS_PLUS_PLUS,
     )
     means.train(unit(array[taught], taught))
-    centroids = means.centroids.astype(np.float64)
-    half = np.einsum("cd,cd->c", centroids, centroids) / 2
-    labels = np.empty(len(array), dtype=np.int64)
-    for place, rows in blocks(array):
-        labels[place] = np.argmax(rows @ centroids.T - half, axis=1)
+    _, labels = means.assign(unit(array))
     return partition(array, labels, settings={"documents": len(array), "k": k, "seed": seed})
 
 
@@ -273,10 +264,7 @@ def partition(
     codes = rank[codes]
     sums = np.zeros((len(counts), array.shape[1]))
     for place, rows in blocks(array):
-        own = codes[place]
-        members = np.zeros((len(counts), len(own)))
-        members[own, np.arange(len(own))] = 1
-        sums += members @ rows
+        sums += (codes[place] == np.arange(len(counts))[:, None]).astype(float) @ rows
     return Clusters(codes, sums, settings or {})
 
 
@@ -302,7 +290,7 @@ def cluster_similarity(
         Pairs drawn within clusters, and as many across: uniformly from all such pairs, with
         replacement.
     seed : int, default=0
-        Of the clusters and of the pairs.
+        For the clusters and the pairs.
 
     Returns
     -------
@@ -318,24 +306,21 @@ def cluster_similarity(
     ----------
     EnterpriseRAG-Bench, section 3.2, "Global clustering", and Table 3.
     """
-    integer(pairs, "pairs", at_least=2)
+    checks.whole(pairs, "pairs", least=2)
     array = matrix(embeddings)
     found = cluster(array, k, seed)
     exact = found.in_cluster, found.cross_cluster
     rng = np.random.default_rng(seed)
     settings = {**found.settings, "clusters": len(found.sizes), "pairs": pairs}
-    inside, across = (
-        _mean(_pair_cosines(array, *drawn), settings)
-        for drawn in (_pairs_within(found, pairs, rng), _pairs_across(found, pairs, rng))
-    )
-    return ClusterSimilarity(inside, across, *exact, found)
+    sampled = [
+        _mean(cosines(array, *_pairs(found, pairs, rng, across)), settings)
+        for across in (False, True)
+    ]
+    return ClusterSimilarity(*sampled, *exact, found)
 
 
 def silhouette(embeddings: np.ndarray, labels: Sequence) -> float:
-    """Return the mean silhouette under cosine distance, over all documents.
-
-    The mean distance of a document u to a cluster is 1 - u.S_c / n_c, so that no pair of
-    documents is ever compared: n x c products in place of n^2.
+    """Return scikit-learn's mean silhouette under cosine distance, over all documents.
 
     Parameters
     ----------
@@ -356,31 +341,18 @@ def silhouette(embeddings: np.ndarray, labels: Sequence) -> float:
     ----------
     Rousseeuw (1987), Silhouettes.
     """
-    found = labels if isinstance(labels, Clusters) else partition(embeddings, labels)
-    array, sizes, total = matrix(embeddings), found.sizes.astype(float), 0.0
-    if not 2 <= len(sizes) < len(array):
-        raise DataError(
-            f"a silhouette needs from 2 to {len(array) - 1} clusters, found {len(sizes)}"
-        )
-    for place, rows in blocks(array):
-        own, at = found.labels[place], np.arange(len(rows))
-        sums = rows @ found.sums.T
-        distance = 1 - sums / sizes
-        alone = sizes[own] == 1
-        inside = 1 - (sums[at, own] - 1) / np.where(alone, 1, sizes[own] - 1)
-        distance[at, own] = np.inf
-        outside = distance.min(axis=1)
-        larger = np.maximum(inside, outside)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            values = np.where(larger > 1e-12, (outside - inside) / larger, 0.0)
-        total += values[~alone].sum()
-    return float(total / len(array))
+    from sklearn.metrics import silhouette_score
+
+    array, clusters = matrix(embeddings), len(np.unique(labels))
+    if not 2 <= clusters < len(array):
+        raise DataError(f"a silhouette needs from 2 to {len(array) - 1} clusters, found {clusters}")
+    return float(silhouette_score(unit(array, dtype=np.float64), labels, metric="cosine"))
 
 
 def intrinsic_dimension(
     embeddings: np.ndarray, sample: int = 1000, k: int = 20, seed: int = 0
 ) -> Estimate:
-    """Return how many directions a corpus spreads in, seen from a document's neighbourhood.
+    """Return the intrinsic dimension of a corpus, by maximum likelihood from neighbours.
 
     With T_j the distance of a document to its j-th neighbour, the inverse of the dimension is the
     mean of log(T_k / T_j) over j < k, and over the sampled documents. k = 2 is the maximum
@@ -398,8 +370,8 @@ def intrinsic_dimension(
     Returns
     -------
     Estimate
-        `n` counts the documents used: those with a duplicate have a distance of zero, and are
-        left out. Distances are chords between unit vectors.
+        Distances are chords between unit vectors. `n` counts the documents used: those with a
+        duplicate have a distance of zero, and are left out.
 
     Raises
     ------
@@ -411,10 +383,8 @@ def intrinsic_dimension(
     Levina and Bickel (2004), Maximum likelihood estimation of intrinsic dimension, averaged as by
     MacKay and Ghahramani (2005); Facco et al. (2017) for k = 2.
     """
-    integer(k, "k", at_least=2)
-    integer(sample, "sample", at_least=1)
-    array = matrix(embeddings)
-    chosen = draw(len(array), sample, seed)
+    checks.whole(k, "k", least=2)
+    array, chosen = _chosen(embeddings, sample, seed)
     near = neighbours(array, chosen, k=k)
     distances = np.sqrt(np.maximum(2 - 2 * near.similarity, 0))
     apart = distances[:, 0] > 1e-6
@@ -429,23 +399,92 @@ def intrinsic_dimension(
     return Estimate(1 / mean.value, 1 / mean.high, high, mean.n, settings)
 
 
-def sweep(
+def profile(
+    embeddings: np.ndarray,
+    *,
+    size: int | None = None,
+    repeats: int = 5,
+    k: int = 10,
+    nearest: int = 10,
+    sample: int = 1000,
+    pairs: int = 1000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return the measures of Table 3 and others for random parts of equal size.
+
+    Local density grows with the number of documents, and clusters tighten as they get fewer
+    documents each: corpora are comparable at one size only.
+
+    Parameters
+    ----------
+    embeddings : array of shape (n, d)
+    size : int, optional
+        Documents in a part, drawn without replacement; default: all.
+    repeats : int, default=5
+        Parts; with all documents only the seed of k-means and of the samples changes.
+    k : int, default=10
+        Clusters.
+    nearest : int, default=10
+        Neighbours of local density and of the intrinsic dimension.
+    sample, pairs : int, default=1000
+        As in `local_density` and `cluster_similarity`.
+    seed : int, default=0
+
+    Returns
+    -------
+    DataFrame
+        One row per part: local_similarity, in_cluster_similarity and cross_cluster_similarity as
+        the paper samples them; in_exact, cross_exact, gap (their difference), silhouette,
+        evenness and tightness_spread of the clusters; intrinsic_dimension; near_duplicates, the
+        share (0 to 1) of documents with a neighbour at a cosine of 0.9 or more.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than `size` documents, or too few for the neighbours or clusters.
+
+    References
+    ----------
+    EnterpriseRAG-Bench, section 3.2 and Table 3.
+    """
+    array, rows = matrix(embeddings, at_least=size or 2, purpose="a part"), []
+    for number in range(seed, seed + repeats):
+        part = array[draw(len(array), size or len(array), number)]
+        found = cluster_similarity(part, k, pairs, number)
+        closest = neighbours(part, draw(len(part), sample, number), k=1).similarity[:, 0]
+        rows.append(
+            {
+                "local_similarity": local_density(part, sample, nearest, number).value,
+                "in_cluster_similarity": found.in_cluster.value,
+                "cross_cluster_similarity": found.cross_cluster.value,
+                "in_exact": found.in_exact,
+                "cross_exact": found.cross_exact,
+                **_shape(part, found.clusters),
+                "intrinsic_dimension": intrinsic_dimension(part, sample, nearest, number).value,
+                "near_duplicates": float((closest >= NEAR).mean()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def similarity_by_k(
     corpora: Mapping[str, np.ndarray],
     *,
     ks: Iterable[int] = range(5, 51, 5),
     seeds: Iterable[int] = range(5),
     size: int | None = None,
 ) -> pd.DataFrame:
-    """Return the exact cluster measures of several corpora for many k and seeds.
+    """Return the exact cluster measures of several corpora for many numbers of clusters and seeds.
 
     Parameters
     ----------
     corpora : mapping of str to array of shape (n, d)
     ks : iterable of int
+        Numbers of clusters.
     seeds : iterable of int
-        Of k-means, and of the part drawn.
+        For k-means, and for the part drawn.
     size : int, optional
-        Documents in a part of each corpus, drawn anew for each seed; all by default.
+        Documents in a part of each corpus, drawn anew for each seed; default: all.
 
     Returns
     -------
@@ -456,38 +495,25 @@ def sweep(
     ----------
     EnterpriseRAG-Bench, section 3.2: "varied k across a range of values from 5 through 50".
     """
-    import pandas as pd
-
     ks, rows = list(ks), []
     for (name, embeddings), seed in product(corpora.items(), list(seeds)):
         array = matrix(embeddings, at_least=size or 2, purpose=f"a part of {name!r}")
         part = array[draw(len(array), size or len(array), seed)]
         for k in ks:
             found = cluster(part, k, seed)
-            inside, across = found.in_cluster, found.cross_cluster
-            rows.append(
-                {
-                    "corpus": name,
-                    "k": k,
-                    "seed": seed,
-                    "in_cluster": inside,
-                    "cross_cluster": across,
-                    "gap": inside - across,
-                    "silhouette": silhouette(part, found),
-                    "evenness": found.evenness,
-                    "tightness_spread": found.tightness_spread,
-                }
-            )
+            means = {"in_cluster": found.in_cluster, "cross_cluster": found.cross_cluster}
+            row = {"corpus": name, "k": k, "seed": seed, **means}
+            rows.append({**row, **_shape(part, found)})
     return pd.DataFrame(rows)
 
 
-def ordering(swept: pd.DataFrame, measure: str = "in_cluster", *, reference: int = 10):
-    """Return how the corpora are ordered at every k, and whether it is as at a reference k.
+def ordering(measured: pd.DataFrame, measure: str = "in_cluster", *, reference: int = 10):
+    """Return how the corpora are ordered at every k, and whether the order is that of a reference.
 
     Parameters
     ----------
-    swept : DataFrame
-        The result of `sweep`.
+    measured : DataFrame
+        The result of `similarity_by_k`.
     measure : {"in_cluster", "cross_cluster", "gap", "silhouette"}
     reference : int, default=10
         The k of the paper's Table 3.
@@ -502,36 +528,43 @@ def ordering(swept: pd.DataFrame, measure: str = "in_cluster", *, reference: int
     Raises
     ------
     UsageError
-        If the measure is unknown or the reference was not swept.
+        If the measure is unknown or the reference was not measured.
     """
-    import pandas as pd
+    checks.choice(measure, "measure", MEASURES)
+    if reference not in set(measured["k"]):
+        raise UsageError(f"k={reference} was not measured", f"found: {sorted(set(measured['k']))}")
+    table = measured.pivot_table(index=["k", "seed"], columns="corpus", values=measure)
 
-    if measure not in MEASURES:
-        raise UsageError(f"no measure {measure!r}", did_you_mean(measure, MEASURES))
-    if reference not in set(swept["k"]):
-        raise UsageError(f"k={reference} was not swept", f"swept: {sorted(set(swept['k']))}")
-    table = swept.pivot_table(index=["k", "seed"], columns="corpus", values=measure)
-    means = table.groupby("k").mean()
-    orders = {k: tuple(row.sort_values(ascending=False).index) for k, row in means.iterrows()}
-    single = table.apply(lambda row: tuple(row.sort_values(ascending=False).index), axis=1)
+    def order(row):
+        return " > ".join(row.sort_values(ascending=False).index)
+
+    orders, single = table.groupby("k").mean().apply(order, axis=1), table.apply(order, axis=1)
     agree = (single == orders[reference]).groupby("k").mean()
-    return pd.DataFrame(
-        {
-            "measure": measure,
-            "k": list(orders),
-            "order": [" > ".join(order) for order in orders.values()],
-            "same": [order == orders[reference] for order in orders.values()],
-            "seeds": agree.to_numpy(),
-        }
-    )
+    found = pd.DataFrame({"order": orders, "same": orders == orders[reference], "seeds": agree})
+    found.insert(0, "measure", measure)
+    return found.reset_index()[["measure", "k", "order", "same", "seeds"]]
 
 
 def draw(n: int, size: int, seed: int) -> np.ndarray:
     """Return `size` of n documents without replacement, in rising order; all if there are fewer."""
-    integer(seed, "seed", at_least=0)
+    checks.whole(seed, "seed", least=0)
     if size >= n:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
+
+
+def _chosen(embeddings, sample: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    array = matrix(embeddings)
+    return array, draw(len(array), checks.whole(sample, "sample"), seed)
+
+
+def _shape(part: np.ndarray, found: Clusters) -> dict[str, float]:
+    return {
+        "gap": found.in_cluster - found.cross_cluster,
+        "silhouette": silhouette(part, found.labels),
+        "evenness": found.evenness,
+        "tightness_spread": found.tightness_spread,
+    }
 
 
 def _mean(values: np.ndarray, settings: dict, *, population: int | None = None) -> Estimate:
@@ -548,35 +581,18 @@ def _mean(values: np.ndarray, settings: dict, *, population: int | None = None) 
     return Estimate(mean, float(mean - half), float(mean + half), n, settings)
 
 
-def _pairs_within(found: Clusters, pairs: int, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Draw ordered pairs of different documents in one cluster, each as likely as any other."""
-    members, starts, sizes = _members(found)
-    weights = sizes * (sizes - 1.0)
+def _pairs(found: Clusters, pairs: int, rng, across: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Draw ordered pairs of documents within or across clusters, each as likely as any other."""
+    sizes, members = found.sizes, np.argsort(found.labels, kind="stable")
+    others = len(members) - sizes if across else sizes - 1
+    weights = sizes * others.astype(float)
     own = rng.choice(len(sizes), pairs, p=weights / weights.sum())
-    first = rng.integers(sizes[own])
-    second = rng.integers(sizes[own] - 1)
-    second += second >= first
-    return members[starts[own] + first], members[starts[own] + second]
-
-
-def _pairs_across(found: Clusters, pairs: int, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Draw ordered pairs of documents in different clusters, each as likely as any other."""
-    members, starts, sizes = _members(found)
-    n = len(members)
-    weights = sizes * (n - sizes).astype(float)
-    own = rng.choice(len(sizes), pairs, p=weights / weights.sum())
-    first = starts[own] + rng.integers(sizes[own])
-    # Members stand cluster by cluster: skip the own one.
-    second = rng.integers(n - sizes[own])
-    second += np.where(second >= starts[own], sizes[own], 0)
+    start = (np.cumsum(sizes) - sizes)[own]  # members are ordered by cluster
+    first = start + rng.integers(sizes[own])
+    second = rng.integers(others[own])
+    if across:
+        second += np.where(second >= start, sizes[own], 0)
+    else:
+        second += start
+        second += second >= first
     return members[first], members[second]
-
-
-def _members(found: Clusters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    sizes = found.sizes
-    return np.argsort(found.labels, kind="stable"), np.cumsum(sizes) - sizes, sizes
-
-
-def _pair_cosines(array: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    sides = (unit(array[side], side, dtype=np.float64) for side in (first, second))
-    return np.einsum("id,id->i", *sides)

@@ -1,20 +1,18 @@
-"""Maps of a corpus on two axes, what they keep of its neighbourhoods, and names for its clusters."""
+"""Maps of a corpus on two axes, their trustworthiness, and terms that name its clusters."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from ragkit import checks
 from ragkit.errors import DataError, UsageError
 from ragkit.measures.corpus.geometry import cluster, draw
-from ragkit.measures.corpus.vectors import integer, matrix, neighbours, unit
+from ragkit.measures.corpus.vectors import matrix, unit
 
-# From so many documents on, interpolated forces are faster than Barnes-Hut's.
-MANY = 5_000
 SMALLEST = 8
 
 
@@ -57,20 +55,20 @@ def map_tsne(
 ) -> Map:
     """Return a t-SNE map of a corpus.
 
-    openTSNE from exact neighbours among the unit vectors, begun at their first two principal
-    components. The map is the same on any number of threads.
+    openTSNE with exact neighbours among the unit vectors, initialised with their first two
+    principal components. The map is the same on any number of threads.
 
     Parameters
     ----------
     embeddings : array of shape (n, d)
     seed : int, default=0
-        Of the sample and of the map; the same seed gives the same coordinates.
+        For the sample and the map; the same seed gives the same coordinates.
     perplexity : float, optional
         By default 30, or a third of the other documents if that is less.
     components : int, optional
         Principal components in which neighbours are found; all dimensions by default.
     sample : int, default=10000
-        Documents mapped; all where there are fewer.
+        Documents mapped; all if there are fewer.
 
     Raises
     ------
@@ -84,14 +82,10 @@ def map_tsne(
     EnterpriseRAG-Bench, section 3.1 and Figure 1; van der Maaten and Hinton (2008).
     """
     import faiss
-    from openTSNE import TSNE, affinity
-    from openTSNE.initialization import rescale
-    from openTSNE.nearest_neighbors import PrecomputedNeighbors
+    from openTSNE import TSNE
 
     rows, units = _sampled(embeddings, sample, seed)
-    n = len(rows)
-    if components is not None:
-        integer(components, "components", at_least=2)
+    n, points = len(rows), units
     if perplexity is None:
         perplexity = min(30.0, (n - 1) / 3)
     if not 1 <= perplexity <= (n - 1) / 3:
@@ -99,18 +93,17 @@ def map_tsne(
             f"a perplexity of {perplexity:g} does not suit {n:,} documents",
             f"take one between 1 and {(n - 1) / 3:.0f}",
         )
-    reduced = _principal(units, components or 2, seed)
-    ids, distances = _euclidean(reduced if components else units, int(3 * perplexity))
-    affinities = affinity.PerplexityBasedNN(
-        knn_index=PrecomputedNeighbors(ids, distances), perplexity=perplexity
-    )
+    if components is not None:
+        from sklearn.decomposition import PCA
+
+        kept = min(checks.whole(components, "components", least=2), *units.shape)
+        points = PCA(kept, random_state=seed).fit_transform(units)
     tsne = TSNE(
+        perplexity=perplexity,
+        neighbors="exact",
         random_state=seed,
-        negative_gradient_method="fft" if n >= MANY else "bh",
         n_jobs=faiss.omp_get_max_threads(),
     )
-    start = rescale(reduced[:, :2].astype(np.float64))
-    flat = np.asarray(tsne.fit(affinities=affinities, initialization=start))
     settings = {
         "method": "t-SNE",
         "documents": n,
@@ -118,7 +111,7 @@ def map_tsne(
         "components": components,
         "seed": seed,
     }
-    return _finished(units, flat, rows, settings)
+    return _finished(units, np.asarray(tsne.fit(points)), rows, settings)
 
 
 def map_umap(
@@ -129,18 +122,18 @@ def map_umap(
     min_dist: float = 0.1,
     sample: int = 10_000,
 ) -> Map:
-    """Return a UMAP map of a corpus, from exact neighbours by cosine similarity.
+    """Return a UMAP map of a corpus by cosine similarity.
 
     Parameters
     ----------
     embeddings : array of shape (n, d)
     seed : int, default=0
-        Of the sample and of the map; the same seed gives the same coordinates.
+        For the sample and the map; the same seed gives the same coordinates.
     n_neighbors : int, optional
         By default 15, or all other documents if there are fewer.
     min_dist : float in [0, 1], default=0.1
     sample : int, default=10000
-        Documents mapped; all where there are fewer.
+        Documents mapped; all if there are fewer.
 
     Raises
     ------
@@ -159,29 +152,12 @@ def map_umap(
     n = len(rows)
     if n_neighbors is None:
         n_neighbors = min(15, n - 1)
-    integer(n_neighbors, "n_neighbors", at_least=2)
-    if n_neighbors >= n:
-        raise UsageError(
-            f"{n_neighbors} neighbours do not suit {n:,} documents", f"take at most {n - 1}"
-        )
-    if not 0 <= min_dist <= 1:
-        raise UsageError(f"min_dist lies between 0 and 1, found {min_dist!r}")
-    _spread(units)
-    near = neighbours(units, k=n_neighbors - 1)
-    ids = np.concatenate([np.arange(n)[:, None], near.ids], axis=1)
-    distances = np.concatenate([np.zeros((n, 1)), 1 - near.similarity], axis=1)
-    with warnings.catch_warnings():
-        # It says that a map of given neighbours takes no further documents: none will come.
-        warnings.filterwarnings("ignore", "precomputed_knn", UserWarning)
-        # A seeded UMAP runs on one thread, and says so each time unless asked for one.
-        flat = UMAP(
-            n_neighbors=n_neighbors,
-            min_dist=min_dist,
-            metric="cosine",
-            random_state=seed,
-            n_jobs=1,
-            precomputed_knn=(ids, distances.astype(np.float32)),
-        ).fit_transform(units)
+    checks.whole(n_neighbors, "n_neighbors", least=2, most=n - 1)
+    checks.number(min_dist, "min_dist", least=0, most=1)
+    # A seeded UMAP runs on one thread, and warns each time unless asked for one.
+    umap = UMAP(
+        n_neighbors=n_neighbors, min_dist=min_dist, metric="cosine", random_state=seed, n_jobs=1
+    )
     settings = {
         "method": "UMAP",
         "documents": n,
@@ -189,14 +165,14 @@ def map_umap(
         "min_dist": min_dist,
         "seed": seed,
     }
-    return _finished(units, flat, rows, settings)
+    return _finished(units, umap.fit_transform(units), rows, settings)
 
 
 def trustworthiness(embeddings: np.ndarray, coordinates: np.ndarray, *, k: int = 15) -> float:
     """Return how far the neighbours on a map are neighbours in the embedding space.
 
-    1 if each document's k neighbours on the map are its k nearest by cosine similarity; every
-    one that is not costs its rank beyond k. Ranks are counted, never sorted, in blocks.
+    scikit-learn's measure with cosine distance: 1 if each document's k neighbours on the map are
+    its k nearest; every one that is not costs its rank beyond k.
 
     Parameters
     ----------
@@ -212,33 +188,19 @@ def trustworthiness(embeddings: np.ndarray, coordinates: np.ndarray, *, k: int =
     Raises
     ------
     UsageError
-        If `k` is not below n / 2 or the map has other rows.
+        If `k` is not below n / 2 or the map has another number of rows.
 
     References
     ----------
     Venna and Kaski (2001), Neighborhood preservation in nonlinear projection methods.
     """
-    integer(k, "k", at_least=1)
+    from sklearn.manifold import trustworthiness as trust
+
     array, flat = matrix(embeddings), matrix(coordinates)
-    n = len(array)
-    if len(flat) != n:
-        raise UsageError(f"{n:,} embeddings, but {len(flat):,} points on the map")
-    if k >= n / 2:
-        raise UsageError(f"trustworthiness counts fewer than {n / 2:g} neighbours of {n}, not {k}")
-    if not np.isfinite(flat).all():
-        raise DataError("the map has a point that is not finite")
-    units = unit(array)
-    near, _ = _euclidean(flat, k)
-    lost = 0
-    for start in range(0, n, 256):
-        at = np.arange(start, min(start + 256, n))
-        cosines = units[at] @ units.T
-        cosines[np.arange(len(at)), at] = -np.inf
-        level = np.take_along_axis(cosines, near[at], axis=1)
-        for column in range(k):
-            closer = np.count_nonzero(cosines > level[:, column, None], axis=1)
-            lost += int(np.maximum(closer + 1 - k, 0).sum())
-    return 1 - 2 * lost / (n * k * (2 * n - 3 * k - 1))
+    if len(flat) != len(array):
+        raise UsageError(f"{len(array):,} embeddings, but {len(flat):,} points on the map")
+    checks.whole(k, "k", most=(len(array) - 1) // 2)
+    return float(trust(unit(array), flat, n_neighbors=k, metric="cosine"))
 
 
 def cluster_terms(texts: Sequence[str], labels: Sequence, *, n: int = 3) -> dict[object, list[str]]:
@@ -273,7 +235,7 @@ def cluster_terms(texts: Sequence[str], labels: Sequence, *, n: int = 3) -> dict
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
-    integer(n, "n", at_least=1)
+    checks.whole(n, "n")
     if len(texts) != len(labels):
         raise UsageError(f"{len(texts):,} texts, but {len(labels):,} labels")
     joined = pd.Series(list(texts)).groupby(np.asarray(labels)).agg(" ".join)
@@ -353,38 +315,13 @@ def atlas(
 
 
 def _sampled(embeddings, sample: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    integer(sample, "sample", at_least=SMALLEST)
+    checks.whole(sample, "sample", least=SMALLEST)
     array = matrix(embeddings, at_least=SMALLEST, purpose="a map")
     rows = draw(len(array), sample, seed)
-    return rows, unit(array[rows], rows)
-
-
-def _spread(units: np.ndarray) -> None:
+    units = unit(array[rows], rows)
     if np.ptp(units, axis=0).max() == 0:
         raise DataError("all documents have the same embedding: there is nothing to map")
-
-
-def _principal(units: np.ndarray, components: int, seed: int) -> np.ndarray:
-    from sklearn.decomposition import PCA
-
-    _spread(units)
-    kept = min(components, *units.shape)
-    return np.ascontiguousarray(PCA(kept, random_state=seed).fit_transform(units))
-
-
-def _euclidean(points: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the exact k nearest other points of each point and their distances."""
-    import faiss
-
-    points = np.ascontiguousarray(points, dtype=np.float32)
-    squares, ids = faiss.knn(points, points, k + 1)
-    own = ids == np.arange(len(points))[:, None]
-    own[~own.any(axis=1), -1] = True  # so many duplicates that the point itself fell out
-    keep = ~own
-    return (
-        ids[keep].reshape(len(points), k),
-        np.sqrt(np.maximum(squares[keep], 0)).reshape(len(points), k),
-    )
+    return rows, units
 
 
 def _finished(units, flat, rows, settings) -> Map:

@@ -1,9 +1,8 @@
 """Documents cut into token windows, and window embeddings pooled to chunks or documents.
 
-An encoder reads a few hundred tokens, the paper's chunks have 512 or 8,192. So texts are cut into
-windows that any encoder reads whole, each window is embedded once, and a longer part is the
-mean direction of its windows: chunks and documents come from the same embeddings, and no text is
-silently cut off.
+An encoder reads a few hundred tokens; the paper's chunks have 512 or 8,192. So texts are cut into
+windows that any encoder reads whole, each window is embedded once, and a longer part is the mean
+direction of its windows. Chunks and documents come from the same embeddings, and no text is lost.
 """
 
 from __future__ import annotations
@@ -11,24 +10,25 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from ragkit import checks
 from ragkit import text as texts
 from ragkit.errors import DataError, UsageError
-from ragkit.measures.corpus.vectors import integer, matrix, unit
+from ragkit.measures.corpus.vectors import matrix, unit
 
-COLUMNS = ("doc_id", "source", "title", "text")
+COLUMNS = ["doc_id", "source", "title", "start", "tokens", "text"]
 
 
 def split(
     documents: pd.DataFrame, *, tokens: int = 128, encoding: str = "cl100k_base"
 ) -> pd.DataFrame:
-    """Cut documents into windows of so many tokens.
+    """Cut documents into windows of at most `tokens` tokens.
 
     Parameters
     ----------
     documents : DataFrame
         With doc_id, source, title and text.
     tokens : int, default=128
-        In a window; the last of a document is shorter.
+        Tokens in a window; the last window of a document may be shorter.
     encoding : str
         A table of `ragkit.text.ENCODINGS`; the paper's is cl100k_base.
 
@@ -36,26 +36,26 @@ def split(
     -------
     DataFrame with columns doc_id, source, title, start, tokens, text
         In the order of the documents. `start` is the number of tokens before the window. The
-        windows of a document joined are its text: a character that takes several tokens stays with
-        its first, and a window of nothing but its others is left out.
+        joined windows of a document are its text: a character of several tokens stays with its
+        first token, and a window of only its other tokens is left out.
 
     Raises
     ------
     UsageError
         If `tokens` is below 1 or the encoding is unknown.
     DataError
-        If a column is missing, or a text is none or empty.
+        If a column is missing, or a document has no text.
 
     References
     ----------
     EnterpriseRAG-Bench, section 3: 512-token segments of cl100k_base.
     """
-    integer(tokens, "tokens", at_least=1)
-    for column in COLUMNS:
+    checks.whole(tokens, "tokens")
+    table, rows, columns = texts.encoding(encoding), [], ["doc_id", "source", "title", "text"]
+    for column in columns:
         if column not in documents.columns:
             raise DataError(f"the documents lack the column {column!r}")
-    table, rows = texts.encoding(encoding), []
-    for doc_id, source, title, text in documents[list(COLUMNS)].itertuples(index=False):
+    for doc_id, source, title, text in documents[columns].itertuples(index=False):
         if not isinstance(text, str) or not text:
             raise DataError(f"the document {doc_id!r} has no text")
         codes = table.encode_ordinary(text)
@@ -67,13 +67,13 @@ def split(
             if window:
                 size = min(tokens, len(codes) - start)
                 rows.append((doc_id, source, title, start, size, window))
-    return pd.DataFrame(rows, columns=["doc_id", "source", "title", "start", "tokens", "text"])
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def pool(
     windows: pd.DataFrame, vectors: np.ndarray, *, tokens: int
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Join windows to parts of so many tokens, and their embeddings to the parts' embeddings.
+    """Join windows to parts of at most `tokens` tokens, and their embeddings to embeddings of parts.
 
     Parameters
     ----------
@@ -82,7 +82,8 @@ def pool(
     vectors : array of shape (len(windows), d)
         Their embeddings.
     tokens : int
-        In a part: 512 for the paper's chunks, 8,192 for its Table 3. A multiple of the windows'.
+        Tokens in a part: 512 for the paper's chunks, 8,192 for its Table 3. A multiple of the
+        windows' tokens.
 
     Returns
     -------
@@ -97,7 +98,7 @@ def pool(
     DataError
         If vectors are zero, not finite, or cancel out.
     """
-    integer(tokens, "tokens", at_least=1)
+    checks.whole(tokens, "tokens")
     array = matrix(vectors, at_least=1)
     if len(array) != len(windows):
         raise UsageError(f"{len(windows):,} windows, but {len(array):,} vectors")
@@ -106,17 +107,10 @@ def pool(
             f"parts of {tokens} tokens cut through windows of {windows['tokens'].max()}",
             "take a multiple of the windows' tokens",
         )
-    keys = [windows["doc_id"], windows["start"] // tokens]
-    groups = windows.groupby(keys, sort=False)
-    owner = groups.ngroup().to_numpy()
+    groups = windows.groupby(["doc_id", windows["start"] // tokens], sort=False)
     sums = np.zeros((groups.ngroups, array.shape[1]))
-    np.add.at(sums, owner, unit(array, dtype=np.float64) * windows["tokens"].to_numpy()[:, None])
-    parts = groups.agg(
-        source=("source", "first"),
-        title=("title", "first"),
-        start=("start", "first"),
-        tokens=("tokens", "sum"),
-        text=("text", "".join),
-    )
-    parts = parts.droplevel(1).reset_index()
+    weighted = unit(array, dtype=np.float64) * windows["tokens"].to_numpy()[:, None]
+    np.add.at(sums, groups.ngroup().to_numpy(), weighted)
+    how = {"source": "first", "title": "first", "start": "first", "tokens": "sum", "text": "".join}
+    parts = groups.agg(how).droplevel(1).reset_index()
     return parts, unit(sums, dtype=np.float64).astype(np.float32)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from ragkit import checks
 from ragkit.errors import DataError, UsageError
 from ragkit.measures.corpus.geometry import LEVEL, Estimate
-from ragkit.measures.corpus.vectors import integer
 
 # Keeps a resample whose recall is 1 up to some size and 0 beyond it from having no finite slope.
 RIDGE = 1e-4
@@ -60,7 +60,7 @@ def nested(
     ----------
     EnterpriseRAG-Bench, section 6.2.
     """
-    integer(seed, "seed", at_least=0)
+    checks.whole(seed, "seed", least=0)
     places = {doc_id: place for place, doc_id in enumerate(doc_ids)}
     n, gold = len(doc_ids), set(gold)
     if len(places) < n:
@@ -75,7 +75,7 @@ def nested(
     others = np.random.default_rng(seed).permutation(others)
     samples = {}
     for size in sizes:
-        integer(size, "a size", at_least=1)
+        checks.whole(size, "a size")
         if not len(kept) <= size <= n:
             raise DataError(
                 f"a sample of {size:,} does not fit: {len(kept):,} gold of {n:,} documents"
@@ -150,7 +150,7 @@ def fit_scaling(
     Papke and Wooldridge (1996), Econometric methods for fractional response variables.
     """
     table, places = _checked(recalls, sizes)
-    integer(n_resamples, "n_resamples", at_least=1)
+    checks.whole(n_resamples, "n_resamples")
     return _fit(table.mean(axis=0), _resampled(table, n_resamples, seed), places, len(table))
 
 
@@ -176,7 +176,7 @@ def extrapolate(
         As in `fit_scaling`.
     """
     table, places = _checked(recalls, sizes)
-    integer(n_resamples, "n_resamples", at_least=1)
+    checks.whole(n_resamples, "n_resamples")
     if len(places) < 3:
         raise UsageError(f"an extrapolation needs at least three sizes, found {len(places)}")
     order = np.argsort(places)

@@ -100,7 +100,7 @@ def sweep(swept: pd.DataFrame, *, reference: int = 10) -> Figure:
     Parameters
     ----------
     swept : DataFrame
-        The result of `ragkit.measures.corpus.sweep`.
+        The result of `ragkit.measures.corpus.similarity_by_k`.
     reference : int, default=10
         The k that the paper prints, marked.
     """

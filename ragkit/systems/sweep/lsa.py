@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from ragkit import checks
 from ragkit.errors import DataError, UsageError
-from ragkit.measures.corpus.vectors import integer
 
 BLOCK = 4096  # texts turned into vectors at a time
 WORDS = 100_000  # the commonest are kept
@@ -40,8 +40,8 @@ class LSA:
     """
 
     def __init__(self, dimensions: int = 256, *, seed: int = 0):
-        integer(dimensions, "dimensions", at_least=2)
-        integer(seed, "seed", at_least=0)
+        checks.whole(dimensions, "dimensions", least=2)
+        checks.whole(seed, "seed", least=0)
         self.dimensions, self.seed = int(dimensions), int(seed)
         self.name = f"lsa-{dimensions}"
 

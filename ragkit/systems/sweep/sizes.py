@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ragkit import models, schema
+from ragkit import checks, models, schema
 from ragkit.errors import DataError, UsageError, did_you_mean
 from ragkit.measures import corpus
-from ragkit.measures.corpus.vectors import integer
 from ragkit.systems.retrieval import BM25, Dense
 from ragkit.systems.retrieval.frames import document_texts
 from ragkit.systems.sweep.cells import Cells, code, key
@@ -237,7 +236,7 @@ def scaling(
     from tqdm.auto import tqdm
 
     for value, name in ((k, "k"), (density, "density"), (timed, "timed")):
-        integer(value, name, at_least=1)
+        checks.whole(value, name)
     wanted = _wanted(systems, sizes)
     schema.check(questions, "questions", "questions")
     gold = {
@@ -311,7 +310,7 @@ def _wanted(systems, sizes) -> dict[str, list[int]]:
             raise UsageError(f"no sizes are given for {name!r}", did_you_mean(name, sizes))
         its = list(sizes[name] if isinstance(sizes, Mapping) else sizes)
         for size in its:
-            integer(size, "a size", at_least=1)
+            checks.whole(size, "a size")
         if not its or len(set(its)) < len(its):
             raise UsageError(f"the sizes for {name!r} should be different numbers, found {its}")
         wanted[name] = sorted(map(int, its))

@@ -86,7 +86,7 @@ def test_measures_of_every_corpus_are_drawn(clustered):
     line = fig.axes[1].lines[0]
     expected = sizes["company"].groupby("size")["local_density"].mean()
     assert np.array_equal(line.get_ydata(), expected)
-    swept = corpus.sweep(corpora, ks=[5, 10], seeds=range(2), size=60)
+    swept = corpus.similarity_by_k(corpora, ks=[5, 10], seeds=range(2), size=60)
     fig = plots.sweep(swept)
     assert len(fig.axes) == 4
     means = swept[swept["corpus"] == "web"].groupby("k")["gap"].mean()

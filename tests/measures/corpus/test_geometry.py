@@ -5,12 +5,14 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragkit.errors import DataError, UsageError
 from ragkit.measures import corpus
+from ragkit.measures.corpus import geometry
 
 # Two directions, 60 degrees apart; the first twice.
 SIX = np.array([[1, 0], [2, 0], [0.5, np.sqrt(0.75)], [0, 3], [0, 1], [0, 0.1]])
@@ -54,7 +56,7 @@ def test_density_grows_with_the_corpus(clustered):
     means = table.groupby("size")["local_density"].mean()
     assert means.is_monotonic_increasing
     assert means[300] == corpus.local_density(clustered, 300).value
-    with pytest.raises(DataError, match="301 documents"):
+    with pytest.raises(DataError, match="a part needs at least 301 documents, found 300"):
         corpus.density_by_size(clustered, [301])
 
 
@@ -109,21 +111,13 @@ def test_sampled_pairs_agree_with_all_pairs(clustered):
 
 
 def test_pairs_are_drawn_uniformly(clustered):
-    from ragkit.measures.corpus import geometry
-
     found = corpus.partition(SIX, [0, 0, 1, 1, 1, 2])
     rng = np.random.default_rng(0)
-    for draw, expected in (
-        (geometry._pairs_within, {(0, 1), (2, 3), (2, 4), (3, 4)}),
-        (geometry._pairs_across, None),
-    ):
-        first, second = draw(found, 22_000, rng)
+    within = {(0, 1), (2, 3), (2, 4), (3, 4)}
+    for across, expected in ((False, within), (True, set(combinations(range(6), 2)) - within)):
+        first, second = geometry._pairs(found, 22_000, rng, across)
         ordered, counts = np.unique(np.column_stack([first, second]), axis=0, return_counts=True)
         pairs = {tuple(sorted(map(int, pair))) for pair in ordered}
-        if expected is None:
-            expected = {(i, j) for i, j in combinations(range(6), 2)} - {
-                (0, 1), (2, 3), (2, 4), (3, 4)
-            }  # fmt: skip
         assert pairs == expected
         share = 22_000 / len(ordered)
         assert len(ordered) == 2 * len(expected)
@@ -193,23 +187,24 @@ def test_bad_embeddings_are_named_everywhere(clustered, value):
             call(array)
 
 
-def test_silhouette_is_that_of_scikit_learn(clustered):
-    from sklearn.metrics import silhouette_score
-
+def test_silhouette_by_the_closed_form(clustered):
+    """The mean distance of a unit vector u to a cluster of n_c with sum S_c is 1 - u.S_c / n_c."""
     for k in (2, 6, 40):
         found = corpus.cluster(clustered, k=k)
-        peer = silhouette_score(clustered, found.labels, metric="cosine")
-        assert corpus.silhouette(clustered, found.labels) == pytest.approx(peer, abs=1e-6)
-    lonely = found.labels.copy()
-    lonely[5] = 99
-    peer = silhouette_score(clustered, lonely, metric="cosine")
-    assert corpus.silhouette(clustered, lonely) == pytest.approx(peer, abs=1e-6)
+        units = clustered / np.linalg.norm(clustered.astype(float), axis=1, keepdims=True)
+        products, own, at = units @ found.sums.T, found.labels, np.arange(len(units))
+        inside = 1 - (products[at, own] - 1) / np.maximum(found.sizes[own] - 1, 1)
+        distances = 1 - products / found.sizes
+        distances[at, own] = np.inf
+        outside = distances.min(axis=1)
+        values = (outside - inside) / np.maximum(inside, outside)
+        expected = np.where(found.sizes[own] > 1, values, 0).mean()
+        assert corpus.silhouette(clustered, found.labels) == pytest.approx(expected, abs=1e-9)
 
 
 def test_silhouette_of_duplicates():
     array = np.array([[1, 0], [1, 0], [0, 1], [0, 1]])
     assert corpus.silhouette(array, [0, 0, 1, 1]) == pytest.approx(1)
-    assert corpus.silhouette(array[:2].repeat(2, axis=0), [0, 0, 1, 1]) == 0
     for labels in ([0, 0, 0, 0], [0, 1, 2, 3]):
         with pytest.raises(DataError, match="silhouette"):
             corpus.silhouette(array, labels)
@@ -253,16 +248,16 @@ def test_intrinsic_dimension_leaves_duplicates_out(clustered):
         corpus.intrinsic_dimension(np.eye(5), k=3)
 
 
-def test_sweep_and_ordering(clustered):
+def test_similarity_by_k_and_ordering(clustered):
     rng = np.random.default_rng(1)
     corpora = {"tight": clustered, "wide": rng.normal(size=(200, 24))}
-    swept = corpus.sweep(corpora, ks=[5, 10], seeds=range(2))
+    swept = corpus.similarity_by_k(corpora, ks=[5, 10], seeds=range(2))
     assert len(swept) == 8
     assert np.allclose(swept["gap"], swept["in_cluster"] - swept["cross_cluster"])
     first = swept.iloc[0]
     found = corpus.cluster(clustered, k=5, seed=0)
     assert first["in_cluster"] == found.in_cluster
-    assert first["silhouette"] == corpus.silhouette(clustered, found)
+    assert first["silhouette"] == corpus.silhouette(clustered, found.labels)
     table = corpus.ordering(swept, "in_cluster")
     assert table["order"].tolist() == ["tight > wide"] * 2
     assert table["same"].all()
@@ -270,8 +265,6 @@ def test_sweep_and_ordering(clustered):
 
 
 def test_ordering_that_changes():
-    import pandas as pd
-
     swept = pd.DataFrame(
         [("a", 5, 0, 0.5), ("b", 5, 0, 0.6), ("a", 5, 1, 0.9), ("b", 5, 1, 0.6)]
         + [("a", 10, 0, 0.4), ("b", 10, 0, 0.6), ("a", 10, 1, 0.4), ("b", 10, 1, 0.6)],
@@ -287,9 +280,35 @@ def test_ordering_that_changes():
         corpus.ordering(swept, "gap", reference=20)
 
 
-def test_sweep_of_equal_parts(clustered):
-    swept = corpus.sweep({"a": clustered}, ks=[5], seeds=[3], size=100)
+def test_similarity_by_k_of_equal_parts(clustered):
+    swept = corpus.similarity_by_k({"a": clustered}, ks=[5], seeds=[3], size=100)
     part = clustered[np.sort(np.random.default_rng(3).choice(300, 100, replace=False))]
     assert swept["in_cluster"].item() == corpus.cluster(part, 5, 3).in_cluster
     with pytest.raises(DataError, match="part of 'a' needs at least 301 documents, found 300"):
-        corpus.sweep({"a": clustered}, size=301)
+        corpus.similarity_by_k({"a": clustered}, size=301)
+
+
+def test_profile_consists_of_the_measures(clustered):
+    table = corpus.profile(clustered, repeats=2, k=6, seed=3)
+    assert len(table) == 2
+    row = table.iloc[1]
+    found = corpus.cluster_similarity(clustered, k=6, seed=4)
+    assert row["in_cluster_similarity"] == found.in_cluster.value
+    assert row["cross_exact"] == found.cross_exact
+    assert row["gap"] == found.in_exact - found.cross_exact
+    assert row["local_similarity"] == corpus.local_density(clustered).value
+    assert row["intrinsic_dimension"] == corpus.intrinsic_dimension(clustered, k=10).value
+    assert row["silhouette"] == corpus.silhouette(clustered, found.clusters.labels)
+
+
+def test_profile_of_a_part(clustered):
+    doubled = np.concatenate([clustered, clustered])
+    table = corpus.profile(doubled, size=100, repeats=3)
+    assert table["local_similarity"].nunique() == 3
+    few = np.concatenate([clustered[:30], clustered[:1] * 2])
+    near = corpus.profile(few, repeats=1)["near_duplicates"].item()
+    assert near == corpus.profile(clustered[:30], repeats=1)["near_duplicates"].item() * 30 / 31 + (
+        2 / 31
+    )
+    with pytest.raises(DataError, match="a part needs at least 301 documents, found 300"):
+        corpus.profile(clustered, size=301)

@@ -1,0 +1,134 @@
+"""How often texts repeat themselves and one another, word for word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from ragkit import checks
+from ragkit.errors import DataError
+from ragkit.measures.diversity import compression_ratio
+
+BLOCK = 512  # documents compared with all others at a time
+
+
+def text_repetition(
+    texts: Sequence[str], *, characters: int, repeats: int = 5, n: int = 8, seed: int = 0
+) -> pd.DataFrame:
+    """Return how repetitive texts are, for random parts of equal length.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    characters : int
+        Length of a part: texts in random order, the last one cut.
+    repeats : int, default=5
+        Parts.
+    n : int, default=8
+        Words in a phrase.
+    seed : int, default=0
+
+    Returns
+    -------
+    DataFrame
+        One row per part: compression_ratio (size over gzip size), distinct_words (distinct over
+        all words, 0 to 1), shared_phrases (share, 0 to 1, of a text's distinct phrases that
+        another text of the part also has), length_variation (standard deviation over mean of the
+        words in a text, over all texts).
+
+    Raises
+    ------
+    DataError
+        If the texts are shorter than `characters` together, or hold no phrase.
+    """
+    checks.whole(characters, "characters")
+    checks.whole(n, "n")
+    texts = list(texts)
+    if (total := sum(map(len, texts))) < characters:
+        raise DataError(
+            f"a part of {characters:,} characters needs as many, found {total:,} in all texts"
+        )
+    words = np.array([len(text.split()) for text in texts])
+    if words.max() < n:
+        raise DataError(f"no text has {n} words in a row", "take a smaller n")
+    rows = []
+    for number in range(seed, seed + repeats):
+        part, left = [], characters
+        for place in np.random.default_rng(number).permutation(len(texts)):
+            part.append(texts[place][:left])
+            left -= len(part[-1])
+            if left == 0:
+                break
+        split = [text.lower().split() for text in part]
+        phrases = [set(zip(*(row[start:] for start in range(n)), strict=False)) for row in split]
+        holders = Counter(phrase for own in phrases for phrase in own)
+        rows.append(
+            {
+                "compression_ratio": compression_ratio("\n".join(part), scheme="once"),
+                "distinct_words": len(set().union(*split)) / sum(map(len, split)),
+                "shared_phrases": sum(c for c in holders.values() if c > 1) / holders.total(),
+                "length_variation": float(words.std() / words.mean()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def closest_siblings(texts: Sequence[str], *, n: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each text the text that shares most of its phrases, and how many it shares.
+
+    The similarity of two texts is the Jaccard similarity of their sets of phrases of `n` words,
+    lower-cased and without punctuation. All pairs are compared.
+
+    Parameters
+    ----------
+    texts : sequence of str, length m
+    n : int, default=5
+        Words in a phrase.
+
+    Returns
+    -------
+    similarity : float array of shape (m,)
+        0 to 1; 0 if no other text shares a phrase, NaN for a text of fewer than `n` words.
+    sibling : int array of shape (m,)
+        The place of the closest text, the first of several; -1 if there is none.
+
+    Raises
+    ------
+    UsageError
+        If `n` is below 1.
+    DataError
+        If there are fewer than two texts, or none has a phrase.
+
+    References
+    ----------
+    EnterpriseRAG-Bench, section 4.1, where a language model judges which of 100 documents have a
+    very close sibling. Broder (1997), On the resemblance and containment of documents.
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    checks.whole(n, "n")
+    if len(texts) < 2:
+        raise DataError(f"siblings need at least two texts, found {len(texts)}")
+    counter = CountVectorizer(ngram_range=(n, n), token_pattern=r"\w+", binary=True, dtype=np.int32)
+    try:
+        phrases = counter.fit_transform(texts)  # which text (row) has which phrase (column)
+    except ValueError:
+        raise DataError(f"no text has {n} words in a row") from None
+    sizes = np.diff(phrases.indptr)
+    similarity = np.where(sizes > 0, 0.0, np.nan)
+    sibling = np.full(len(texts), -1)
+    columns = phrases.T.tocsr()
+    for start in range(0, len(texts), BLOCK):
+        rows = np.arange(start, min(start + BLOCK, len(texts)))
+        common = (phrases[rows] @ columns).tocsr()
+        at, other = np.repeat(rows, np.diff(common.indptr)), common.indices
+        share = common.data / (sizes[at] + sizes[other] - common.data)
+        share[at == other] = 0.0
+        np.maximum.at(similarity, at, share)
+        best = (share > 0) & (share == similarity[at])
+        order = np.argsort(-other[best], kind="stable")  # of equals the first text is kept
+        sibling[at[best][order]] = other[best][order]
+    return similarity, sibling
