@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 
+from ragkit import checks
 from ragkit.errors import UsageError, did_you_mean
 from ragkit.llm import Client
 from ragkit.systems.readers.base import ABSTENTION, Document, Reader, Reading
@@ -42,12 +43,13 @@ def reader(name: str, **options) -> Reader:
     UsageError
         If the name or an option is unknown.
     """
-    scheme, colon, model = str(name).partition(":")
+    scheme, _, model = str(name).partition(":")
     if scheme == "openai" and model:
-        _check(name, options, {*options_of(OpenAI), *options_of(Client)} - {"model", "options"})
+        known = {*options_of(OpenAI), *options_of(Client)} - {"model", "options"}
+        checks.options(options, known, name)
         return OpenAI(name, **options)
     if name == "extractive":
-        _check(name, options, options_of(Extractive))
+        checks.options(options, options_of(Extractive), name)
         return Extractive(**options)
     hint = "a model is named openai:NAME, as in openai:gpt-4o" if scheme == "openai" else None
     raise UsageError(
@@ -58,9 +60,3 @@ def reader(name: str, **options) -> Reader:
 def options_of(kind: type) -> list[str]:
     """Return the names of a class's options."""
     return list(inspect.signature(kind).parameters)
-
-
-def _check(name: str, options: dict, known) -> None:
-    for option in options:
-        if option not in known:
-            raise UsageError(f"{name} has no option {option!r}", did_you_mean(option, known))

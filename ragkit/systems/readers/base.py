@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragkit import schema
+from ragkit import checks, schema
 from ragkit.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -25,11 +24,10 @@ class Document(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What came of one question: an answer, or the reason why there is none.
+class Reading(NamedTuple):
+    """The result for one question: an answer, or the reason why there is none.
 
-    `answer` is None where reading failed, and `failure` says why. `abstained` says that the answer
+    `answer` is None if the reader failed, and `failure` says why. `abstained` says that the answer
     is the statement that the documents hold none.
     """
 
@@ -45,12 +43,9 @@ class Reader(ABC):
     ----------
     name : str
         "extractive" or "openai:MODEL".
-    settings : dict
-        All that decides an answer beside question and documents, as plain data.
     """
 
     name: str
-    settings: dict
 
     @abstractmethod
     def read(self, tasks: Sequence[tuple[str, Sequence[Document]]]) -> list[Reading]:
@@ -65,7 +60,7 @@ class Reader(ABC):
         *,
         system: str | None = None,
     ) -> pd.DataFrame:
-        """Answer every question by every system of the runs.
+        """Answer every question from the documents that each system of the runs found.
 
         Parameters
         ----------
@@ -82,7 +77,7 @@ class Reader(ABC):
         -------
         DataFrame
             An `answers` frame: system, question_id, answer, doc_ids (what was read, from the
-            best), abstained (bool), failure. An abstention is an answer. Where reading failed,
+            best), abstained (bool), failure. An abstention is an answer. If the reader failed,
             the answer is None and `failure` says why.
 
         Raises
@@ -90,11 +85,11 @@ class Reader(ABC):
         DataError
             If a frame is not valid, or a run names a document that is not there.
         UsageError
-            If `top` is no whole number from 1, or `system` cannot name the runs.
+            If `top` is less than 1, or `system` cannot name the runs.
         """
         import pandas as pd
 
-        check_top(top)
+        checks.whole(top, "top")
         for frame, kind in ((questions, "questions"), (documents, "documents"), (runs, "runs")):
             schema.check(frame, kind, kind)
         systems = list(dict.fromkeys(runs["system"]))
@@ -105,35 +100,26 @@ class Reader(ABC):
         library = Library(documents)
         ranked = runs[runs["rank"] <= top].sort_values("rank", kind="stable")
         lists = ranked.groupby(["system", "question_id"], sort=False)["doc_id"].agg(tuple).to_dict()
-        cells = [
-            (name, question, text, lists.get((name, question), ()))
+        rows = [
+            (system or name, question, lists.get((name, question), ()), text)
             for name in systems or [system]
             for question, text in zip(questions["question_id"], questions["text"], strict=True)
         ]
-        readings = self.read([(text, library.take(found)) for _, _, text, found in cells])
-        return pd.DataFrame(
-            {
-                "system": pd.Series([system or cell[0] for cell in cells], dtype=object),
-                "question_id": pd.Series([cell[1] for cell in cells], dtype=object),
-                "answer": pd.Series([r.answer for r in readings], dtype=object),
-                "doc_ids": pd.Series([cell[3] for cell in cells], dtype=object),
-                "abstained": pd.Series([r.abstained for r in readings], dtype=bool),
-                "failure": pd.Series([r.failure for r in readings], dtype=object),
-            }
-        )
+        readings = self.read([(text, library.take(found)) for *_, found, text in rows])
+        columns = ["system", "question_id", "doc_ids", "text"]
+        answers = pd.DataFrame(rows, columns=columns, dtype=object).drop(columns="text")
+        for column in Reading._fields:
+            values = [getattr(reading, column) for reading in readings]
+            answers[column] = pd.Series(values, dtype=bool if column == "abstained" else object)
+        return answers[["system", "question_id", "answer", "doc_ids", "abstained", "failure"]]
 
 
 class Library:
     """The documents of a frame by id."""
 
     def __init__(self, documents: pd.DataFrame):
-        titles = documents["title"].fillna("")
-        self._found = {
-            doc_id: (title, text)
-            for doc_id, title, text in zip(
-                documents["doc_id"], titles, documents["text"], strict=True
-            )
-        }
+        columns = documents["doc_id"], documents["title"].fillna(""), documents["text"]
+        self._found = {row[0]: Document(*row) for row in zip(*columns, strict=True)}
 
     def take(self, doc_ids: Sequence[str]) -> list[Document]:
         """Return documents in the order of their ids.
@@ -149,10 +135,4 @@ class Library:
                     f"the runs name the document {doc_id!r}, which is not among the "
                     f"{len(self._found):,} documents"
                 )
-        return [Document(doc_id, *self._found[doc_id]) for doc_id in doc_ids]
-
-
-def check_top(top) -> None:
-    """Raise `UsageError` unless `top` is a whole number from 1."""
-    if isinstance(top, bool) or not isinstance(top, int) or top < 1:
-        raise UsageError(f"top should be a whole number from 1, found {top!r}")
+        return [self._found[doc_id] for doc_id in doc_ids]

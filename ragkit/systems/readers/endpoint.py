@@ -12,7 +12,7 @@ from ragkit.llm import Client, load_prompt
 from ragkit.systems.readers.base import ABSTENTION, Document, Reader, Reading
 
 FOLDER = Path(__file__).parent / "templates"
-# WixQA, section 4: as sure as the model can be, and at most 1,024 new tokens.
+# WixQA, section 4: greedy decoding, and at most 1,024 new tokens.
 PARAMETERS = {"temperature": 0, "max_tokens": 1024}
 
 
@@ -32,8 +32,8 @@ class OpenAI(Reader):
 
     Notes
     -----
-    A failure (refusal, time-out, an empty reply, a budget that is spent) is no answer: the reading
-    has the answer None and the failure's kind and reason. What the ledger holds is not asked again.
+    After a failure (refusal, time-out, an empty reply, a budget that is spent), the reading has the
+    answer None and the failure's kind and reason. What the ledger holds is not asked again.
     """
 
     def __init__(
@@ -46,24 +46,17 @@ class OpenAI(Reader):
     ):
         if ledger is ...:
             ledger = os.environ.get("RAGKIT_LEDGER") or paths.BUILD / "llm.sqlite"
-        parameters = dict(PARAMETERS if parameters is None else parameters)
+        parameters = PARAMETERS if parameters is None else parameters
         self._client = Client(model, ledger=ledger, parameters=parameters, **options)
         self._prompt = load_prompt("answer", FOLDER)
         self.name = model
-        self.settings = {"kind": model, "parameters": parameters, "prompt": self._prompt.id}
 
     def read(self, tasks: Sequence[tuple[str, Sequence[Document]]]) -> list[Reading]:
-        requests = [
-            self._prompt.request(
-                {
-                    "question": question,
-                    "documents": _numbered(documents),
-                    "abstention": ABSTENTION,
-                },
-                purpose="reader",
-            )
+        slots = (
+            {"question": question, "documents": _numbered(documents), "abstention": ABSTENTION}
             for question, documents in tasks
-        ]
+        )
+        requests = [self._prompt.request(values, purpose="reader") for values in slots]
         return [_reading(result) for result in self._client.complete(requests)]
 
 

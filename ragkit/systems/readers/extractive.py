@@ -1,4 +1,4 @@
-"""Answers made of the documents' own sentences: no language model, the same on every run."""
+"""Answers composed of the documents' own sentences: no language model, the same on every run."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from ragkit.errors import UsageError
+from ragkit import checks, models
 from ragkit.systems.readers.base import ABSTENTION, Document, Reader, Reading
-from ragkit.systems.readers.sentences import join, split
+from ragkit.systems.readers.pieces import join, split
 
 RERANKER = "ms-marco-MiniLM-L-12-v2-int8"
-# Where the two kinds of questions part best on the embedded sample (LiveRAG and help centre, BM25,
-# top 3): the best piece reaches this for 96 % of the questions, and for 3 % of those that were
-# asked of the other set's documents.
+# The best separation of answerable from other questions on the embedded sample (LiveRAG and help
+# centre, BM25, top 3): the best piece reaches this for 96 % of the questions, and for 3 % of those
+# that were asked of the other set's documents.
 THRESHOLD = -8.0
 
 
@@ -23,10 +23,10 @@ class Extractive(Reader):
     Parameters
     ----------
     reranker : str or object
-        A name that `ragkit.models.reranker` knows, or anything with `score(query, passages)` that
-        returns a number for each passage, and a `name`.
+        A name that `ragkit.models.reranker` knows, or an object with `name` and
+        `score(query, passages)`, which returns a number for each passage.
     sentences : int, at least 1
-        How many pieces of text to answer with, at most.
+        The largest number of pieces of text in an answer.
     threshold : float or None
         Pieces that score less (a logit, higher is better) are left out; with none left, the reader
         abstains. None never abstains while there is a document.
@@ -40,10 +40,10 @@ class Extractive(Reader):
 
     Notes
     -----
-    A piece is a sentence, a list item or a block of code (`ragkit.systems.readers.sentences`); it is scored
-    behind its document's title, without which many a sentence does not say what it is about.
-    Headings are no candidates unless a document has nothing else. Equal scores are decided by the
-    order of the documents, so that the answer follows from its inputs.
+    A piece is a sentence, a list item or a block of code (`ragkit.systems.readers.pieces`); it is
+    scored behind its document's title, without which many sentences do not say what they are
+    about. Headings are no candidates unless a document has nothing else. Pieces of equal score
+    come in the order of the documents.
     """
 
     name = "extractive"
@@ -55,35 +55,21 @@ class Extractive(Reader):
         sentences: int = 3,
         threshold: float | None = THRESHOLD,
     ):
-        if isinstance(sentences, bool) or not isinstance(sentences, int) or sentences < 1:
-            raise UsageError(f"sentences should be a whole number from 1, found {sentences!r}")
-        if threshold is not None and (
-            isinstance(threshold, bool)
-            or not isinstance(threshold, int | float)
-            or threshold != threshold
-        ):
-            raise UsageError(f"threshold should be a number or None, found {threshold!r}")
-        self.sentences, self.threshold = sentences, threshold
-        self._reranker = _named(reranker) if isinstance(reranker, str) else reranker
-        self.settings = {
-            "kind": "extractive",
-            "reranker": reranker if isinstance(reranker, str) else self._reranker.name,
-            "sentences": sentences,
-            "threshold": threshold,
-        }
+        self.sentences = checks.whole(sentences, "sentences")
+        self.threshold = None if threshold is None else checks.number(threshold, "threshold")
+        self._reranker = models.reranker(reranker) if isinstance(reranker, str) else reranker
 
     def read(self, tasks: Sequence[tuple[str, Sequence[Document]]]) -> list[Reading]:
         return [self._one(question, documents) for question, documents in tasks]
 
     def _one(self, question: str, documents: Sequence[Document]) -> Reading:
-        floor = float("-inf") if self.threshold is None else self.threshold
         found = [
             (score, place, number, text, line)
             for place, document in enumerate(documents)
             for number, (score, text, line) in enumerate(
                 _scored(self._reranker, question, document.title, document.text)
             )
-            if score >= floor
+            if self.threshold is None or score >= self.threshold
         ]
         if not found:
             return Reading(ABSTENTION, abstained=True)
@@ -95,33 +81,16 @@ class Extractive(Reader):
         return Reading(join([(text, (place, line)) for _, place, _, text, line in chosen]))
 
 
-class _Named:
-    """A model of `ragkit.models` whose scores are kept on disk, for all readers that share it."""
-
-    def __init__(self, name: str):
-        from ragkit import models
-
-        self.name = name
-        self._model = models.reranker(name)
-
-    def score(self, query: str, passages: Sequence[str]):
-        return self._model.score(query, passages, cache=True)
-
-
-@lru_cache(maxsize=4)
-def _named(name: str) -> _Named:
-    return _Named(name)
-
-
 @lru_cache(maxsize=20_000)
 def _scored(reranker, question: str, title: str, text: str) -> tuple[tuple[float, str, int], ...]:
-    """Return (score, text, paragraph) of a document's pieces."""
+    """Return (score, text, paragraph) of a document's pieces; all readers share them."""
     pieces = split(text)
-    worded = [piece for piece in pieces if piece.kind != "heading"] or pieces
-    texts = [text[piece.start : piece.end] for piece in worded]
+    candidates = [piece for piece in pieces if piece.kind != "heading"] or pieces
+    texts = [text[piece.start : piece.end] for piece in candidates]
     head = f"{title}: " if title and title.strip() != text.strip() else ""
-    scores = reranker.score(question, [head + piece for piece in texts])
+    options = {"cache": True} if isinstance(reranker, models.Reranker) else {}
+    scores = reranker.score(question, [head + piece for piece in texts], **options)
     return tuple(
-        (float(score), said, piece.line)
-        for score, said, piece in zip(scores, texts, worded, strict=True)
+        (float(score), piece, candidate.line)
+        for score, piece, candidate in zip(scores, texts, candidates, strict=True)
     )

@@ -140,9 +140,9 @@ def test_names():
         reader("extractiv")
     with pytest.raises(UsageError, match="openai:NAME"):
         reader("openai:")
-    with pytest.raises(UsageError, match="extractive has no option 'sentence'(.|\n)*'sentences'"):
+    with pytest.raises(UsageError, match="no option of extractive 'sentence'(.|\n)*'sentences'"):
         reader("extractive", sentence=2)
-    with pytest.raises(UsageError, match="openai:m has no option 'budgets'"):
+    with pytest.raises(UsageError, match="no option of openai:m 'budgets'"):
         reader("openai:m", budgets=2)
     with pytest.raises(UsageError, match="no reranker|no model"):
         reader("extractive", reranker="nope")

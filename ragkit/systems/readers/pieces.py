@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
-# Words, without their last full stop, behind which no sentence ends.
-NEVER_LAST = frozenset(
-    "approx ca capt cf cmdr dr e.g eds gen gov i.e lt messrs mr mrs ms mt prof sgt st viz vs".split()
-)
-# Words behind which one ends, unless a number follows.
-BEFORE_NUMBERS = frozenset(
-    "apr art aug ch dec eq feb fig figs fri jan jul jun mar mon no nos nov oct p para pp sat sec "
-    "sep sept sun thu tue vol vols wed".split()
-)
+from ragkit.text import sentence_spans
 
 _FENCE = re.compile(r"\s*(```|~~~)")
 _ITEM = re.compile(r"\s*(?:[-*+•‣◦·–]|\(?\d{1,3}[.)]|\(?[A-Za-z][.)])\s+(?=\S)")
 _HASHES = re.compile(r"\s{0,3}#{1,6}\s+\S")
 _INDENTED = re.compile(r"(?: {4}|\t)\s*\S")
 _WORDY = re.compile(r"\b[a-z]{2,}\b.*\b[a-z]{2,}\b.*\b[a-z]{2,}\b")
-# Marks that may end a sentence with what closes behind them, then white space.
-_STOP = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”’）]*")
-# The same without a space between, as web pages lose it: "your site.You can".
-_GLUED = re.compile(r"(?<=[a-z]{2})[.!?](?=[A-Z][a-z]*[\s,])")
-_LAST_WORD = re.compile(r"[^\s(\[\"'“‘]+$")
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """A piece of a text: `text[start:end]`, and what it is.
 
     `kind` is "sentence", "item" (a whole list item or a sentence of one), "heading" or "code".
@@ -44,11 +30,10 @@ class Piece:
 def split(text: str) -> list[Piece]:
     """Cut a text into sentences, list items, headings and blocks of code.
 
-    A line that begins in lower case goes on with the line before it, unless that ended a sentence.
-    A full stop ends no sentence behind an abbreviation or an initial, before a lower-case word,
-    inside a number, a name or an address; so "3.5 km", "e.g. this", "J. Smith" and
-    "https://a.b/c?d=1" stay whole. A short line without a stop that stands before other text is a
-    heading, as is one with `#`. Fenced and indented code is one piece.
+    A line that begins in lower case continues the line before it, unless that ended a sentence.
+    Where a sentence ends is told by `ragkit.text.sentence_spans`. A short line without a stop that
+    stands before other text is a heading, as is one with `#`. Fenced and indented code is one
+    piece.
 
     Parameters
     ----------
@@ -57,20 +42,17 @@ def split(text: str) -> list[Piece]:
     Returns
     -------
     list of Piece
-        In order and without overlap; what is left out is white space, and nothing else.
+        In order and without overlap; only white space is left out.
     """
     pieces: list[Piece] = []
     for number, (kind, start, end) in enumerate(_blocks(text)):
         if kind in ("heading", "code"):
             pieces.append(Piece(start, end, kind, number))
             continue
-        begin = start
         mark = _ITEM.match(text, start, end)
-        for stop in _stops(text, mark.end() if mark else start, end):
-            pieces.append(Piece(begin, stop, kind, number))
-            begin = _skip(text, stop, end)
-        if begin < end:
-            pieces.append(Piece(begin, end, kind, number))
+        for first, last in sentence_spans(text, mark.end() if mark else start, end):
+            pieces.append(Piece(start if mark else first, last, kind, number))
+            mark = None
     return pieces
 
 
@@ -119,7 +101,7 @@ def _blocks(text: str) -> list[tuple[str, int, int]]:
                 blocks[-1] = ("code", last[1], trimmed[1])
             else:
                 blocks.append(("code", *trimmed))
-        elif last and not blank and _goes_on(text, last, trimmed):
+        elif last and not blank and _continues(text, last, trimmed):
             blocks[-1] = (last[0], last[1], trimmed[1])
         else:
             blocks.append(("sentence", *trimmed))
@@ -132,8 +114,8 @@ def _blocks(text: str) -> list[tuple[str, int, int]]:
     ]
 
 
-def _goes_on(text: str, last: tuple[str, int, int], line: tuple[int, int]) -> bool:
-    """Whether a line belongs to the block before it: the author's line break means nothing."""
+def _continues(text: str, last: tuple[str, int, int], line: tuple[int, int]) -> bool:
+    """Return whether a line belongs to the block before it: its line break has no meaning."""
     kind, start, end = last
     if kind not in ("sentence", "item") or text[end - 1] in ".!?…:":
         return False
@@ -144,46 +126,4 @@ def _goes_on(text: str, last: tuple[str, int, int], line: tuple[int, int]) -> bo
 
 def _is_heading(line: str) -> bool:
     short = len(line.split()) <= 10 and len(line) <= 80
-    return short and line[-1] not in ".!?…:;,。！？" and not _STOP.search(line)
-
-
-def _stops(text: str, start: int, end: int) -> list[int]:
-    """Return the ends of all sentences in `text[start:end]` but the last."""
-    ends = [
-        stop.end()
-        for stop in _STOP.finditer(text, start, end)
-        if stop.end() < end and _ends(text, start, stop, end)
-    ]
-    ends += [
-        stop.end()
-        for stop in _GLUED.finditer(text, start, end)
-        if re.fullmatch("[a-z]+", _word_before(text, start, stop.start()))
-    ]
-    return sorted(ends)
-
-
-def _ends(text: str, start: int, stop: re.Match, end: int) -> bool:
-    if stop[0][0] in "。！？":
-        return True
-    after = text[_skip(text, stop.end(), end)]
-    if after.islower():
-        return False
-    if stop[0] != ".":
-        return True
-    word = _word_before(text, start, stop.start())
-    if len(word) == 1 and word.isupper() and word != "I":
-        return False  # an initial
-    return word.lower() not in NEVER_LAST and not (
-        word.lower() in BEFORE_NUMBERS and after.isdigit()
-    )
-
-
-def _word_before(text: str, start: int, end: int) -> str:
-    found = _LAST_WORD.search(text, max(start, end - 80), end)
-    return found[0] if found else ""
-
-
-def _skip(text: str, start: int, end: int) -> int:
-    while start < end and text[start].isspace():
-        start += 1
-    return start
+    return short and line[-1] not in ".!?…:;,。！？" and len(sentence_spans(line)) == 1
