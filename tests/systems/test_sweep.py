@@ -81,7 +81,7 @@ class Overlap:
 def counting(monkeypatch):
     Counting.calls.clear()
     monkeypatch.setitem(systems.RETRIEVERS, "counting", (__name__, "Counting"))
-    monkeypatch.setattr(extractive, "_named", lambda name: Overlap())
+    monkeypatch.setattr(extractive, "named_reranker", lambda name: Overlap())
     running._reader.cache_clear()
     running._fitted.cache_clear()
 

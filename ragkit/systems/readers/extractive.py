@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from ragkit import checks, models
+from ragkit import checks
+from ragkit.models import Reranker
+from ragkit.models import reranker as named_reranker
 from ragkit.systems.readers.base import ABSTENTION, Document, Reader, Reading
 from ragkit.systems.readers.pieces import join, split
 
@@ -57,7 +59,7 @@ class Extractive(Reader):
     ):
         self.sentences = checks.whole(sentences, "sentences")
         self.threshold = None if threshold is None else checks.number(threshold, "threshold")
-        self._reranker = models.reranker(reranker) if isinstance(reranker, str) else reranker
+        self._reranker = named_reranker(reranker) if isinstance(reranker, str) else reranker
 
     def read(self, tasks: Sequence[tuple[str, Sequence[Document]]]) -> list[Reading]:
         return [self._one(question, documents) for question, documents in tasks]
@@ -88,7 +90,7 @@ def _scored(reranker, question: str, title: str, text: str) -> tuple[tuple[float
     candidates = [piece for piece in pieces if piece.kind != "heading"] or pieces
     texts = [text[piece.start : piece.end] for piece in candidates]
     head = f"{title}: " if title and title.strip() != text.strip() else ""
-    options = {"cache": True} if isinstance(reranker, models.Reranker) else {}
+    options = {"cache": True} if isinstance(reranker, Reranker) else {}
     scores = reranker.score(question, [head + piece for piece in texts], **options)
     return tuple(
         (float(score), piece, candidate.line)
