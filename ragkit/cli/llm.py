@@ -1,4 +1,4 @@
-"""`ragkit llm`: ask a model in bulk, and look into the ledger of what was asked."""
+"""`ragkit llm`: ask a model in bulk, and show the ledger of its answers."""
 
 from __future__ import annotations
 
@@ -11,56 +11,46 @@ from pathlib import Path
 
 import click
 
-from ragkit import paths
-from ragkit.errors import DataError, MissingData, ModelError, UsageError, did_you_mean
+from ragkit import checks, paths
+from ragkit.errors import DataError, ModelError, UsageError
+from ragkit.files import parse_jsonl, read_text, write_text
 
 FIELDS = ("id", "messages", "schema", "tools", "parameters", "repeat", "purpose", "prompt")
 
+_file = click.Path(dir_okay=False, path_type=Path)
 _ledger = click.option(
     "--ledger",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=_file,
     help="The ledger. Default: $RAGKIT_LEDGER, else build/llm.sqlite of the workspace.",
 )
 
 
-@click.group(help="The language-model endpoint and its ledger.")
+@click.group(help="Ask a language model, and show the ledger of its answers.")
 def command():
     pass
 
 
 @command.command()
-@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", required=False, type=_file)
 @click.option("--csv", "form", flag_value="csv", help="Write the table as CSV.")
 @click.option("--json", "form", flag_value="json", help="Write the table as JSON.")
 @click.option("--failures", is_flag=True, help="List every request without a value, and why.")
 def ledger(file, form, failures):
-    """Show calls, tokens, cost and failures of the ledger FILE, by model and purpose."""
+    """Show calls, tokens, cost and failures in the ledger FILE, by model and purpose."""
     from ragkit.llm import Ledger, dollars, load_prices
 
     with Ledger(_path(file), readonly=True) as book:
         if failures:
-            lines = [
-                {
-                    "model": failure.model,
-                    "purpose": failure.purpose,
-                    "kind": failure.kind,
-                    "reason": failure.reason,
-                    "attempts": failure.attempts,
-                    "key": failure.key,
-                }
-                for failure in book.failures()
-            ]
+            names = ("model", "purpose", "kind", "reason", "attempts", "key")
+            lines = [{name: getattr(row, name) for name in names} for row in book.failures()]
             _print_table(lines, form, f"{len(lines):,} requests without a value")
             return
         lines = book.summary()
     prices = load_prices()
-    costs = []
     for line in lines:
         cost = prices.cost(line["model"], line["prompt_tokens"], line["completion_tokens"])
-        if line["tokens_unknown"]:
-            cost = None
-        costs.append(cost)
-        line["cost_usd"] = cost
+        line["cost_usd"] = None if line["tokens_unknown"] else cost
+    costs = [line["cost_usd"] for line in lines]
     known = sum(cost for cost in costs if cost is not None)
     total = f"cost {dollars(known)}"
     if None in costs:
@@ -70,78 +60,79 @@ def ledger(file, form, failures):
             kinds = line.pop("failures")
             line["failed"] = ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()) or "0"
             line["cost_usd"] = dollars(line["cost_usd"])
-            if not line["tokens_unknown"]:
-                line["tokens_unknown"] = ""
+            line["tokens_unknown"] = line["tokens_unknown"] or ""
     _print_table(lines, form, f"{total}, by prices of {prices.date} ({prices.path})")
 
 
 @command.command()
-@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("out", type=_file)
 @_ledger
-@click.option("--model", help="Only this model's exchanges.")
-@click.option("--purpose", help="Only those of this purpose.")
+@click.option("--model", help="Only the exchanges with this model.")
+@click.option("--purpose", help="Only the exchanges with this purpose.")
 def export(out, ledger, model, purpose):
-    """Write the ledger as JSON lines to OUT (.jsonl or .jsonl.gz), to ship and to replay."""
+    """Write the ledger to OUT (.jsonl or .jsonl.gz), to share and to replay."""
     from ragkit.llm import Ledger
 
     with Ledger(_path(ledger), readonly=True) as book:
         for option, given in (("model", model), ("purpose", purpose)):
-            known = {line[option] for line in book.summary()}
-            if given is not None and given not in known:
-                raise UsageError(
-                    f"the ledger has no {option} {given!r}", did_you_mean(given, known)
-                )
+            if given is not None:
+                checks.choice(given, option, {line[option] for line in book.summary()})
         count = book.export(out, model=model, purpose=purpose)
     click.echo(f"{count:,} exchanges written to {out}")
 
 
 @command.command("import")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=_file)
 @_ledger
 def import_(file, ledger):
-    """Add the exchanges of an export FILE to the ledger."""
-    from ragkit.llm import Ledger
+    """Add the exchanges of an export, or the results of a batch, to the ledger."""
+    from ragkit.llm import Ledger, import_results
 
     with Ledger(_path(ledger)) as book:
-        new, held = book.import_(file)
-    click.echo(f"{new:,} exchanges added, {held:,} were there")
+        if '"custom_id"' in read_text(file).partition("\n")[0]:
+            answers, failed = import_results(book, file)
+            click.echo(f"{answers:,} answers recorded, {failed:,} requests failed")
+        else:
+            new, held = book.import_(file)
+            click.echo(f"{new:,} exchanges added, {held:,} already there")
 
 
 @command.command()
 @click.argument("requests", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("-m", "--model", required=True, help="openai:NAME")
-@click.option(
-    "-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="Default: stdout."
-)
+@click.option("-o", "--out", type=_file, help="Write results to this file. Default: stdout.")
 @_ledger
-@click.option("--replay", is_flag=True, help="Answer from the ledger alone; a miss is an error.")
-@click.option("--dry-run", is_flag=True, help="Say calls, tokens and price; ask nothing.")
-@click.option("--budget", type=float, metavar="USD", help="Stop before more than this is spent.")
+@click.option("--replay", is_flag=True, help="Answer from the ledger alone.")
+@click.option("--dry-run", is_flag=True, help="Show calls, tokens and price, without a call.")
+@click.option("--batch", type=_file, help="Write unanswered requests in OpenAI's batch format.")
+@click.option("--budget", type=float, metavar="USD", help="Spend no more than this.")
 @click.option("--concurrency", type=click.IntRange(1), default=8, show_default=True)
 @click.option("--timeout", type=click.FloatRange(0.001), default=120.0, show_default=True)
 @click.option("--temperature", type=float, help="For requests that do not set it.")
 @click.option("--max-tokens", type=click.IntRange(1), help="For requests that do not set it.")
-def complete(requests, model, out, ledger, replay, dry_run, budget, concurrency, timeout, **limits):
-    """Ask what REQUESTS says (JSON lines; - is standard input), write one result a line.
+def complete(requests, model, out, ledger, replay, dry_run, batch, temperature, max_tokens, **more):
+    """Ask the requests of a file (JSON lines; - for standard input); write one result a line.
 
-    A line has `messages` (a string, or a chat), and may have `id`, `schema`, `tools`,
-    `parameters`, `repeat`, `purpose` and `prompt`. Exit status 1 if any request failed; every
-    other result is written all the same.
+    A line has `messages` (a string or a chat), and may have `id`, `schema`, `tools`,
+    `parameters`, `repeat`, `purpose` and `prompt`. The exit status is 1 if any request failed;
+    all results are written nevertheless.
     """
-    from ragkit.llm import Client, tally
+    from ragkit.llm import Client, tally, write_batch
 
     ids, asked = _read_requests(requests)
-    with Client(
-        model,
-        ledger=_path(ledger),
-        parameters={name: value for name, value in limits.items() if value is not None},
-        concurrency=concurrency,
-        timeout=timeout,
-        budget=budget,
-        replay=replay or None,
-    ) as client:
+    limits = {"temperature": temperature, "max_tokens": max_tokens}
+    parameters = {name: value for name, value in limits.items() if value is not None}
+    options = {"ledger": _path(ledger), "replay": replay or None, **more}
+    with Client(model, parameters=parameters, **options) as client:
         if dry_run:
             click.echo(str(client.dry_run(asked)))
+            return
+        if batch is not None:
+            count = write_batch(client, asked, batch)
+            click.echo(
+                f"{count:,} requests written to {batch}; when the results are there: "
+                f"ragkit llm import RESULTS.jsonl --ledger {client.ledger.path}"
+            )
             return
         results = client.complete(asked)
     lines = [
@@ -152,10 +143,7 @@ def complete(requests, model, out, ledger, replay, dry_run, budget, concurrency,
     if out is None:
         click.echo(text, nl=False)
     else:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        part = out.with_name(f".{out.name}.{os.getpid()}.part")
-        part.write_text(text, encoding="utf-8")
-        part.replace(out)
+        write_text(out, text)
     counts = tally(results)
     click.echo(str(counts), err=True)
     if counts.failures:
@@ -167,10 +155,12 @@ def complete(requests, model, out, ledger, replay, dry_run, budget, concurrency,
 @click.argument("model")
 @click.option("--timeout", type=click.FloatRange(0.001), default=30.0, show_default=True)
 def check(model, timeout):
-    """Try the endpoint with MODEL: a chat, an answer by schema, a tool call. Nothing is kept."""
+    """Test the endpoint with MODEL: a chat, an answer by schema, a tool call. Nothing is kept.
+
+    The exit status is 1 if any of the three fails.
+    """
     from ragkit.llm import Client, load_prompt
 
-    trial = load_prompt("check")
     schema = {
         "type": "object",
         "properties": {"capital": {"type": "string"}},
@@ -178,32 +168,30 @@ def check(model, timeout):
         "additionalProperties": False,
     }
     tool = {"name": "answer", "description": "Give the answer.", "parameters": schema}
-    limits = {"max_tokens": 100}
     tries = {
-        "chat": trial.request({}, parameters=limits),
-        "schema": trial.request({}, parameters=limits, schema=schema),
-        "tool call": trial.request(
-            {}, parameters={**limits, "tool_choice": "required"}, tools=[tool]
-        ),
+        "chat": {},
+        "schema": {"schema": schema},
+        "tool call": {"tools": [tool], "parameters": {"tool_choice": "required"}},
     }
-    with Client(model, ledger=None, timeout=timeout, max_attempts=2, replay=False) as client:
+    trial, failed = load_prompt("check"), []
+    options = {"timeout": timeout, "max_attempts": 2, "max_wait": timeout, "replay": False}
+    with Client(model, ledger=None, parameters={"max_tokens": 100}, **options) as client:
         click.echo(f"endpoint   {client.endpoint.url}")
         price = client.prices.models.get(model.removeprefix("openai:"))
         told = "unknown" if price is None else f"${price[0]:g} in, ${price[1]:g} out"
         click.echo(f"price      {told} per million tokens ({client.prices.path})")
-        answered = 0
         for name, request in tries.items():
-            result = client.complete([request], progress=False)[0]
-            seconds = sum(row.seconds for row in client.ledger if row.key == result.key)
+            result = client.complete([trial.request({}, **request)], progress=False)[0]
             if result.ok:
-                answered += 1
+                seconds = sum(row.seconds for row in client.ledger if row.key == result.key)
                 said = result.tool_calls[0].arguments if result.tool_calls else result.text
                 told = f"ok in {seconds:.2f} s: {str(said)[:60]!r}"
             else:
+                failed.append(name)
                 told = f"failed: {result.reason}"
             click.echo(f"{name:<10} {told}")
-    if answered == 0:
-        raise ModelError(f"{model} answered nothing")
+    if failed:
+        raise ModelError(f"{model} failed: {', '.join(failed)}")
 
 
 def _path(given: Path | None) -> Path:
@@ -213,35 +201,16 @@ def _path(given: Path | None) -> Path:
 def _read_requests(path: Path):
     from ragkit.llm import Request
 
-    try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise MissingData(f"there is no file {path}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8: {error}") from None
+    text = sys.stdin.read() if str(path) == "-" else read_text(path)
     ids, requests = [], []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
+    for number, fields in parse_jsonl(text, path, ("messages",)):
         where = f"{path}: line {number}"
         try:
-            fields = json.loads(line)
-        except ValueError as error:
-            raise DataError(f"{where}: not JSON: {error}") from None
-        if not isinstance(fields, dict) or "messages" not in fields:
-            raise DataError(f"{where}: expected an object with messages")
-        unknown = sorted(set(fields) - set(FIELDS))
-        if unknown:
-            raise DataError(
-                f"{where}: a request has no {unknown[0]!r}", did_you_mean(unknown[0], FIELDS)
-            )
-        ids.append(fields.pop("id", number))
-        try:
+            checks.options(fields, FIELDS, "a request")
+            ids.append(fields.pop("id", number))
             requests.append(Request(**fields))
         except UsageError as error:
             raise DataError(f"{where}: {error.message}", error.hint) from None
-    if not requests:
-        raise DataError(f"{path}: no request in it")
     return ids, requests
 
 

@@ -1,18 +1,21 @@
-"""The endpoint: where it is, what opens it, and one attempt to get an answer from it."""
+"""The endpoint: its address, its key, and one attempt to get an answer from it."""
 
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ragkit.errors import ModelError
 from ragkit.llm.exchange import check_envelope
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 OFFICIAL = "https://api.openai.com/v1"
 _RETRIED = frozenset({408, 409, 425, 429})
@@ -21,8 +24,8 @@ _RETRIED = frozenset({408, 409, 425, 429})
 class Fault(Exception):
     """An attempt without an answer.
 
-    `wait_s` is what the server asked for, None if it did not; `again` says whether another
-    attempt may help, `stop` that no request of the batch can succeed.
+    `wait_s` is the wait that the server asked for, or None; `again` says whether another attempt
+    may succeed, `stop` that no request of the batch can.
     """
 
     def __init__(self, kind, reason, *, wait_s=None, again=True, stop=False):
@@ -32,24 +35,22 @@ class Fault(Exception):
 
 
 class Endpoint:
-    """One endpoint as the environment describes it.
+    """An endpoint as the environment describes it.
 
-    The key stays in the environment: it is read when a connection is made, and shows in no
-    attribute, repr or pickle of this class. The address may hold no secret, because libraries
-    log it: one with a user, a password or a query is refused.
+    The key stays in the environment: it is read when a connection is made, and is in no
+    attribute, repr or pickle of this class. An address with a user, a password or a query is
+    refused, because libraries log addresses.
     """
 
     def __init__(self, environment: str, timeout: float):
-        self.environment = environment
-        self.timeout = timeout
-        self._client = None
+        self.environment, self.timeout = environment, timeout
 
     def __repr__(self) -> str:
         return f"Endpoint({self.environment!r})"
 
     @property
     def configured(self) -> bool:
-        """Whether the environment names an endpoint or a key at all."""
+        """Whether the environment names an endpoint or a key."""
         return any(os.environ.get(f"{self.environment}_{name}") for name in ("BASE_URL", "API_KEY"))
 
     @property
@@ -59,14 +60,13 @@ class Endpoint:
         try:
             parts = urlsplit(address)
             valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-            bare = "@" not in parts.netloc and not parts.query and not parts.fragment
         except ValueError:
             valid = False
         if not valid:
             raise ModelError(
                 f"{name} is not an address", "expected something like http://localhost:8000/v1"
             )
-        if not bare:
+        if "@" in parts.netloc or parts.query or parts.fragment:
             raise ModelError(
                 f"{name} holds more than an address: a user, a password or a query",
                 f"a key belongs in {self.environment}_API_KEY, where no log shows it",
@@ -77,30 +77,24 @@ class Endpoint:
     def _key(self) -> str:
         return os.environ.get(f"{self.environment}_API_KEY", "").strip()
 
-    def redact(self, text: str) -> str:
-        """Return `text` with the key blacked out."""
-        return text.replace(self._key, "[redacted]") if self._is_secret else text
-
     def holds_secret(self, text: str) -> bool:
-        """Whether `text` contains the key."""
-        return self._is_secret and self._key in text
-
-    @property
-    def _is_secret(self) -> bool:
-        # Stand-ins such as "none" or "ollama" are words that answers may well contain.
+        """Return whether `text` contains the key."""
+        # Placeholders such as "none" or "ollama" are words that answers may contain.
         key = self._key
-        return len(key) >= 16 or len(key) >= 6 and any(c.isdigit() for c in key)
+        return (len(key) >= 16 or len(key) >= 6 and any(c.isdigit() for c in key)) and key in text
 
-    def connect(self) -> None:
-        """Make the client of the openai package; call it in the event loop that will use it.
+    def redact(self, text: str) -> str:
+        """Return `text` with the key replaced."""
+        return text.replace(self._key, "[redacted]") if self.holds_secret(text) else text
+
+    def connect(self) -> AsyncOpenAI:
+        """Return a client of the openai package, for use in one event loop.
 
         Raises
         ------
         ModelError
             If the environment holds no key and the address is not this machine's.
         """
-        if self._client is not None:
-            return
         import openai
 
         name = f"{self.environment}_API_KEY"
@@ -112,73 +106,65 @@ class Endpoint:
             )
         if not all("!" <= character <= "~" for character in self._key):
             raise ModelError(f"{name} holds a blank or a character that no key has")
-        self._client = openai.AsyncOpenAI(
+        return openai.AsyncOpenAI(
             api_key=self._key or "none",
             base_url=self.url,
             timeout=openai.Timeout(self.timeout, connect=min(10.0, self.timeout)),
             max_retries=0,
+            http_client=openai.DefaultAsyncHttpxClient(verify=_certificates()),
         )
 
-    async def close(self) -> None:
-        if self._client is not None:
-            client, self._client = self._client, None
-            await client.close()
-
-    async def attempt(self, body: Mapping[str, Any]) -> str:
-        """Put `body` to the chat endpoint once; return the JSON text of the reply.
+    async def attempt(self, connection: AsyncOpenAI, body: Mapping[str, Any]) -> str:
+        """Send `body` to the chat endpoint once; return the JSON text of the reply.
 
         Raises
         ------
         Fault
             If there is no usable reply.
         ModelError
-            If there is no use in going on: the key is refused, the model is not there.
+            If no request can succeed: the key is refused, the model does not exist.
         """
-        # Nothing of the openai package may leave this function: its frames hold the key.
+        # No exception of the openai package may leave this function: its frames hold the key.
         import httpx2
         import openai
 
-        failure: Exception | None = None
         try:
-            async with asyncio.timeout(self.timeout):  # httpx alone bounds each read, not all
-                reply = await self._client.post(
+            async with asyncio.timeout(self.timeout):  # httpx bounds each read, not their sum
+                reply = await connection.post(
                     "/chat/completions", cast_to=httpx2.Response, body=body
                 )
+            text, failure = reply.content.decode(), None
         except (TimeoutError, openai.APITimeoutError):
             failure = Fault("timeout", f"no complete answer within {self.timeout:g} s")
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
-            text = self.redact(f"{type(cause).__name__}: {cause}")[:300]
-            failure = Fault("connection", f"no answer from {self.url}: {text}")
+            said = self.redact(f"{type(cause).__name__}: {cause}")[:300]
+            failure = Fault("connection", f"no answer from {self.url}: {said}")
         except openai.APIStatusError as error:
             failure = self._status(error)
-        except Exception as error:  # a defect somewhere; reported, without its frames
+        except UnicodeDecodeError:
+            failure = Fault("garbage", "the reply is not UTF-8")
+        except Exception as error:  # a defect, reported without its frames
             failure = ModelError(
                 f"the call failed: {self.redact(f'{type(error).__name__}: {error}')}"
             )
+        if failure is None and (wrong := check_envelope(text)):
+            failure = Fault("garbage", self.redact(wrong))
         if failure is not None:
             raise failure
-        try:
-            text = reply.content.decode()
-        except UnicodeDecodeError:
-            raise Fault("garbage", "the reply is not UTF-8") from None
-        wrong = check_envelope(text)
-        if wrong:
-            raise Fault("garbage", self.redact(wrong))
         return self.redact(text)
 
     def _status(self, error) -> Exception:
         status = error.status_code
         said = self.redact(str(error.message))[:300]
-        code = error.body.get("code") if isinstance(error.body, dict) else None
+        reason = f"status {status}: {said}"
         if status == 401:
             return ModelError(
                 f"{self.url} refused the key in {self.environment}_API_KEY (401): {said}"
             )
         if status == 404:
             return ModelError(f"{self.url} knows no such model or address (404): {said}")
-        reason = f"status {status}: {said}"
-        if code == "insufficient_quota":
+        if isinstance(error.body, dict) and error.body.get("code") == "insufficient_quota":
             return Fault("rate_limit", reason, again=False, stop=True)
         if status in _RETRIED or status >= 500:
             kind = "rate_limit" if status == 429 else "server_error"
@@ -186,20 +172,24 @@ class Endpoint:
         return Fault("forbidden" if status == 403 else "rejected", reason, again=False)
 
 
+@cache
+def _certificates():
+    import httpx2
+
+    return httpx2.create_ssl_context()  # takes a tenth of a second
+
+
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a reply asks to wait, None if it does not or they make no sense."""
+    """Return the seconds that a reply asks to wait, or None if it names no sensible wait."""
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        given = headers.get(name)
-        if given is None:
-            continue
+        given = headers.get(name, "")
         try:
             seconds = float(given) / scale
         except ValueError:
             try:
-                seconds = parsedate_to_datetime(given).timestamp() - time.time()
+                seconds = max(parsedate_to_datetime(given).timestamp() - time.time(), 0.0)
             except ValueError:
                 continue
-            seconds = max(seconds, 0.0)
-        if math.isfinite(seconds) and seconds >= 0:
+        if 0 <= seconds < float("inf"):
             return seconds
     return None

@@ -1,88 +1,73 @@
-"""What is asked of a model, what came of it, and the rule that tells an answer from a failure."""
+"""Requests, results, and the rules that tell a valid answer from a failure."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from ragkit import checks
 from ragkit.errors import UsageError, did_you_mean
 
 KIND = "openai.chat"
 ROLES = ("system", "developer", "user", "assistant", "tool")
-# Sampling and length options of the chat endpoint. What only one server knows goes in extra_body.
+# Sampling and length options of the chat endpoint; options of one server go in extra_body.
 PARAMETERS = frozenset(
-    [
-        "temperature",
-        "top_p",
-        "max_tokens",
-        "max_completion_tokens",
-        "stop",
-        "seed",
-        "frequency_penalty",
-        "presence_penalty",
-        "logit_bias",
-        "logprobs",
-        "top_logprobs",
-        "reasoning_effort",
-        "verbosity",
-        "tool_choice",
-        "parallel_tool_calls",
-        "service_tier",
-        "extra_body",
-    ]
+    "temperature top_p max_tokens max_completion_tokens stop seed frequency_penalty "
+    "presence_penalty logit_bias logprobs top_logprobs reasoning_effort verbosity tool_choice "
+    "parallel_tool_calls service_tier extra_body".split()
 )
-# Failures that the endpoint would only repeat: they are recorded for good.
+# Failures that asking again would only repeat: they stay in the ledger for good.
 FINAL = frozenset({"invalid", "refused", "filtered", "rejected"})
-# Failures of requests that were answered, if not usably.
+# Failures of requests that were answered, though not usably.
 ANSWERED = FINAL - {"rejected"}
 
 
 def canonical(value: Any) -> str:
-    """Return `value` as JSON with sorted keys and no spaces: equal values give equal text."""
+    """Return JSON with sorted keys and no spaces: equal values give equal text."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
 
 
 def digest(text: str) -> str:
-    """Return the sha256 of `text` in UTF-8, in hexadecimal."""
+    """Return the sha256 of a text in UTF-8, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Request:
-    """One thing to ask of a model.
+    """One request to a model.
 
     Parameters
     ----------
     messages : str or sequence of mappings
-        A chat in the endpoint's own form, each message with a `role`; a string is one message
-        of the user.
+        A chat in the endpoint's format, each message with a `role`; a string is one message of
+        the user.
     schema : mapping, optional
-        A JSON schema that the answer must satisfy; the result then has it parsed, as `data`.
+        A JSON schema that the answer must satisfy; the parsed answer is the result's `data`.
     tools : sequence of mappings
         Functions that the model may call, each with `name`, `description` and `parameters`
-        (a JSON schema of an object). Calls are checked against it.
+        (a JSON schema of an object, against which calls are checked).
     parameters : mapping
-        Options of the endpoint, such as `temperature` and `max_tokens`. They win over those of
+        Options of the endpoint, such as `temperature` and `max_tokens`. They override those of
         the client.
     repeat : int
-        0, 1, 2, ... to ask the same thing several times; it is part of the ledger's key.
+        0, 1, 2, ... to ask the same thing several times; part of the ledger's key.
     purpose : str
-        A label for the ledger's tables: "judge", "reader". Not part of the key.
+        A label for the ledger's tables, such as "judge"; not part of the key.
     prompt : str
-        Name and version of the prompt, as `Prompt.id` gives it. Not part of the key, since the
-        messages are.
+        Name and version of the prompt, as `Prompt.id` gives it; not part of the key.
 
     Raises
     ------
     UsageError
-        If any of these is not of its form.
+        If a parameter does not have its form.
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -95,16 +80,25 @@ class Request:
     prompt: str = ""
 
     def __post_init__(self):
-        def put(name, value):
-            object.__setattr__(self, name, value)
-
         messages = self.messages
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
-        put("messages", _plain(messages, "messages"))
-        put("tools", _plain(list(self.tools), "tools"))
-        put("parameters", _plain(_whole(self.parameters), "parameters"))
-        put("schema", None if self.schema is None else _plain(self.schema, "schema"))
+        # A temperature of 0.0 is the same request as one of 0.
+        parameters = {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in self.parameters.items()
+        }
+        for name, value in (
+            ("messages", messages),
+            ("schema", self.schema),
+            ("tools", list(self.tools)),
+            ("parameters", parameters),
+        ):
+            try:
+                canonical(value).encode()
+            except (TypeError, ValueError) as error:  # a UnicodeEncodeError is a ValueError
+                raise UsageError(f"{name} cannot be written as JSON: {error}") from None
+            object.__setattr__(self, name, json.loads(canonical(value)))
         if not isinstance(self.messages, list) or not self.messages:
             raise UsageError("messages must be a string or a list with at least one message")
         for number, message in enumerate(self.messages, 1):
@@ -114,14 +108,13 @@ class Request:
                     f"message {number} has the role {role!r}", "known: " + ", ".join(ROLES)
                 )
         check_parameters(self.parameters)
-        if type(self.repeat) is not int or self.repeat < 0:
-            raise UsageError(f"repeat must be an integer of at least 0, not {self.repeat!r}")
-        if self.schema is not None:
-            _validator(canonical(self.schema))
+        checks.whole(self.repeat, "repeat", least=0)
         for tool in self.tools:
             if not isinstance(tool, dict) or set(tool) != {"name", "description", "parameters"}:
                 raise UsageError("a tool needs exactly name, description and parameters")
-            _validator(canonical(tool["parameters"]))
+        for schema in (self.schema, *(tool["parameters"] for tool in self.tools)):
+            if schema is not None:
+                _validator(canonical(schema))
 
     def repair(self, message: Mapping[str, Any], reason: str) -> Request:
         """Return the request that shows the model its invalid answer and asks once more."""
@@ -131,38 +124,49 @@ class Request:
         if message.get("tool_calls"):
             said = canonical([call.get("function") for call in message["tool_calls"]])
         prompt = load_prompt("repair")
-        return Request(
-            [
-                *self.messages,
-                {"role": "assistant", "content": said or "(nothing)"},
-                *prompt.messages(error=reason),
-            ],
-            schema=self.schema,
-            tools=self.tools,
-            parameters=self.parameters,
-            repeat=self.repeat,
-            purpose=self.purpose,
-            prompt=prompt.id,
-        )
+        invalid = {"role": "assistant", "content": said or "(nothing)"}
+        messages = [*self.messages, invalid, *prompt.messages(error=reason)]
+        return replace(self, messages=messages, prompt=prompt.id)
+
+
+def plain_request(model: str, request: Request) -> dict[str, Any]:
+    """Return what the ledger's key is computed from: everything that decides the answer."""
+    return {
+        "kind": KIND,
+        "model": model,
+        "messages": request.messages,
+        "parameters": request.parameters,
+        "schema": request.schema,
+        "tools": request.tools,
+        "repeat": request.repeat,
+    }
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call that the model wants made; `arguments` satisfy the tool's schema."""
+    """A tool call of the model; `arguments` satisfy the tool's schema."""
 
     id: str
     name: str
     arguments: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Value:
-    """An answer that is what was asked for.
+class _Result:
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data for JSON, the same whether it was cached or not."""
+        plain = {"ok": self.ok, **asdict(self)}
+        del plain["cached"]
+        return plain
 
-    `text` is the answer (None beside tool calls), `data` the parsed answer where a schema was
-    given, `tool_calls` the calls wanted. `repaired` says that the second try gave it. Tokens
-    count both tries, as the endpoint reported them; None where it did not. `cached` says that
-    no call was made; it takes no part in comparisons or in `to_dict`.
+
+@dataclass(frozen=True, kw_only=True)
+class Value(_Result):
+    """A valid answer.
+
+    `text` is the answer (None beside tool calls), `data` the parsed answer if a schema was given,
+    `tool_calls` the tool calls. `repaired` is True if the second attempt was the valid one. Token
+    counts include both attempts, as the endpoint reported them; None if it did not. `cached` is
+    True if no call was made; it is ignored by comparisons and `to_dict`.
     """
 
     text: str | None
@@ -183,7 +187,7 @@ class Value:
 
     @property
     def message(self) -> dict[str, Any]:
-        """The assistant's message, to go on with the chat."""
+        """The assistant's message, to continue the chat."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text}
         if self.tool_calls:
             message["tool_calls"] = [
@@ -196,49 +200,40 @@ class Value:
             ]
         return message
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data that JSON can hold: the same for the first run and a warm one."""
-        return _to_dict(self)
 
-
-@dataclass(frozen=True)
-class Failure:
-    """A request without a usable answer, and why. It is never a score, never a missing row.
+@dataclass(frozen=True, kw_only=True)
+class Failure(_Result):
+    """A request without a valid answer, and the reason. It is never a score or a missing row.
 
     `kind` is one of
 
-    - invalid: the answer, and the one after the repair, broke the schema or was empty;
-    - refused, filtered: the model or its provider would not answer;
-    - rejected: the endpoint called the request itself wrong; forbidden: it did not let it;
-    - rate_limit, server_error, timeout, connection, garbage: no answer, however often asked;
+    - invalid: the answer and its repair were empty or did not satisfy the schema;
+    - refused, filtered: the model or its provider declined to answer;
+    - rejected, forbidden: the endpoint called the request wrong, or did not permit it;
+    - rate_limit, server_error, timeout, connection, garbage: no answer after all attempts;
     - budget, stopped: not asked.
 
-    The first four would only come again, so that a later run takes them from the ledger; the
-    others are asked again. `text` is the last thing the model said, if it said anything. Tokens
-    are None where nothing was answered.
+    The first four are final: a later run takes them from the ledger; the others are asked again.
+    `text` is the last text of the model, if any. Token counts are None if there was no answer.
     """
 
     kind: str
     reason: str
-    text: str | None
+    text: str | None = None
     model: str
     purpose: str
     prompt: str
     key: str
-    prompt_tokens: int | None
-    completion_tokens: int | None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
     cached: bool = field(default=False, compare=False, repr=False)
 
     ok = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data that JSON can hold."""
-        return _to_dict(self)
-
 
 @dataclass(frozen=True)
 class Tally:
-    """Results counted; `str(tally)` is one line. Tokens are None if an answer lacks them."""
+    """Counts of results; `str(tally)` is one line. Tokens are None if an answer lacks them."""
 
     requests: int
     values: int
@@ -258,10 +253,10 @@ class Tally:
 
 
 def tally(results: Iterable[Value | Failure]) -> Tally:
-    """Count values and failures, so that no average is taken over what is not there."""
+    """Count values and failures, so that no average leaves the failures out unnoticed."""
     results = list(results)
     kinds = Counter(result.kind for result in results if not result.ok)
-    asked = [
+    answered = [
         result
         for result in results
         if result.ok or result.kind in ANSWERED or result.prompt_tokens is not None
@@ -271,31 +266,31 @@ def tally(results: Iterable[Value | Failure]) -> Tally:
         values=sum(result.ok for result in results),
         repaired=sum(result.ok and result.repaired for result in results),
         failures=dict(sorted(kinds.items())),
-        prompt_tokens=add(*(result.prompt_tokens for result in asked)),
-        completion_tokens=add(*(result.completion_tokens for result in asked)),
+        prompt_tokens=add(*(result.prompt_tokens for result in answered)),
+        completion_tokens=add(*(result.completion_tokens for result in answered)),
     )
 
 
 class Invalid(Exception):
-    """An answer that came but is not what was asked for; `again` says whether to ask again."""
+    """An answer that is not valid; `again` says whether a repair is asked for."""
 
-    def __init__(self, kind: str, reason: str, message: Mapping[str, Any], again: bool):
+    def __init__(self, kind: str, reason: str, message: Mapping[str, Any]):
         super().__init__(reason)
-        self.kind, self.reason, self.message, self.again = kind, reason, message, again
+        self.kind, self.reason, self.message = kind, reason, message
+        self.again = kind == "invalid"
 
 
 def check_envelope(text: str) -> str | None:
     """Return what is wrong with a reply of the chat endpoint, or None if it holds a message."""
     try:
         reply = json.loads(text)
-    except (ValueError, RecursionError):
-        return "the reply is not JSON"
-    try:
         message = reply["choices"][0]["message"]
     except (KeyError, IndexError, TypeError):
         if isinstance(reply, dict) and reply.get("error"):
             return f"the reply is an error: {canonical(reply['error'])[:200]}"
         return "the reply holds no message"
+    except (ValueError, RecursionError):
+        return "the reply is not JSON"
     if not isinstance(message, dict) or not isinstance(message.get("content"), str | None):
         return "the reply's message is not a chat message"
     if not isinstance(message.get("tool_calls"), list | None):
@@ -304,7 +299,7 @@ def check_envelope(text: str) -> str | None:
 
 
 def usage(text: str) -> tuple[int | None, int | None]:
-    """Return the tokens of question and answer that a reply reports; None where it does not."""
+    """Return the tokens of request and answer that a reply reports; None where it does not."""
     counts = json.loads(text).get("usage")
     counts = counts if isinstance(counts, dict) else {}
     pair = counts.get("prompt_tokens"), counts.get("completion_tokens")
@@ -312,67 +307,63 @@ def usage(text: str) -> tuple[int | None, int | None]:
 
 
 def read(request: Request, text: str) -> dict[str, Any]:
-    """Return the fields of a `Value` that a reply decides.
+    """Return the fields of a `Value` that a reply determines.
 
     Raises
     ------
     Invalid
-        If the reply is a refusal, empty, or breaks the schema of the answer or of a tool.
+        If the reply is a refusal, is empty, or does not satisfy the schema of answer or tool.
     """
     reply = json.loads(text)
     choice = reply["choices"][0]
-    message = choice["message"]
-    finish = choice.get("finish_reason")
-    content = message.get("content")
-    calls = message.get("tool_calls") or []
-    cut = " (the answer was cut off at its length limit)" if finish == "length" else ""
-
-    def invalid(reason):
-        return Invalid("invalid", reason + cut, message, again=True)
-
+    message, finish = choice["message"], choice.get("finish_reason")
     if message.get("refusal"):
-        raise Invalid("refused", f"the model refused: {message['refusal']}", message, again=False)
+        raise Invalid("refused", f"the model refused: {message['refusal']}", message)
     if finish == "content_filter":
-        raise Invalid("filtered", "the provider's filter stopped the answer", message, again=False)
-    fields = {
+        raise Invalid("filtered", "the provider's filter stopped the answer", message)
+    content, calls, data = message.get("content"), message.get("tool_calls"), None
+    try:
+        if calls:
+            calls = tuple(_tool_call(request, n, call) for n, call in enumerate(calls))
+        elif request.parameters.get("tool_choice") == "required":
+            raise ValueError("the answer calls no tool, though a call was required")
+        elif not (content or "").strip():
+            raise ValueError("the answer is empty")
+        elif request.schema is not None:
+            data = _conforming(_unfenced(content), request.schema, "the answer")
+    except ValueError as error:
+        cut = " (the answer was cut off at its length limit)" if finish == "length" else ""
+        raise Invalid("invalid", f"{error}{cut}", message) from None
+    return {
         "text": content,
-        "data": None,
-        "tool_calls": (),
+        "data": data,
+        "tool_calls": calls or (),
         "finish_reason": finish,
         "served_by": reply.get("model"),
     }
-    if calls:
-        try:
-            return fields | {"tool_calls": _tool_calls(request, calls)}
-        except ValueError as error:
-            raise invalid(str(error)) from None
-    if request.parameters.get("tool_choice") == "required":
-        raise invalid("the answer calls no tool, though a call was required")
-    if not (content or "").strip():
-        raise invalid("the answer is empty")
-    if request.schema is not None:
-        try:
-            data = _parse(_unfenced(content), "the answer")
-            _conform(data, canonical(request.schema), "the answer")
-        except ValueError as error:
-            raise invalid(str(error)) from None
-        fields["data"] = data
-    return fields
+
+
+def answer_fields(request: Request, text: str) -> dict[str, Any]:
+    """Return the fields of the ledger's exchange that a reply determines."""
+    state, kind, reason = "value", None, None
+    try:
+        read(request, text)
+    except Invalid as error:
+        state, kind, reason = "invalid", error.kind, error.reason
+    tokens = dict(zip(("prompt_tokens", "completion_tokens"), usage(text), strict=True))
+    return {"state": state, "kind": kind, "reason": reason, "response": text, **tokens}
 
 
 def body(model: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON body that puts the canonical `request` to the chat endpoint."""
+    """Return the JSON body that sends the result of `plain_request` to the chat endpoint."""
     parameters = dict(request["parameters"])
     sent = {"model": model, "messages": request["messages"], **parameters.pop("extra_body", {})}
     sent.update(parameters)
     if request["schema"] is not None:
+        schema = {"schema": request["schema"], "strict": _is_strict(request["schema"])}
         sent["response_format"] = {
             "type": "json_schema",
-            "json_schema": {
-                "name": "answer",
-                "schema": request["schema"],
-                "strict": _is_strict(request["schema"]),
-            },
+            "json_schema": {"name": "answer", **schema},
         }
     if request["tools"]:
         sent["tools"] = [{"type": "function", "function": tool} for tool in request["tools"]]
@@ -385,37 +376,13 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
         if name not in PARAMETERS:
             raise UsageError(
                 f"the chat endpoint has no parameter {name!r}",
-                did_you_mean(name, PARAMETERS)
-                + " (what only your server knows goes in extra_body)",
+                f"{did_you_mean(name, PARAMETERS)} (options of one server go in extra_body)",
             )
 
 
 def add(*counts: int | None) -> int | None:
-    """Return the sum of `counts`, or None if one of them is not known."""
+    """Return the sum of `counts`, or None if one of them is unknown."""
     return None if None in counts else sum(counts)
-
-
-def _to_dict(result: Value | Failure) -> dict[str, Any]:
-    plain = {"ok": result.ok, **asdict(result)}
-    del plain["cached"]
-    return plain
-
-
-def _plain(value: Any, name: str) -> Any:
-    try:
-        text = canonical(value)
-        text.encode()
-    except (TypeError, ValueError) as error:  # a UnicodeEncodeError is a ValueError
-        raise UsageError(f"{name} cannot be written as JSON: {error}") from None
-    return json.loads(text)
-
-
-def _whole(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    # A temperature of 0.0 is the same request as one of 0.
-    return {
-        name: int(value) if isinstance(value, float) and value.is_integer() else value
-        for name, value in parameters.items()
-    }
 
 
 @lru_cache(maxsize=256)
@@ -430,9 +397,9 @@ def _validator(schema: str):
         Draft202012Validator.check_schema(parsed)
     except SchemaError as error:
         raise UsageError(f"not a JSON schema: {error.message} at {error.json_path}") from None
-    registry = Registry()  # an empty one fetches nothing
+    registry = Registry()  # an empty registry fetches nothing
     resolver = registry.with_resource("", DRAFT202012.create_resource(parsed)).resolver()
-    for reference in _references(parsed):
+    for reference in re.findall(r'"\$ref":"([^"]*)"', schema):
         try:
             resolver.lookup(reference)
         except Unresolvable:
@@ -440,34 +407,22 @@ def _validator(schema: str):
     return Draft202012Validator(parsed, registry=registry)
 
 
-def _references(schema: Any) -> Iterator[str]:
-    if isinstance(schema, list):
-        for part in schema:
-            yield from _references(part)
-    elif isinstance(schema, dict):
-        if isinstance(schema.get("$ref"), str):
-            yield schema["$ref"]
-        for part in schema.values():
-            yield from _references(part)
+def _conforming(text: str, schema: Mapping[str, Any], what: str) -> Any:
+    """Return the JSON value of a text, or raise `ValueError` if it does not fit the schema."""
 
-
-def _conform(data: Any, schema: str, what: str) -> None:
-    errors = sorted(_validator(schema).iter_errors(data), key=lambda e: (e.json_path, e.message))
-    if errors:
-        listed = "; ".join(f"at {error.json_path}: {error.message}" for error in errors[:3])
-        raise ValueError(f"{what} does not fit the schema: {listed}"[:1000])
-
-
-def _parse(text: str, what: str) -> Any:
     def refuse(constant):
         raise ValueError(f"{constant} is not JSON")
 
     try:
-        return json.loads(text, parse_constant=refuse)
-    except RecursionError:
-        raise ValueError(f"{what} is nested too deep") from None
-    except ValueError as error:
+        data = json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{what} is not valid JSON: {error}") from None
+    errors = _validator(canonical(schema)).iter_errors(data)
+    listed = sorted((error.json_path, error.message) for error in errors)[:3]
+    if listed:
+        said = "; ".join(f"at {path}: {message}" for path, message in listed)
+        raise ValueError(f"{what} does not fit the schema: {said}"[:1000])
+    return data
 
 
 def _unfenced(text: str) -> str:
@@ -478,28 +433,24 @@ def _unfenced(text: str) -> str:
     return text
 
 
-def _tool_calls(request: Request, calls: Sequence[Any]) -> tuple[ToolCall, ...]:
+def _tool_call(request: Request, number: int, call: Any) -> ToolCall:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        raise ValueError(f"tool call {number + 1} names no function")
+    name, arguments = function.get("name"), function.get("arguments") or "{}"
     tools = {tool["name"]: tool for tool in request.tools}
-    made = []
-    for number, call in enumerate(calls):
-        function = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(function, dict):
-            raise ValueError(f"tool call {number + 1} names no function")
-        name = function.get("name")
-        if name not in tools:
-            raise ValueError(f"there is no tool {name!r}; known: {', '.join(tools) or 'none'}")
-        arguments = function.get("arguments") or "{}"
-        if isinstance(arguments, str):
-            arguments = _parse(arguments, f"the arguments of {name}")
-        _conform(arguments, canonical(tools[name]["parameters"]), f"the arguments of {name}")
-        if not isinstance(arguments, dict):
-            raise ValueError(f"the arguments of {name} are not an object")
-        made.append(ToolCall(str(call.get("id") or f"call_{number}"), name, arguments))
-    return tuple(made)
+    if name not in tools:
+        raise ValueError(f"there is no tool {name!r}; known: {', '.join(tools) or 'none'}")
+    if not isinstance(arguments, str):  # some servers send the object itself
+        arguments = json.dumps(arguments)
+    arguments = _conforming(arguments, tools[name]["parameters"], f"the arguments of {name}")
+    if not isinstance(arguments, dict):
+        raise ValueError(f"the arguments of {name} are not an object")
+    return ToolCall(str(call.get("id") or f"call_{number}"), name, arguments)
 
 
 def _is_strict(schema: Any) -> bool:
-    """Whether the endpoint's strict mode takes this schema: every object closed and required."""
+    """Return whether strict mode accepts a schema: every object closed, every property required."""
     if isinstance(schema, list):
         return all(map(_is_strict, schema))
     if not isinstance(schema, dict):

@@ -1,18 +1,19 @@
-"""The ledger: every exchange with a model, in one sqlite file that several processes share.
+"""The ledger: every request to a model and its answer, in one SQLite file for all processes.
 
-A row of `calls` is one exchange. Its key is the sha256 of what was asked (endpoint kind, model,
-messages, parameters, schema, tools, repeat index), so that whoever asks the same thing again
-gets the recorded bytes. `state` is
+A row of `calls` is one exchange. Its key is the sha256 of the request (endpoint kind, model,
+messages, parameters, schema, tools, repeat), so that an equal request gets the recorded answer.
+`state` is
 
-- value: answered, and what was asked for;
-- invalid: answered, but empty, refused, or breaking the schema; a repair is a row of its own
-  whose `repair_of` names this one;
-- failed: no answer, with the `kind` of the last fault.
+- value: a valid answer;
+- invalid: an answer that is empty, refused or does not satisfy the schema; its repair is a row
+  of its own, whose `repair_of` names this one;
+- failed: no answer; `kind` names the last fault.
 
-A row of `claims` says that somebody is asking for a key just now. A claim ends with the answer,
-when its process is dead, or when it was not renewed for `LEASE` seconds; so two processes do not
-pay twice, and a killed one blocks nobody. Answers are committed one by one as they come. The
-file is in WAL mode and must lie on a local disk.
+The last column is a checksum of the others, which is verified whenever a row is read. A row of
+`claims` says that a process is asking for a key. A claim ends with the answer, with its process,
+or `LEASE` seconds after it was last renewed, so that two processes never pay for one request and
+a killed process blocks nobody. A row of `pending` is a request that was written to a batch file.
+The file is in WAL mode and must be on a local disk.
 """
 
 from __future__ import annotations
@@ -22,27 +23,32 @@ import json
 import os
 import platform
 import sqlite3
+import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from ragkit.errors import DataError, MissingData, RagkitError, UsageError
+from ragkit.files import atomic_path, read_text
 from ragkit.llm.exchange import FINAL, canonical, digest
 
-FORMAT = 1
+FORMAT = 2  # format 1 has no checksums; it is read, and converted when it is opened for writing
 LEASE = 60.0
-_APPLICATION = 0x52474B4C  # "RGKL" in sqlite's header marks a file as a ledger
-_SIDES = ("-wal", "-shm")
+SPARE = 1 << 22  # bytes on disk set aside for the answers under way
+_APPLICATION = 0x52474B4C  # "RGKL" in SQLite's header marks a file as a ledger
+_OPTIONS = {"isolation_level": None, "check_same_thread": False, "timeout": 60}
+_RESTORE = "it was left as it was; continue with a copy from before, or an export of it"
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """One row of the ledger; `request` and `response` are JSON texts, the bytes as they were."""
+    """One row of the ledger; `request` and `response` are JSON, byte for byte."""
 
     key: str
     model: str
@@ -65,58 +71,68 @@ class Exchange:
 
     @property
     def final(self) -> bool:
-        """Whether asking again would only give the same."""
+        """Whether asking again would only repeat this."""
         return self.state != "failed" or self.kind in FINAL
 
+    @property
+    def row(self) -> tuple:
+        """All fields, and a checksum of them."""
+        values = tuple(vars(self).values())
+        return *values, digest(canonical(values))
 
-_COLUMNS = tuple(field.name for field in fields(Exchange))
+
+_COLUMNS = ", ".join(field.name for field in fields(Exchange))
+_MARKS = ", ".join("?" * (len(fields(Exchange)) + 1))
+_PENDING = "CREATE TABLE pending (key PRIMARY KEY, request);"
 _SCHEMA = f"""
-CREATE TABLE calls (
-    key TEXT PRIMARY KEY, model TEXT NOT NULL, request TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('value', 'invalid', 'failed')),
-    response TEXT, kind TEXT, reason TEXT, purpose TEXT NOT NULL, prompt TEXT NOT NULL,
-    repair_of TEXT, endpoint TEXT NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER,
-    attempts INTEGER NOT NULL, faults TEXT NOT NULL, waited_s REAL NOT NULL,
-    seconds REAL NOT NULL, asked_at TEXT NOT NULL,
-    CHECK ((state = 'failed') = (response IS NULL))
-) STRICT;
+CREATE TABLE calls ({_COLUMNS.replace("key", "key PRIMARY KEY", 1)}, checksum);
 CREATE INDEX calls_repair_of ON calls (repair_of) WHERE repair_of IS NOT NULL;
-CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) STRICT;
+CREATE TABLE claims (key PRIMARY KEY, owner, until);
+{_PENDING}
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {FORMAT};
 """
 
 
+class DiskFull(DataError):
+    """The disk does not take another row of the ledger."""
+
+
 class Ledger:
-    """A ledger file, opened; it is made if it is not there.
+    """An open ledger; the file is created if it does not exist.
 
     Parameters
     ----------
     path : path or None
-        A sqlite file, or, with `readonly`, an export (`.jsonl`, `.jsonl.gz`). None keeps the
-        ledger in memory: nothing is left when the process ends.
+        A SQLite file, or, with `readonly`, an export (`.jsonl`, `.jsonl.gz`). None keeps the
+        ledger in memory.
     readonly : bool
-        Open for reading alone; the file must be there.
+        Open for reading only; the file must exist.
+
+    Attributes
+    ----------
+    full : bool
+        Whether the disk was full when a row was last written.
 
     Raises
     ------
     DataError
-        If the file is not a ledger, is truncated or damaged, or of a newer format. It is left
-        as it was.
+        If the file is not a ledger, is damaged, of a newer format, or cannot be written. It is
+        left unchanged.
     MissingData
         If `readonly` is set and there is no file.
     """
 
     def __init__(self, path: str | Path | None, *, readonly: bool = False):
         self.path = None if path is None else Path(path)
-        self.readonly = readonly
+        self.readonly, self.full = readonly, False
         self._lock = threading.RLock()
         self._db: sqlite3.Connection | None = None
         self._pid = os.getpid()
         if self._exported and not readonly:
             raise UsageError(
                 f"{self.path} is an export: it can be replayed, not added to",
-                f"to go on from it: ragkit llm import {self.path} LEDGER.sqlite",
+                f"to go on from it: ragkit llm import {self.path} --ledger LEDGER.sqlite",
             )
         with self._open():
             pass
@@ -150,181 +166,195 @@ class Ledger:
 
     def __iter__(self) -> Iterator[Exchange]:
         """Yield all exchanges in the order of their keys."""
-        last = ""
-        while True:
-            with self._open() as db:
-                rows = db.execute(
-                    "SELECT * FROM calls WHERE key > ? ORDER BY key LIMIT 500", (last,)
-                ).fetchall()
-            if not rows:
-                return
-            yield from (Exchange(*row) for row in rows)
-            last = rows[-1][0]
+        rows = self._select("ORDER BY key LIMIT 500")
+        while rows:
+            yield from rows
+            rows = self._select("WHERE key > ? ORDER BY key LIMIT 500", rows[-1].key)
 
     def get(self, key: str) -> Exchange | None:
-        """Return the exchange with this key, if it is there."""
-        with self._open() as db:
-            row = db.execute("SELECT * FROM calls WHERE key = ?", (key,)).fetchone()
-        return Exchange(*row) if row else None
+        """Return the exchange with this key, or None."""
+        return self.get_many([key]).get(key)
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Exchange]:
-        """Return those of `keys` that are there."""
+        """Return the exchanges of those keys that the ledger holds."""
         keys, found = list(keys), {}
         for start in range(0, len(keys), 500):
             part = keys[start : start + 500]
-            marks = ",".join("?" * len(part))
-            with self._open() as db:
-                for row in db.execute(f"SELECT * FROM calls WHERE key IN ({marks})", part):
-                    found[row[0]] = Exchange(*row)
+            rows = self._select(f"WHERE key IN ({', '.join('?' * len(part))})", *part)
+            found |= {row.key: row for row in rows}
         return found
 
-    def alike(self, messages: str) -> list[Exchange]:
-        """Return exchanges about the same messages (canonical JSON): what a miss came close to."""
-        with self._open() as db:
-            rows = db.execute(
-                "SELECT * FROM calls WHERE instr(request, ?) ORDER BY key LIMIT 20", (messages,)
-            ).fetchall()
-        return [Exchange(*row) for row in rows]
+    def similar(self, messages: str) -> list[Exchange]:
+        """Return at most 20 exchanges with these messages (canonical JSON)."""
+        return self._select("WHERE instr(request, ?) ORDER BY key LIMIT 20", messages)
 
     # Asking
 
     def claim(self, key: str, owner: str) -> Exchange | bool:
-        """Take the right to ask for `key`.
+        """Claim the right to ask for `key`.
 
         Returns
         -------
         Exchange or bool
-            The final exchange, if there is one; else True if the right is `owner`'s now, False
-            if somebody else is asking.
+            The final exchange, if there is one; else True if `owner` now holds the claim, False
+            if somebody else does.
         """
         now = time.time()
         with self._write() as db:
-            row = db.execute("SELECT * FROM calls WHERE key = ?", (key,)).fetchone()
-            if row and (exchange := Exchange(*row)).final:
-                return exchange
-            held = db.execute("SELECT owner, until FROM claims WHERE key = ?", (key,)).fetchone()
-            if held and held[1] > now and not _is_dead(held[0]):
+            held = self._select("WHERE key = ?", key)
+            if held and held[0].final:
+                return held[0]
+            other = db.execute("SELECT owner, until FROM claims WHERE key = ?", (key,)).fetchone()
+            if other and other[1] > now and not _is_dead(other[0]):
                 return False
             db.execute("REPLACE INTO claims VALUES (?, ?, ?)", (key, owner, now + LEASE))
-            return True
+        return True
 
     def renew(self, owner: str) -> None:
         """Prolong all claims of `owner`."""
         with self._write() as db:
             db.execute("UPDATE claims SET until = ? WHERE owner = ?", (time.time() + LEASE, owner))
 
+    def reserve(self) -> None:
+        """Set disk space aside for the answers under way; `release` gives it back."""
+        if self.path is not None and not self._spare.exists():
+            try:
+                self._spare.write_bytes(bytes(SPARE))
+            except OSError as error:
+                self._spare.unlink(missing_ok=True)
+                raise DiskFull(f"{self._spare}: cannot be written: {error.strerror}") from None
+
     def release(self, owner: str) -> None:
         """Give up all claims of `owner`."""
         with self._write() as db:
             db.execute("DELETE FROM claims WHERE owner = ?", (owner,))
+            others = db.execute("SELECT count(*) FROM claims").fetchone()[0]
+        if self.path is not None and not others:
+            self._spare.unlink(missing_ok=True)
 
-    def put(self, exchange: Exchange, owner: str) -> Exchange:
-        """Record an exchange and end its claim; return what the ledger holds now.
+    def put(self, exchange: Exchange, owner: str = "") -> Exchange:
+        """Record an exchange and end its claim; return the exchange that the ledger now holds.
 
-        A final exchange is never replaced: the first one stays, and is what everybody gets.
+        A final exchange is never replaced. If the disk is full, the space that was set aside is
+        used, and `full` becomes True.
+
+        Raises
+        ------
+        DiskFull
+            If that is not enough.
         """
-        marks = ",".join("?" * len(_COLUMNS))
-        values = tuple(getattr(exchange, name) for name in _COLUMNS)
-        with self._write() as db:
-            row = db.execute("SELECT * FROM calls WHERE key = ?", (exchange.key,)).fetchone()
-            if row and (held := Exchange(*row)).final:
-                exchange = held
-            else:
-                db.execute(f"REPLACE INTO calls VALUES ({marks})", values)
-            db.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (exchange.key, owner))
-        return exchange
+        for last in (False, True):
+            try:
+                with self._write() as db:
+                    exchange = self._insert(db, exchange)[0]
+                    db.execute(
+                        "DELETE FROM claims WHERE key = ? AND owner = ?", (exchange.key, owner)
+                    )
+                return exchange
+            except DiskFull:
+                self.full = True
+                if last or self.path is None:
+                    raise
+                self._spare.unlink(missing_ok=True)
 
-    # Looking and shipping
+    def _insert(self, db, exchange: Exchange) -> tuple[Exchange, bool]:
+        """Insert an exchange unless the ledger has it, or a final one; return what it holds."""
+        held = self._select("WHERE key = ?", exchange.key)
+        if held and (held[0].final or held[0] == exchange):
+            return held[0], False
+        db.execute(f"REPLACE INTO calls VALUES ({_MARKS})", exchange.row)
+        return exchange, True
+
+    def expect(self, requests: Iterable[Mapping[str, Any]]) -> None:
+        """Keep requests of a batch file; each has `plain`, `purpose`, `prompt`, `repair_of`."""
+        rows = [(digest(canonical(row["plain"])), canonical(row)) for row in requests]
+        with self._write() as db:
+            db.executemany("REPLACE INTO pending VALUES (?, ?)", rows)
+
+    def expected(self, key: str) -> dict[str, Any] | None:
+        """Return the request of a batch file with this key, or None."""
+        with self._open() as db:
+            row = db.execute("SELECT request FROM pending WHERE key = ?", (key,)).fetchone()
+        return json.loads(row[0]) if row else None
+
+    # Tables and exports
 
     def summary(self) -> list[dict[str, Any]]:
         """Return one dict for each model and purpose, in order.
 
-        `requests` counts what was asked for, `calls` the answers that came, repairs among them,
-        `attempts` all tries, `repaired` the requests that the second answer settled, `failed`
-        those without a value, `failures` the same by kind. `tokens_unknown` counts answers whose
-        tokens the endpoint did not report; they are missing from the two sums.
+        `requests` are requests without their repairs, `calls` the answers, `attempts` all
+        attempts, `repaired` the requests whose repair is valid, `failed` those without a value,
+        `failures` the same by kind. `tokens_unknown` counts the answers whose tokens the endpoint
+        did not report; the two sums leave them out.
+        """
+        query = """
+            SELECT model, purpose, sum(repair_of IS NULL) AS requests,
+                sum(state != 'failed') AS calls, sum(attempts) AS attempts,
+                sum(repair_of IS NOT NULL AND state = 'value') AS repaired,
+                coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
+                coalesce(sum(completion_tokens), 0) AS completion_tokens,
+                sum(state != 'failed' AND prompt_tokens + completion_tokens IS NULL)
+                    AS tokens_unknown
+            FROM calls GROUP BY model, purpose ORDER BY model, purpose
         """
         with self._open() as db:
-            groups = db.execute(
-                """
-                SELECT model, purpose, sum(repair_of IS NULL), sum(state != 'failed'),
-                       sum(attempts), sum(repair_of IS NOT NULL AND state = 'value'),
-                       coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0),
-                       sum(state != 'failed' AND (prompt_tokens IS NULL
-                                                  OR completion_tokens IS NULL))
-                FROM calls GROUP BY model, purpose ORDER BY model, purpose
-                """
-            ).fetchall()
-        names = ["model", "purpose", "requests", "calls", "attempts", "repaired"]
-        names += ["prompt_tokens", "completion_tokens", "tokens_unknown"]
-        table = [dict(zip(names, group, strict=True)) for group in groups]
-        kinds: dict[tuple[str, str], dict[str, int]] = {}
-        for failure in self.failures():
-            counts = kinds.setdefault((failure.model, failure.purpose), {})
-            counts[failure.kind] = counts.get(failure.kind, 0) + 1
+            cursor = db.execute(query)
+            names = [column[0] for column in cursor.description]
+            table = [dict(zip(names, row, strict=True)) for row in cursor]
+        failures = self.failures()
         for line in table:
-            counts = kinds.get((line["model"], line["purpose"]), {})
-            line["failed"] = sum(counts.values())
-            line["failures"] = dict(sorted(counts.items()))
+            own = (line["model"], line["purpose"])
+            kinds = Counter(f.kind for f in failures if (f.model, f.purpose) == own)
+            line |= {"failed": kinds.total(), "failures": dict(sorted(kinds.items()))}
         return table
 
     def failures(self) -> list[Exchange]:
-        """Return the last exchange of every request that has no value, by model and purpose."""
-        with self._open() as db:
-            rows = db.execute(
-                """
-                SELECT c.key, r.key FROM calls c LEFT JOIN calls r ON r.repair_of = c.key
-                WHERE c.repair_of IS NULL AND c.state != 'value'
-                      AND (r.key IS NULL OR r.state != 'value')
-                ORDER BY c.model, c.purpose, c.asked_at, c.key
-                """
-            ).fetchall()
-        last = [repair or first for first, repair in rows]
-        found = self.get_many(last)
-        return [found[key] for key in last]
+        """Return the last exchange of every request without a value, by model and purpose."""
+        return self._select(
+            """
+            WHERE state != 'value' AND key NOT IN
+                (SELECT repair_of FROM calls WHERE repair_of IS NOT NULL)
+            ORDER BY model, purpose, asked_at, key
+            """
+        )
 
     def export(
         self, path: str | Path, *, model: str | None = None, purpose: str | None = None
     ) -> int:
-        """Write the exchanges, or those of a model or purpose, to `path`; return how many.
+        """Write the exchanges, or those of a model or purpose, to `path`; return their number.
 
-        The file is JSON lines (gzipped if it ends with .gz), sorted by key: the same exchanges
-        give the same bytes. It can be replayed as it is.
+        The file is JSON lines (gzipped if its name ends with .gz) in the order of keys: equal
+        exchanges give equal bytes. It can be replayed.
         """
         path = Path(path)
         if not _is_export(path):
-            raise UsageError(f"{path}: an export ends with .jsonl or .jsonl.gz")
+            raise UsageError(f"{path}: the name of an export ends with .jsonl or .jsonl.gz")
         lines = []
-        for exchange in self:
-            if model not in (None, exchange.model) or purpose not in (None, exchange.purpose):
-                continue
-            row = asdict(exchange)
-            row["request"] = json.loads(exchange.request)
-            lines.append(canonical(row))
-        lines.insert(0, canonical({"ragkit_ledger": FORMAT, "calls": len(lines)}))
-        text = ("\n".join(lines) + "\n").encode()
-        if path.suffix == ".gz":
-            text = gzip.compress(text, mtime=0)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        part.write_bytes(text)
-        part.replace(path)
-        return len(lines) - 1
+        for row in self:
+            if model in (None, row.model) and purpose in (None, row.purpose):
+                line = {"request": json.loads(row.request), "checksum": row.row[-1]}
+                lines.append(canonical(asdict(row) | line))
+        head = canonical({"ragkit_ledger": FORMAT, "calls": len(lines)})
+        data = "".join(f"{line}\n" for line in (head, *lines)).encode()
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+        return len(lines)
 
     def import_(self, path: str | Path) -> tuple[int, int]:
-        """Add the exchanges of an export; return how many were new and how many were here."""
+        """Add the exchanges of an export; return how many were new and how many were not."""
         exchanges = _read_export(Path(path))
-        marks = ",".join("?" * len(_COLUMNS))
-        new = 0
         with self._write() as db:
-            for exchange in exchanges:
-                row = db.execute("SELECT * FROM calls WHERE key = ?", (exchange.key,)).fetchone()
-                if row and (Exchange(*row).final or not exchange.final):
-                    continue
-                values = tuple(getattr(exchange, name) for name in _COLUMNS)
-                db.execute(f"REPLACE INTO calls VALUES ({marks})", values)
-                new += 1
+            new = sum(self._insert(db, exchange)[1] for exchange in exchanges)
         return new, len(exchanges) - new
+
+    def rescue(self, exchanges: Iterable[Exchange]) -> Path:
+        """Write exchanges that the disk did not take to an export in a temporary folder."""
+        path = Path(tempfile.mkdtemp(prefix="ragkit-")) / "answers.jsonl"
+        with Ledger(None) as spare:
+            for exchange in exchanges:
+                spare.put(exchange)
+            spare.export(path)
+        return path
 
     # The file
 
@@ -332,22 +362,31 @@ class Ledger:
     def _exported(self) -> bool:
         return self.path is not None and _is_export(self.path)
 
+    @property
+    def _spare(self) -> Path:
+        return self.path.with_name(self.path.name + "-spare")
+
+    def _select(self, clause: str, *values) -> list[Exchange]:
+        with self._open() as db:
+            rows = db.execute(f"SELECT * FROM calls {clause}", values).fetchall()
+        return [_verified(row, f"{self.path}") for row in rows]
+
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
-            if self._pid != os.getpid():  # a connection must not be carried over a fork
+            if self._pid != os.getpid():  # a connection must not be used after a fork
                 self._db, self._pid = None, os.getpid()
             try:
                 if self._db is None:
                     self._db = self._connect()
                 yield self._db
             except sqlite3.Error as error:
-                raise self._explain(error) from None
+                raise self._explained(error) from None
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
         if self.readonly:
-            raise UsageError(f"the ledger {self.path} is open for reading alone")
+            raise UsageError(f"the ledger {self.path} is open for reading only")
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
             try:
@@ -360,51 +399,45 @@ class Ledger:
 
     def _connect(self) -> sqlite3.Connection:
         if self.path is None or self._exported:
-            db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            db = sqlite3.connect(":memory:", **_OPTIONS)
             db.executescript(_SCHEMA)
-            if self._exported:
-                marks = ",".join("?" * len(_COLUMNS))
-                rows = (
-                    tuple(getattr(exchange, name) for name in _COLUMNS)
-                    for exchange in _read_export(self.path)
-                )
-                db.executemany(f"INSERT INTO calls VALUES ({marks})", rows)
+            rows = _read_export(self.path) if self._exported else ()
+            db.executemany(f"INSERT INTO calls VALUES ({_MARKS})", (row.row for row in rows))
             return db
         if not self.path.exists():
             if self.readonly:
                 raise MissingData(f"there is no ledger {self.path}")
             _create(self.path)
-        suspect = _check_header(self.path)
-        mode = "ro" if self.readonly else "rw"
-        uri = f"{self.path.resolve().as_uri()}?mode={mode}"
-        wal = self.path.with_name(self.path.name + "-wal")
-        if self.readonly and not os.access(self.path.parent, os.W_OK) and not wal.exists():
-            uri += "&immutable=1"  # sqlite cannot make its side files there, and needs none
-        db = sqlite3.connect(
-            uri, uri=True, isolation_level=None, check_same_thread=False, timeout=60
-        )
-        try:
-            if suspect and (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-                raise sqlite3.DatabaseError(found)
-            db.execute("PRAGMA synchronous = NORMAL")  # outlives a kill; a power cut may cost rows
-        except sqlite3.Error:
-            db.close()
-            raise
-        return db
+        version = _format(self.path)
+        writable = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
+        if not (self.readonly or writable):
+            raise DataError(
+                f"{self.path}: the ledger cannot be written: the file or its folder is read-only",
+                "to answer from it alone, without new requests: --replay, or RAGKIT_REPLAY=1",
+            )
+        uri = f"{self.path.resolve().as_uri()}?mode={'ro' if self.readonly else 'rw'}"
+        if self.readonly and not writable and not Path(f"{self.path}-wal").exists():
+            uri += "&immutable=1"  # SQLite cannot create its side files there, and needs none
+        db = sqlite3.connect(uri, uri=True, **_OPTIONS)
+        db.execute("PRAGMA synchronous = NORMAL")  # survives a kill; a power cut may cost rows
+        return db if version == FORMAT else _converted(db, self.readonly)
 
-    def _explain(self, error: sqlite3.Error) -> RagkitError:
-        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-            return DataError(f"{self.path}: the ledger was locked for a minute by somebody else")
-        if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
-            return DataError(f"{self.path}: the ledger cannot be used: {error}")
+    def _explained(self, error: sqlite3.Error) -> RagkitError:
+        said = str(error)
+        if "locked" in said:
+            return DataError(f"{self.path}: the ledger was locked by another process for a minute")
+        if "full" in said or "disk I/O" in said:
+            return DiskFull(f"{self.path}: the disk does not take more ({said})")
+        if isinstance(error, sqlite3.OperationalError):
+            return DataError(f"{self.path}: the ledger cannot be used: {said}")
         return DataError(
-            f"{self.path}: the ledger is truncated or damaged: {error}",
-            "keep the file and go on with a copy from before, or an export of it",
+            f"{self.path}: not a ledger, or truncated or damaged: {said}",
+            _RESTORE,
         )
 
 
 def owner_name() -> str:
-    """Return a name for one batch of this process: host, process id and something unique."""
+    """Return a name for one batch of this process: host, process id and a random part."""
     return f"{_host()}/{os.getpid()}/{uuid.uuid4().hex[:12]}"
 
 
@@ -417,14 +450,13 @@ def _host() -> str:
 
 def _is_dead(owner: str) -> bool:
     host, pid, _ = owner.rsplit("/", 2)
-    if host != _host():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
+    if host == _host():
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
     return False
 
 
@@ -437,82 +469,90 @@ def _is_export(path: Path) -> bool:
 
 
 def _create(path: Path) -> None:
-    """Make an empty ledger beside `path` and link it there, so that it appears complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
+    """Create an empty ledger in a folder beside `path` and link it, so that it appears complete."""
     try:
-        db = sqlite3.connect(part, isolation_level=None)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.executescript(_SCHEMA)
-        db.close()
-        with suppress(FileExistsError):  # another process was first: its ledger is as good
-            os.link(part, path)
-    except sqlite3.Error as error:
-        raise DataError(f"{path}: the ledger cannot be made: {error}") from None
-    finally:
-        for side in ("", *_SIDES):
-            part.with_name(part.name + side).unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+            part = Path(folder) / "ledger"
+            with closing(sqlite3.connect(part, isolation_level=None)) as db:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.executescript(_SCHEMA)
+            with suppress(FileExistsError):  # another process was first
+                os.link(part, path)
+    except (sqlite3.Error, OSError) as error:
+        raise DataError(f"{path}: the ledger cannot be created: {error}") from None
 
 
-def _check_header(path: Path) -> bool:
-    """Refuse, before sqlite opens it, what is no ledger; return whether to look closer.
-
-    A file may be shorter than its header says only while the rest is in the write-ahead log.
-    """
+def _format(path: Path) -> int:
+    """Return the format of a ledger, or raise `DataError`, before SQLite opens the file."""
     with open(path, "rb") as file:
         header = file.read(100)
         size = file.seek(0, os.SEEK_END)
-    if len(header) < 100 or header[:16] != b"SQLite format 3\0":
-        what = "empty" if not header else "not a ledger, or the stump of one"
-        raise DataError(f"{path}: the file is {what}", "it was not touched; name another")
-    if int.from_bytes(header[68:72], "big") != _APPLICATION:
-        raise DataError(f"{path}: a sqlite file, but not a ledger", "it was not touched")
-    if (version := int.from_bytes(header[60:64], "big")) != FORMAT:
-        raise DataError(f"{path}: a ledger of format {version}; this is for {FORMAT}")
-    page = int.from_bytes(header[16:18], "big")
-    expected = (65536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
-    wal = path.with_name(path.name + "-wal")
-    if size >= expected:
-        return False
-    if not (wal.exists() and wal.stat().st_size):
+    application, version, page, pages = (
+        int.from_bytes(header[start:stop], "big")
+        for start, stop in ((68, 72), (60, 64), (16, 18), (28, 32))
+    )
+    if header[:16] != b"SQLite format 3\0" or application != _APPLICATION:
+        raise DataError(f"{path}: not a ledger", "it was not changed; name another file")
+    if version > FORMAT:
+        raise DataError(f"{path}: a ledger of format {version}; this version reads {FORMAT}")
+    # A file may be shorter than its header says only while the rest is in the write-ahead log.
+    if size < pages * (65536 if page == 1 else page) and not Path(f"{path}-wal").exists():
+        raise DataError(f"{path}: the ledger is truncated", _RESTORE)
+    return version
+
+
+def _converted(db: sqlite3.Connection, readonly: bool) -> sqlite3.Connection:
+    """Return a connection to a ledger of format 1 with checksums added, in memory if `readonly`."""
+    if readonly:
+        db, source = sqlite3.connect(":memory:", **_OPTIONS), db
+        with closing(source):
+            source.backup(db)
+    db.execute("BEGIN IMMEDIATE")
+    if db.execute("PRAGMA user_version").fetchone()[0] < FORMAT:
+        rows = [Exchange(*row).row for row in db.execute("SELECT * FROM calls").fetchall()]
+        db.execute("ALTER TABLE calls ADD COLUMN checksum")
+        db.executemany(f"REPLACE INTO calls VALUES ({_MARKS})", rows)
+        db.execute(_PENDING)
+        db.execute(f"PRAGMA user_version = {FORMAT}")
+    db.execute("COMMIT")
+    return db
+
+
+def _verified(row: tuple, where: str) -> Exchange:
+    exchange = Exchange(*row[:-1])
+    if exchange.row[-1] != row[-1]:
         raise DataError(
-            f"{path}: the ledger is truncated: {size:,} of {expected:,} bytes are there",
-            "it was not touched; go on with a copy from before, or an export of it",
+            f"{where}: the exchange {exchange.key[:12]} was changed after it was recorded: its "
+            "checksum does not match",
+            _RESTORE,
         )
-    return True
+    return exchange
 
 
 def _read_export(path: Path) -> list[Exchange]:
+    lines = read_text(path).removesuffix("\n").split("\n")
     try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
-    except FileNotFoundError:
-        raise MissingData(f"there is no export {path}") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: the export cannot be read: {error}") from None
-    lines = text.removesuffix("\n").split("\n")
-    try:
-        head = json.loads(lines[0])
-    except ValueError:
-        head = None
-    if not isinstance(head, dict) or "ragkit_ledger" not in head:
-        raise DataError(f"{path}: line 1: not the export of a ledger")
-    if head["ragkit_ledger"] != FORMAT:
-        raise DataError(f"{path}: an export of format {head['ragkit_ledger']}, not {FORMAT}")
-    if head.get("calls") != len(lines) - 1:
-        raise DataError(
-            f"{path}: the export is truncated: {len(lines) - 1:,} of {head.get('calls')} calls"
-        )
-    return [_exchange(path, number, line) for number, line in enumerate(lines[1:], 2)]
-
-
-def _exchange(path: Path, number: int, line: str) -> Exchange:
-    try:
-        row = json.loads(line)
-        row["request"] = canonical(row["request"])
-        exchange = Exchange(**row)
-    except (ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path}: line {number}: not an exchange: {error}") from None
-    if digest(exchange.request) != exchange.key:
-        raise DataError(f"{path}: line {number}: the request was changed; its key does not fit")
-    return exchange
+        head = dict(json.loads(lines[0]))
+        version, count = head["ragkit_ledger"], head["calls"]
+    except (ValueError, TypeError, KeyError):
+        raise DataError(f"{path}: line 1: not the export of a ledger") from None
+    if version not in (1, FORMAT):
+        raise DataError(f"{path}: an export of format {version}; this version reads {FORMAT}")
+    if count != len(lines) - 1:
+        raise DataError(f"{path}: the export is truncated: {len(lines) - 1:,} of {count} calls")
+    exchanges = []
+    for number, line in enumerate(lines[1:], 2):
+        where = f"{path}: line {number}"
+        try:
+            row = json.loads(line)
+            checksum = row.pop("checksum", None)
+            exchange = Exchange(**row | {"request": canonical(row["request"])})
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise DataError(f"{where}: not an exchange: {error}") from None
+        if digest(exchange.request) != exchange.key:
+            raise DataError(f"{where}: the request was changed; its key does not match")
+        if version == FORMAT:
+            _verified((*vars(exchange).values(), checksum), where)
+        exchanges.append(exchange)
+    return exchanges
