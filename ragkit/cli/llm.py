@@ -13,7 +13,7 @@ import click
 
 from ragkit import checks, paths
 from ragkit.errors import DataError, ModelError, UsageError
-from ragkit.files import parse_jsonl, read_text, write_text
+from ragkit.files import read_text, write_text
 
 FIELDS = ("id", "messages", "schema", "tools", "parameters", "repeat", "purpose", "prompt")
 
@@ -203,14 +203,24 @@ def _read_requests(path: Path):
 
     text = sys.stdin.read() if str(path) == "-" else read_text(path)
     ids, requests = [], []
-    for number, fields in parse_jsonl(text, path, ("messages",)):
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
         where = f"{path}: line {number}"
+        try:
+            fields = json.loads(line)
+        except ValueError as error:
+            raise DataError(f"{where}: not JSON: {error}") from None
+        if not isinstance(fields, dict) or "messages" not in fields:
+            raise DataError(f"{where}: expected an object with messages")
         try:
             checks.options(fields, FIELDS, "a request")
             ids.append(fields.pop("id", number))
             requests.append(Request(**fields))
         except UsageError as error:
             raise DataError(f"{where}: {error.message}", error.hint) from None
+    if not requests:
+        raise DataError(f"{path}: no request in it")
     return ids, requests
 
 

@@ -8,6 +8,7 @@ Every result is a `Value` or a `Failure`, in the order of the requests. What the
 never asked again; a ledger can be exported, shipped and replayed without network.
 """
 
+from ragkit.llm.batch import import_results, write_batch
 from ragkit.llm.client import Client, Estimate, ReplayMiss
 from ragkit.llm.exchange import Failure, Request, Tally, ToolCall, Value, tally
 from ragkit.llm.ledger import Exchange, Ledger
@@ -30,7 +31,9 @@ __all__ = [
     "Value",
     "count_tokens",
     "dollars",
+    "import_results",
     "load_prices",
     "load_prompt",
     "tally",
+    "write_batch",
 ]

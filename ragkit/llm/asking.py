@@ -129,18 +129,17 @@ class Batch:
         client, endpoint = self.client, self.client.endpoint
         sent = body(client.model.partition(":")[2], job.plain)
         faults, started, answers = Counter(), time.monotonic(), self._answers
-        tries = counted = 0
-        cost = 0.0
+        counted, cost, last = 0, 0.0, None
 
         async def attempt() -> str:
-            nonlocal tries, counted, cost
-            cost = await self._reserve(job)
-            if self.stopped:
-                raise _Stopped
-            tries += 1
+            nonlocal counted, cost, last
             try:
+                cost = await self._reserve(job)
+                if self.stopped:
+                    raise _Stopped
                 return await endpoint.attempt(self._connection, sent)
             except Fault as fault:
+                last = fault
                 faults[fault.kind] += 1
                 counted += fault.wait_s is None
                 raise
@@ -161,15 +160,13 @@ class Batch:
             sleep=self._sleep,
             reraise=True,
         )
-        text = fault = None
-        try:
+        text = None
+        with suppress(Fault, _Stopped):
             text = await retrying(attempt)
-        except _Stopped:
+        if text is None and last is None:
             return None
-        except Fault as caught:
-            fault = caught
         if text is None:
-            found = self._failed(fault, self._answers == answers)
+            found = self._failed(last, self._answers == answers)
         else:
             found = self._answered(job, text, cost)
         return self._put(
@@ -181,7 +178,7 @@ class Batch:
                 prompt=job.request.prompt,
                 repair_of=job.repair_of,
                 endpoint=endpoint.url,
-                attempts=tries,
+                attempts=faults.total() + (text is not None),
                 faults=canonical(dict(faults)),
                 waited_s=round(retrying.statistics.get("idle_for", 0.0), 3),
                 seconds=round(time.monotonic() - started, 3),

@@ -1,7 +1,7 @@
 """Requests and answers as files in the format of OpenAI's batch API, which costs half as much.
 
-`write` saves the requests that the ledger lacks and notes them there as pending; `answers` reads
-the file of results, from wherever it comes. Invalid answers are repaired by the next batch.
+`write_batch` saves the requests that the ledger lacks and notes them there as pending;
+`import_results` reads a file of results, whichever service made it. Invalid answers are repaired by the next batch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ragkit.llm.exchange import Request, answer_fields, body, canonical, check_e
 from ragkit.llm.ledger import Exchange, Ledger
 
 
-def write(client: Client, requests: Iterable[Request | str], path: str | Path) -> int:
+def write_batch(client: Client, requests: Iterable[Request | str], path: str | Path) -> int:
     """Write the requests that the client's ledger lacks to `path`; return their number.
 
     The ledger keeps them until `import_results` takes the answers.

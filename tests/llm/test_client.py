@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import warnings
+from collections import Counter
 from email.utils import format_datetime
 
 import pytest
@@ -264,6 +265,31 @@ def test_a_server_that_asks_for_no_wait_for_ever_is_not_asked_for_ever(endpoint,
         (failure,) = client.complete(["q"])
     assert failure.kind == "rate_limit"
     assert 3 <= server.asked.total() <= 10
+
+
+def test_a_rate_limit_that_lasts_is_said_once_and_ends_the_batch(endpoint, path, capsys):
+    error = '{"error": {"message": "slow down"}}'
+    server = endpoint(lambda *_: Reply(error, 429, {"retry-after": "1"}))
+    with make(path, concurrency=3, max_wait=2.5, backoff=0.5) as client:
+        start = time.monotonic()
+        results = client.complete([str(i) for i in range(100)], progress=False)
+    assert time.monotonic() - start < 6
+    assert server.asked.total() <= 9
+    assert Counter(result.kind for result in results) == {"rate_limit": 3, "stopped": 97}
+    assert "waiting for it would take more than max_wait, 2.5 s" in results[-1].reason
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        "ragkit: openai:m: waiting until the endpoint accepts more requests "
+        "(status 429: Error code: 429 - slow down), for at most 2.5 s"
+    )
+
+
+def test_a_rate_limit_without_a_wait_ends_the_batch_too(endpoint, path):
+    server = endpoint(lambda *_: Reply("{}", 429))
+    with make(path, concurrency=3, max_attempts=4) as client:
+        kinds = Counter(result.kind for result in client.complete([str(i) for i in range(100)]))
+    assert kinds == {"rate_limit": 3, "stopped": 97}
+    assert server.asked.total() <= 12
 
 
 def test_retry_after_in_all_its_forms(monkeypatch):

@@ -161,8 +161,8 @@ def test_export_and_import(run, filled, tmp_path):
     error = run("export", "x.jsonl", "--purpose", "jugde", raises=UsageError)
     assert "did you mean 'judge'" in str(error)
     new = str(tmp_path / "new.sqlite")
-    assert "1 exchanges added, 0 were there" in run("import", "free.jsonl", "--ledger", new)
-    assert "4 exchanges added, 1 were there" in run("import", "all.jsonl.gz", "--ledger", new)
+    assert "1 exchanges added, 0 already there" in run("import", "free.jsonl", "--ledger", new)
+    assert "4 exchanges added, 1 already there" in run("import", "all.jsonl.gz", "--ledger", new)
     assert json.loads(run("ledger", new, "--json")) == json.loads(run("ledger", "--json"))
 
 
@@ -176,21 +176,64 @@ def test_check_tries_chat_schema_and_tools(endpoint, run, tmp_path):
     assert not (tmp_path / "l.sqlite").exists()
 
 
-def test_check_says_what_an_endpoint_cannot_do(endpoint, run):
+def test_check_names_what_failed(endpoint, run, capsys):
     def no_tools(body, nth, digest):
-        return (
-            Reply('{"error": {"message": "no tools here"}}', 400)
-            if "tools" in body
-            else answer(body, nth, digest)
-        )
+        error = Reply('{"error": {"message": "no tools here"}}', 400)
+        return error if "tools" in body else answer(body, nth, digest)
 
     endpoint(no_tools)
-    out = run("check", "openai:gpt-4o")
-    assert "tool call  failed: status 400" in out
-    assert out.count("ok in") == 2
-    assert "$2.5 in, $10 out" in out
-
-
-def test_check_fails_where_nothing_is_answered(endpoint, run):
+    assert (
+        str(run("check", "openai:gpt-4o", raises=ModelError)) == "openai:gpt-4o failed: tool call"
+    )
     endpoint(lambda *_: Reply("{}", 400))
-    assert "answered nothing" in str(run("check", "openai:m", raises=ModelError))
+    error = run("check", "openai:gpt-4o", raises=ModelError)
+    assert str(error) == "openai:gpt-4o failed: chat, schema, tool call"
+
+
+def results(path, reply):
+    """What the batch service returns for a file of requests."""
+    lines = []
+    for line in map(json.loads, path.read_text().splitlines()):
+        assert (line["method"], line["url"]) == ("POST", "/v1/chat/completions")
+        status, body = reply(line["body"])
+        response = {"status_code": status, "request_id": "r", "body": body}
+        lines.append({"id": "b", "custom_id": line["custom_id"], "response": response})
+    return "".join(json.dumps(line) + "\n" for line in reversed(lines))
+
+
+def test_a_batch_is_written_answered_elsewhere_and_imported(endpoint, run, tmp_path):
+    server = endpoint(answer)
+    schema = {"type": "object", "required": ["capital"]}
+    asked = [{"messages": "one"}, {"messages": "two", "purpose": "p"}]
+    asked += [{"messages": "three", "schema": schema}, {"messages": "bad"}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    arguments = ["complete", "in.jsonl", "-m", "openai:m"]
+    run("complete", "-", "-m", "openai:m", input='{"messages": "one"}')
+
+    def reply(body):
+        if body["messages"][0]["content"] == "bad":
+            return 500, {"error": {"message": "oops"}}
+        repaired = len(body["messages"]) > 1
+        return 200, json.loads(chat('{"capital": "Rome"}' if repaired else "batched"))
+
+    assert "3 requests written to b.jsonl" in run(*arguments, "--batch", "b.jsonl")
+    (tmp_path / "r.jsonl").write_text(results(tmp_path / "b.jsonl", reply))
+    assert run("import", "r.jsonl") == "2 answers recorded, 1 requests failed\n"
+    # The invalid answer is repaired, and the failed request written again, by the next batch.
+    assert "2 requests written" in run(*arguments, "--batch", "b.jsonl")
+    (tmp_path / "r.jsonl").write_text(results(tmp_path / "b.jsonl", reply))
+    assert run("import", "r.jsonl") == "1 answers recorded, 1 requests failed\n"
+    run(*arguments, "-o", "out.jsonl", "--replay", raises=ModelError)
+    lines = list(map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines()))
+    assert [line.get("text") for line in lines] == [
+        "re: one",
+        "batched",
+        '{"capital": "Rome"}',
+        None,
+    ]
+    assert (lines[2]["repaired"], lines[3]["kind"]) == (True, "server_error")
+    assert server.asked.total() == 1
+    run("complete", "in.jsonl", "-m", "openai:other", "--batch", "c.jsonl", "--ledger", "o.sqlite")
+    (tmp_path / "r.jsonl").write_text(results(tmp_path / "c.jsonl", reply))
+    error = run("import", "r.jsonl", raises=DataError)
+    assert "r.jsonl: result 1: the ledger" in str(error)

@@ -3,15 +3,20 @@
 import json
 import multiprocessing
 import os
+import re
+import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from ragkit.llm import Ledger, tally
+from ragkit.llm import ledger as module
 from tests.llm.asking import client, requests
-from tests.llm.server import FAULTS, process
+from tests.llm.server import FAULTS, ROOT, process
 
 
 def sizes(small):
@@ -136,3 +141,64 @@ def test_two_processes_share_the_work_and_pay_once(
     assert len({row.key for row in rows}) == len(rows)
     assert sum(row.state != "failed" for row in rows) == len(stats["paid"])
     assert sum(row.attempts for row in rows) == sum(stats["asked"].values())
+
+
+ASK = """
+import sys
+from ragkit.llm import Client
+client = Client("openai:toy", ledger="llm.sqlite", concurrency=8)
+for result in client.complete([f"{n} " + 2000 * "x" for n in range(60)], progress=False):
+    print(result.ok, getattr(result, "reason", ""))
+"""
+
+
+def ask_in(folder, prefix=(), before=""):
+    return subprocess.run(
+        [*prefix, sys.executable, "-c", before + ASK],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_a_disk_that_fills_loses_no_answer(tmp_path, monkeypatch):
+    # A disk of its own, in memory, with room for the space set aside and some answers.
+    size = module.SPARE + (1 << 18)
+    script = f"""
+        mount -t tmpfs -o size={size} none {tmp_path}/disk && cd {tmp_path}/disk || exit 77
+        "$@"; status=$?; cp llm.sqlite* {tmp_path}; exit $status
+    """
+    (tmp_path / "disk").mkdir()
+    with process(latency=0.02) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        done = ask_in(tmp_path, ["unshare", "-rm", "sh", "-c", script, "sh"])
+        paid = server.stats()["paid"]
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("this system does not let a test mount a disk")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    answered = sum(line.startswith("True") for line in lines)
+    assert 8 < answered < 60
+    assert {line for line in lines if line.startswith("False")} == {
+        "False not asked: the disk of llm.sqlite is full"
+    }
+    with Ledger(tmp_path / "llm.sqlite") as ledger:
+        assert sum(row.state == "value" for row in ledger) == len(paid) == answered
+
+
+def test_answers_that_a_full_disk_does_not_take_are_kept_elsewhere(tmp_path, monkeypatch):
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))\n"
+    before = limit + "from ragkit.llm import ledger; ledger.SPARE = 1 << 16\n"
+    with process(latency=0.02) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        done = ask_in(tmp_path, before=before)
+        paid = server.stats()["paid"]
+    (told,) = re.findall(r"(\d+) answers are in (\S+)", done.stderr)
+    assert "ragkit llm import" in done.stderr
+    with Ledger(tmp_path / "llm.sqlite") as ledger:
+        kept = len(ledger)
+        assert ledger.import_(told[1]) == (int(told[0]), 0)
+        assert len(ledger) == kept + int(told[0]) == len(paid) < 60
+    shutil.rmtree(Path(told[1]).parent)

@@ -5,6 +5,7 @@ import os
 import pickle
 import sqlite3
 import time
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -180,6 +181,63 @@ def test_a_damaged_page_is_reported_when_it_is_met(path):
     path.write_bytes(data)
     with Ledger(path) as ledger, pytest.raises(DataError, match="damaged"):
         list(ledger)
+
+
+@pytest.mark.parametrize("column", ["response", "purpose", "prompt_tokens", "checksum"])
+def test_a_changed_row_is_refused_with_a_sentence(path, tmp_path, column):
+    with Ledger(path) as ledger:
+        ledger.put(exchange("a", prompt_tokens=7))
+        ledger.export(tmp_path / "a.jsonl")
+        with ledger._open() as db:
+            db.execute(f"UPDATE calls SET {column} = replace({column}, 'i', 'j') || '8'")
+        with pytest.raises(DataError, match="was changed after it was recorded: its checksum"):
+            ledger.get(exchange("a").key)
+    with pytest.raises(DataError, match="checksum does not match"):
+        Client("openai:m", ledger=path, replay=True).complete(["a"])
+    line = json.loads((tmp_path / "a.jsonl").read_text().splitlines()[1])
+    line[column] = f"{line[column]}8"
+    head = '{"calls":1,"ragkit_ledger":2}'
+    (tmp_path / "a.jsonl").write_text(f"{head}\n{json.dumps(line)}\n")
+    with pytest.raises(DataError, match="a.jsonl: line 2: the exchange .* was changed"):
+        Ledger(tmp_path / "a.jsonl", readonly=True)
+
+
+def _first_format(path):
+    """Write a ledger and an export as they were before there were checksums."""
+    with Ledger(path) as ledger:
+        ledger.put(exchange("a", prompt_tokens=7))
+        ledger.export(path.with_suffix(".jsonl"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("ALTER TABLE calls DROP COLUMN checksum")
+        db.execute("DROP TABLE pending")
+        db.execute("PRAGMA user_version = 1")
+    row = json.loads(path.with_suffix(".jsonl").read_text().splitlines()[1])
+    del row["checksum"]
+    head = {"calls": 1, "ragkit_ledger": 1}
+    path.with_suffix(".jsonl").write_text(f"{json.dumps(head)}\n{json.dumps(row)}\n")
+
+
+def test_a_ledger_without_checksums_is_read_and_converted(path):
+    _first_format(path)
+    for old in (path, path.with_suffix(".jsonl")):
+        with Ledger(old, readonly=True) as ledger:
+            assert list(ledger) == [exchange("a", prompt_tokens=7)]
+    with Ledger(path) as ledger:
+        ledger.put(exchange("b"))
+        assert len(list(ledger)) == 2
+    with Ledger(path, readonly=True) as ledger:
+        assert len(list(ledger)) == 2
+
+
+def test_a_ledger_that_cannot_be_written_names_the_cause_and_replay(path, monkeypatch):
+    with Ledger(path) as ledger:
+        row = ledger.put(exchange())
+    monkeypatch.setattr(module.os, "access", lambda file, mode: file == path.parent)
+    with pytest.raises(DataError, match="cannot be written: the file or its folder") as caught:
+        Client("openai:m", ledger=path)
+    assert "--replay" in caught.value.hint
+    with Ledger(path, readonly=True) as ledger:
+        assert list(ledger) == [row]
 
 
 def test_a_file_cut_short_beside_its_log_is_looked_at_closely(path):
