@@ -33,18 +33,18 @@ from ragkit.errors import ModelError
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="Folder to write to; what it holds already is not computed again.",
+    help="Folder to write to.",
 )
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
-@click.option("--systems-only", "names", multiple=True, metavar="NAME", help="Only this system.")
+@click.option("--system", "names", multiple=True, metavar="NAME", help="Run only this system.")
 @click.option("-k", type=click.IntRange(1), default=10, show_default=True, help="List length.")
-@click.option("--dry-run", is_flag=True, help="Say what would run; compute and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would run, without running it.")
 def command(systems, documents, questions, out, jobs, names, k, dry_run):
-    """Run every system on every question; give --systems-only once for each of a few.
+    """Run every system on every question; repeat --system to run several of them.
 
-    Writes runs.parquet, answers.jsonl, scores.csv, summary.csv and failures.csv to the folder, and
-    keeps each cell in cells.sqlite as soon as it is known: the same command goes on where a run
-    was stopped, and after a change runs what it concerns.
+    Writes runs.parquet, answers.jsonl, scores.csv, summary.csv and failures.csv to the folder.
+    Ranked lists and answers are kept in the cache folder: the same command continues a run that
+    was stopped, and after a change computes what the change concerns.
     """
     from ragkit.files import read_frame
     from ragkit.systems import sweep
@@ -55,7 +55,7 @@ def command(systems, documents, questions, out, jobs, names, k, dry_run):
         declared = sweep.select(declared, names)
     frames = [read_frame(documents, "documents"), read_frame(questions, "questions")]
     if dry_run:
-        plan = sweep.plan(declared, *frames, out=out, k=k)
+        plan = sweep.plan(declared, *frames, k=k)
         click.echo(plan.to_string(index=False))
         click.echo(
             f"{len(plan)} systems x {len(frames[1]):,} questions over {len(frames[0]):,} "
@@ -63,9 +63,9 @@ def command(systems, documents, questions, out, jobs, names, k, dry_run):
         )
         return
     try:
-        result = sweep.run(declared, *frames, out=out, jobs=jobs, k=k)
+        result = sweep.run(declared, *frames, jobs=jobs, k=k)
     except KeyboardInterrupt:
-        click.echo(f"\nragkit: what was computed is in {out}; the same command goes on", err=True)
+        click.echo("\nragkit: the results so far are kept; the same command continues", err=True)
         raise
     paths = result.save(out)
     click.echo(result.summary().to_string(float_format="{:.3f}".format, na_rep=""))

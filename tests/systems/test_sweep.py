@@ -1,9 +1,8 @@
-"""The sweep: cells computed once, kept at once, and never made up."""
+"""The sweep: ranked lists and answers, what is kept, and what fails."""
 
 from __future__ import annotations
 
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -13,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragkit import irt, models, schema
+from ragkit import irt, models, schema, store
 from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.systems import sweep
 from ragkit.systems.readers import base, extractive
 from ragkit.systems.retrieval import BM25
-from ragkit.systems.sweep import cells, running, systems
+from ragkit.systems.sweep import running, systems
 from ragkit.systems.sweep.systems import System
 from tests.conftest import ROOT
 
@@ -80,10 +79,8 @@ class Overlap:
 @pytest.fixture(autouse=True)
 def counting(monkeypatch):
     Counting.calls.clear()
-    monkeypatch.setitem(systems.RETRIEVERS, "counting", (__name__, "Counting"))
+    monkeypatch.setitem(systems.RETRIEVERS, "counting", f"{__name__}.Counting")
     monkeypatch.setattr(extractive, "named_reranker", lambda name: Overlap())
-    running._reader.cache_clear()
-    running._fitted.cache_clear()
 
 
 def counted(name="c", **options):
@@ -160,52 +157,47 @@ def test_a_reader_sees_its_documents_whatever_the_length_of_the_lists():
     assert shown.to_dict() == {"one": 1, "r": 4}
 
 
-def test_what_is_kept_is_not_computed_again(tmp_path):
-    first = sweep.run([counted()], DOCUMENTS, QUESTIONS, out=tmp_path)
+def test_what_is_kept_is_not_computed_again():
+    first = sweep.run([counted()], DOCUMENTS, QUESTIONS)
     assert Counting.calls == {"fit": 1, "asked": 6}
-    second = sweep.run([counted()], DOCUMENTS, QUESTIONS, out=tmp_path)
+    second = sweep.run([counted()], DOCUMENTS, QUESTIONS)
     assert Counting.calls == {"fit": 1, "asked": 6}
     pd.testing.assert_frame_equal(first.runs, second.runs)
 
 
-def test_a_change_runs_what_it_concerns_and_nothing_else(tmp_path):
-    sweep.run([counted(), counted("d", b=0.1)], DOCUMENTS, QUESTIONS, out=tmp_path)
+def test_a_change_runs_what_it_concerns_and_nothing_else():
+    sweep.run([counted(), counted("d", b=0.1)], DOCUMENTS, QUESTIONS)
     assert Counting.calls == {"fit": 2, "asked": 12}
     # One system's setting.
-    sweep.run([counted(), counted("d", b=0.2)], DOCUMENTS, QUESTIONS, out=tmp_path)
+    sweep.run([counted(), counted("d", b=0.2)], DOCUMENTS, QUESTIONS)
     assert Counting.calls == {"fit": 3, "asked": 18}
     # One question's text; its id alone means nothing.
     asked = QUESTIONS.assign(question_id=list("abcdef"))
     asked.loc[0, "text"] = "which deck"
-    sweep.run([counted()], DOCUMENTS, asked, out=tmp_path)
+    sweep.run([counted()], DOCUMENTS, asked)
     assert Counting.calls == {"fit": 4, "asked": 19}
     # A document, whatever the column.
     documents = DOCUMENTS.copy()
     documents.loc[3, "title"] = "herring"
-    sweep.run([counted()], documents, QUESTIONS, out=tmp_path)
+    sweep.run([counted()], documents, QUESTIONS)
     assert Counting.calls == {"fit": 5, "asked": 25}
     # The length of the lists.
-    sweep.run([counted()], DOCUMENTS, QUESTIONS, out=tmp_path, k=2)
+    sweep.run([counted()], DOCUMENTS, QUESTIONS, k=2)
     assert Counting.calls == {"fit": 6, "asked": 31}
 
 
-def test_other_code_means_other_cells(tmp_path, monkeypatch):
-    sweep.run([counted()], DOCUMENTS, QUESTIONS, out=tmp_path)
-    monkeypatch.setattr(running, "code", lambda *rooms: "other code")
-    sweep.run([counted()], DOCUMENTS, QUESTIONS, out=tmp_path)
+def test_a_ranking_depends_on_its_own_retriever(monkeypatch):
+    sweep.run([counted()], DOCUMENTS, QUESTIONS)
+    digests = {}
+    for kind in ("bm25", "dense"):
+        modules = System(kind, {"kind": kind}).modules
+        digests[kind] = {path.name for path in store.dependencies(*modules)}
+    assert "bm25.py" in digests["bm25"] - digests["dense"]
+    assert {"dense.py", "encoders.py"} <= digests["dense"] - digests["bm25"]
+    assert not {"systems.py", "running.py", "agent.py"} & (digests["bm25"] | digests["dense"])
+    monkeypatch.setattr(store, "code_digest", lambda *names: "edited")
+    sweep.run([counted()], DOCUMENTS, QUESTIONS)
     assert Counting.calls["asked"] == 12
-
-
-def test_the_digest_of_code_is_that_of_its_files(tmp_path, monkeypatch):
-    room = tmp_path / "room"
-    room.mkdir()
-    (room / "a.py").write_text("x = 1\n")
-    monkeypatch.setattr(cells, "PACKAGE", tmp_path)
-    first = cells.code.__wrapped__("room")
-    (room / "notes.txt").write_text("not code")
-    assert cells.code.__wrapped__("room") == first
-    (room / "a.py").write_text("x = 2\n")
-    assert cells.code.__wrapped__("room") != first
 
 
 def test_equal_retrievers_share_an_index_and_its_lists():
@@ -223,9 +215,9 @@ def test_equal_questions_are_asked_once_and_answered_each():
     assert result.runs["question_id"].nunique() == 6
 
 
-def test_a_failed_system_is_missing_and_said(tmp_path):
+def test_a_failed_system_is_missing_and_said():
     broken = System("broken", {"kind": "counting", "bad": "weights"}, reader=reading().reader)
-    result = sweep.run([broken, PLAIN], DOCUMENTS, QUESTIONS, out=tmp_path)
+    result = sweep.run([broken, PLAIN], DOCUMENTS, QUESTIONS)
     assert set(result.runs["system"]) == {"plain"}
     assert len(result.failures) == 6
     assert set(result.failures["stage"]) == {"rank"}
@@ -234,7 +226,7 @@ def test_a_failed_system_is_missing_and_said(tmp_path):
     assert result.answers["answer"].isna().all()
     assert result.summary().loc["broken", "failed"] == 6
     # It is not kept: the next run tries again.
-    sweep.run([broken], DOCUMENTS, QUESTIONS, out=tmp_path)
+    sweep.run([broken], DOCUMENTS, QUESTIONS)
     assert Counting.calls["fit"] == 2
 
 
@@ -267,14 +259,9 @@ def test_reranked_lists(monkeypatch):
         def score_pairs(self, pairs):
             return np.array([float(WORDS.index(text.split()[0])) for _, text in pairs])
 
-    def build(spec, retriever):
-        from ragkit.systems.retrieval import Rerank
-
-        return Rerank(retriever, Last(), depth=spec["depth"], long="truncate")
-
-    monkeypatch.setattr(running, "build_rerank", build)
-    running._reranker.cache_clear()
-    system = System("r", {"kind": "bm25"}, rerank={"reranker": "last", "depth": 3})
+    rerank = {"reranker": Last(), "depth": 3, "long": "truncate"}
+    monkeypatch.setattr(System, "ranking", {"by": "last"})
+    system = System("r", {"kind": "bm25"}, rerank=rerank)
     result = sweep.run([system], DOCUMENTS, QUESTIONS, k=2)
     direct = BM25().fit(DOCUMENTS).search(QUESTIONS, 3)
     for question, found in direct.groupby("question_id"):
@@ -283,10 +270,10 @@ def test_reranked_lists(monkeypatch):
         assert mine["doc_id"].tolist() == best
 
 
-def test_processes_give_the_same(tmp_path):
+def test_processes_give_the_same():
     made = [PLAIN, FLAT]
     one = sweep.run(made, DOCUMENTS, QUESTIONS)
-    two = sweep.run(made, DOCUMENTS, QUESTIONS, jobs=2, out=tmp_path)
+    two = sweep.run(made, DOCUMENTS, QUESTIONS, jobs=2)
     pd.testing.assert_frame_equal(one.runs, two.runs)
     with joblib.parallel_config("threading"):
         three = sweep.run(made, DOCUMENTS, QUESTIONS, jobs=2)
@@ -304,15 +291,15 @@ class Slow(t.Counting):
             time.sleep(60)
         return super().search(queries, k)
 t.Counting2 = Slow
-systems.RETRIEVERS["counting"] = ("tests.systems.test_sweep", "Counting2")
+systems.RETRIEVERS["counting"] = "tests.systems.test_sweep.Counting2"
 made = [t.counted(str(b), b=b) for b in (0.1, 0.2, 0.5)]
-t.sweep.run(made, t.DOCUMENTS, t.QUESTIONS, out=sys.argv[1])
+t.sweep.run(made, t.DOCUMENTS, t.QUESTIONS, store=sys.argv[1])
 """
 
 
 def test_a_killed_run_goes_on(tmp_path):
     child = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE
+        [sys.executable, "-c", KILLED, str(tmp_path / "s")], cwd=ROOT, stdout=subprocess.PIPE
     )
     try:
         assert child.stdout.readline() == b"slow\n"
@@ -321,39 +308,44 @@ def test_a_killed_run_goes_on(tmp_path):
         child.wait(10)
         child.stdout.close()
     made = [counted(str(b), b=b) for b in (0.1, 0.2, 0.5)]
-    result = sweep.run(made, DOCUMENTS, QUESTIONS, out=tmp_path)
+    result = sweep.run(made, DOCUMENTS, QUESTIONS, store=tmp_path / "s")
     assert Counting.calls == {"fit": 1, "asked": 6}  # the third alone
     assert result.runs["system"].nunique() == 3
 
 
-def test_two_runs_may_share_a_folder(tmp_path):
-    code = (
-        "import sys, tests.systems.test_sweep as t;"
-        "made = [t.System(str(b), {'kind': 'bm25', 'b': b / 12}) for b in range(12)];"
-        "print(len(t.sweep.run(made, t.DOCUMENTS, t.QUESTIONS, out=sys.argv[1]).runs))"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    children = [
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for _ in range(2)
+def test_a_file_that_is_not_a_store(tmp_path):
+    (tmp_path / "s").write_bytes(b"not a database, and long enough to be read" * 40)
+    with pytest.raises(DataError, match="not a store"):
+        sweep.run([PLAIN], DOCUMENTS, QUESTIONS, store=tmp_path / "s")
+
+
+def test_missing_weights_are_found_before_anything_runs():
+    rerank = {"reranker": "ms-marco-MiniLM-L-12-v2", "depth": 2}
+    lacking = [
+        System("a", {"kind": "dense", "encoder": "e5-large-v2"}),
+        System("b", {"kind": "bm25"}, rerank=rerank),
     ]
-    said = [child.communicate(timeout=60) for child in children]
-    assert [child.returncode for child in children] == [0, 0], said
-    assert said[0][0] == said[1][0]
+    with pytest.raises(ModelError, match=r"2 systems cannot run \('a', 'b'\)") as caught:
+        sweep.run([counted(), *lacking], DOCUMENTS, QUESTIONS)
+    assert "models fetch e5-large-v2" in caught.value.hint
+    assert "models fetch ms-marco-MiniLM-L-12-v2" in caught.value.hint
+    assert not Counting.calls
 
 
-def test_a_file_that_is_not_one_of_cells(tmp_path):
-    (tmp_path / "cells.sqlite").write_bytes(b"not a database, and long enough to be read" * 40)
-    with pytest.raises(DataError, match=r"cells\.sqlite: not a file of cells"):
-        sweep.run([PLAIN], DOCUMENTS, QUESTIONS, out=tmp_path)
+def test_what_a_model_answers_is_kept_by_its_ledger_alone(monkeypatch):
+    class Talker:
+        asked = []
 
+        def read(self, tasks):
+            self.asked.append(len(tasks))
+            return [base.Reading("x") for _ in tasks]
 
-def test_a_damaged_cell_is_told(tmp_path):
-    sweep.run([PLAIN], DOCUMENTS, QUESTIONS, out=tmp_path)
-    with sqlite3.connect(tmp_path / "cells.sqlite") as file:
-        file.execute("UPDATE cells SET value = '[[cut'")
-    with pytest.raises(DataError, match="a cell is no JSON"):
-        sweep.run([PLAIN], DOCUMENTS, QUESTIONS, out=tmp_path)
+    monkeypatch.setattr(running, "build_reader", lambda spec: Talker())
+    system = System("r", {"kind": "bm25"}, reader={"kind": "openai:toy"})
+    for _ in range(2):
+        sweep.run([system], DOCUMENTS, QUESTIONS)
+    assert Talker.asked == [6, 6]  # all questions at once, twice
+    assert store.Store().counts() == {"rank": 6}
 
 
 def test_bad_input():
@@ -362,10 +354,12 @@ def test_bad_input():
     with pytest.raises(UsageError, match="two systems are called 'plain'"):
         sweep.run([PLAIN, PLAIN], DOCUMENTS, QUESTIONS)
     for option in ({"jobs": 0}, {"k": 0}, {"k": True}, {"jobs": 1.5}):
-        with pytest.raises(UsageError, match="should be a whole number from 1"):
+        with pytest.raises(UsageError, match="should be a whole number of at least 1"):
             sweep.run([PLAIN], DOCUMENTS, QUESTIONS, **option)
     with pytest.raises(UsageError, match="there are no questions"):
         sweep.run([PLAIN], DOCUMENTS, QUESTIONS.head(0))
+    with pytest.raises(DataError, match="question '3' names the gold document 'd3'"):
+        sweep.run([PLAIN], DOCUMENTS.drop(3), QUESTIONS)
     with pytest.raises(DataError, match="documents lack the column 'title'"):
         sweep.run([PLAIN], DOCUMENTS.drop(columns="title"), QUESTIONS)
     result = sweep.run([PLAIN], DOCUMENTS, QUESTIONS)
@@ -376,6 +370,7 @@ def test_bad_input():
 
 
 def test_files(tmp_path):
+    tmp_path = tmp_path / "out"
     result = sweep.run([reading(), PLAIN], DOCUMENTS, QUESTIONS)
     paths = result.save(tmp_path)
     assert sorted(path.name for path in paths) == sorted(path.name for path in tmp_path.iterdir())
@@ -393,15 +388,12 @@ def metrics_of_lists():
     return RETRIEVAL_METRICS
 
 
-def test_a_plan_says_what_is_kept(tmp_path):
-    sweep.run([PLAIN], DOCUMENTS, QUESTIONS, out=tmp_path)
-    plan = sweep.plan([PLAIN, FLAT, reading()], DOCUMENTS, QUESTIONS, out=tmp_path)
+def test_a_plan_says_what_is_kept():
+    sweep.run([PLAIN], DOCUMENTS, QUESTIONS)
+    plan = sweep.plan([PLAIN, FLAT, reading()], DOCUMENTS, QUESTIONS)
     assert plan["kept"].tolist() == [6, 0, 6]
     assert plan["to_rank"].tolist() == [0, 6, 0]
     assert plan["reader"].tolist() == ["", "", "extractive"]
-    untouched = tmp_path / "none"
-    assert sweep.plan([PLAIN], DOCUMENTS, QUESTIONS, out=untouched)["kept"].sum() == 0
-    assert not untouched.exists()
 
 
 def test_the_samples_systems_rank_apart_and_are_here():
@@ -410,7 +402,7 @@ def test_the_samples_systems_rank_apart_and_are_here():
     chosen = sample_systems()
     here = {card.name for card in models.cards().values() if card.package}
     assert len(chosen) >= 24
-    assert len({system.ranking for system in chosen}) == len(chosen)
+    assert len({store.canonical(system.ranking) for system in chosen}) == len(chosen)
     assert all(system.models <= here and system.reader is None for system in chosen)
 
 
@@ -428,5 +420,5 @@ def test_the_sample_has_a_real_matrix(monkeypatch):
     halves = irt.split_half(scores, by="items", splits=2, seed=0, likelihood="fractional")
     assert halves["reliability"].mean() > 0.9
     # A second call computes nothing.
-    monkeypatch.setattr(running, "_task", None)
+    monkeypatch.setattr(running, "ranked_lists", None)
     pd.testing.assert_frame_equal(sweep.sample_scores(), scores)

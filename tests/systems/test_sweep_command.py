@@ -52,11 +52,11 @@ def test_writes_what_it_says(folder):
 
 
 def test_a_few_systems_and_a_dry_run(folder):
-    done = call(folder, "--systems-only", "two", "--dry-run")
+    done = call(folder, "--system", "two", "--dry-run")
     assert done.exit_code == 0, done.exception
     assert "1 systems x 2 questions over 2 documents; 2 of 2 lists to rank" in done.output
     assert not (folder / "out").exists()
-    done = call(folder, "--systems-only", "twoo")
+    done = call(folder, "--system", "twoo")
     assert isinstance(done.exception, UsageError)
     assert "did you mean 'two'" in str(done.exception)
 
@@ -69,24 +69,49 @@ def test_questions_without_gold_give_lists_and_no_scores(folder):
     assert (folder / "out" / "scores.csv").read_text() == "subject_id,item_id,metric,score\n"
 
 
-def test_failed_cells_are_written_and_make_the_exit_status(folder):
+def test_failed_cells_are_written_and_make_the_exit_status(folder, monkeypatch):
+    from ragkit.systems.retrieval import BM25
+
+    class Offline(BM25):
+        def fit(self, documents):
+            raise ModelError("the server does not answer")
+
+    monkeypatch.setattr("ragkit.systems.retrieval.bm25.BM25", Offline)
+    done = call(folder)
+    assert isinstance(done.exception, ModelError)
+    assert "4 cells failed" in str(done.exception)
+    assert "does not answer" in str(done.exception)
+    assert set(pd.read_csv(folder / "out" / "failures.csv")["system"]) == {"one", "two"}
+    assert (folder / "out" / "runs.parquet").is_file()
+
+
+def test_missing_weights_stop_the_run_before_it_starts(folder):
     # The tests' cache has no weights of the reranker.
     (folder / "s.toml").write_text(
         '[ok]\nretriever = "bm25"\n[no]\nretriever = "bm25"\nreader = "extractive"\n'
     )
+    assert call(folder, "--dry-run").output.count("ragkit models fetch") == 1
     done = call(folder)
     assert isinstance(done.exception, ModelError)
-    assert "2 cells failed" in str(done.exception)
+    assert "1 systems cannot run ('no')" in str(done.exception)
     assert "ragkit models fetch" in str(done.exception)
-    assert set(pd.read_csv(folder / "out" / "failures.csv")["system"]) == {"no"}
-    assert (folder / "out" / "runs.parquet").is_file()
+    assert not (folder / "out").exists()
+
+
+def test_gold_documents_are_among_the_documents(folder):
+    (folder / "q.jsonl").write_text(
+        '{"question_id": "q", "text": "ferry", "gold_doc_ids": ["1", "9"]}\n'
+    )
+    done = call(folder)
+    assert isinstance(done.exception, DataError)
+    assert "'q' names the gold document '9'" in str(done.exception)
 
 
 def test_bad_files_name_the_row(folder):
     (folder / "d.jsonl").write_text('{"doc_id": "1", "text": "x"}\n{"doc_id": "1", "text": "y"}\n')
     done = call(folder)
     assert isinstance(done.exception, DataError)
-    assert "d.jsonl: row 2 of documents repeats" in str(done.exception)
+    assert "d.jsonl: line 2: doc_id '1' was in line 1 before" in str(done.exception)
     (folder / "d.jsonl").write_text("")
     assert "no rows" in str(call(folder).exception)
 
@@ -101,7 +126,7 @@ def test_an_interrupted_run_says_how_to_go_on(folder, monkeypatch, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["sweep", *map(str, options)])
     assert stopped.value.code == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "the same command continues" in capsys.readouterr().err
 
 
 def test_the_workspaces_systems_are_the_default(folder):

@@ -8,6 +8,7 @@ import pytest
 
 from ragkit.errors import DataError, UsageError
 from ragkit.measures import corpus, metrics, stats
+from ragkit.store import Store
 from ragkit.systems import sweep
 from ragkit.systems.retrieval import BM25
 
@@ -134,7 +135,7 @@ def test_a_second_run_computes_nothing(tmp_path):
     def broken():
         raise AssertionError("the corpus was read again")
 
-    options = {"k": 3, "identity": "made-1", "out": tmp_path, "timed": 2, "density": 5}
+    options = {"k": 3, "identity": "made-1", "store": tmp_path / "s", "timed": 2, "density": 5}
     first = sweep.scaling(lambda: [DOCUMENTS], QUESTIONS, [3, 10], {"words": "bm25"}, **options)
     again = sweep.scaling(broken, QUESTIONS, [3, 10], {"words": "bm25"}, **options)
     pd.testing.assert_frame_equal(first.recalls, again.recalls)
@@ -152,14 +153,14 @@ def test_a_second_run_computes_nothing(tmp_path):
             sweep.scaling(
                 broken, asked.pop("questions"), asked.pop("sizes"), {"w": "bm25"}, **asked
             )
-    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".sqlite"]
+    assert Store(tmp_path / "s").counts() == {"scaling": 2}
 
 
 def test_the_digest_of_the_texts_stands_for_a_corpus(tmp_path, monkeypatch):
-    options = {"k": 3, "out": tmp_path, "timed": 2}
+    options = {"k": 3, "store": tmp_path / "s", "timed": 2}
     sweep.scaling(DOCUMENTS, QUESTIONS, [3], {"words": "bm25"}, **options)
     monkeypatch.setattr(
-        "ragkit.systems.sweep.sizes._measure", lambda *_: pytest.fail("computed again")
+        "ragkit.systems.sweep.sizes._measure", lambda *_, **__: pytest.fail("computed again")
     )
     sweep.scaling(DOCUMENTS, QUESTIONS, [3], {"another name": "bm25"}, **options)
     other = DOCUMENTS.assign(text=DOCUMENTS["text"] + "!")
@@ -210,7 +211,7 @@ def test_a_question_without_any_hit_counts_as_zero():
         ({"systems": {}}, UsageError, "should be named"),
         ({"systems": {"a": "bm26"}}, UsageError, "'a': expected 'bm25'"),
         ({"systems": {"a": "dense"}}, UsageError, "dense:ENCODER"),
-        ({"systems": {"a": "lsa:many"}}, UsageError, "number of dimensions"),
+        ({"systems": {"a": "lsa:many"}}, UsageError, "lsa:DIMENSIONS"),
         ({"systems": {"a": "dense:nothing"}}, UsageError, "no encoder 'nothing'"),
         ({"sizes": []}, UsageError, "different numbers"),
         ({"sizes": [3, 3]}, UsageError, "different numbers"),
@@ -243,7 +244,7 @@ def test_lsa():
     assert vectors[0] @ vectors[1] > 0.9 > 0.1 > abs(vectors[0] @ vectors[3])
     with pytest.raises(DataError, match="2 dimensions need more documents and words, found 1 "):
         sweep.LSA(2).fit(["alone"])
-    with pytest.raises(UsageError, match="learned nothing"):
+    with pytest.raises(UsageError, match="not fitted yet"):
         sweep.LSA(2).encode(["a"])
     with pytest.raises(UsageError, match="dimensions"):
         sweep.LSA(1)

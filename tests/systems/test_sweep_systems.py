@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from ragkit import paths
 from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.systems.retrieval import BM25, Hybrid
 from ragkit.systems.sweep import load, select
-from ragkit.systems.sweep.systems import System, build, build_rerank
+from ragkit.systems.sweep.systems import System, build
 
 
 def write(tmp_path, text):
@@ -59,7 +60,7 @@ def test_short_and_long_forms(tmp_path):
     assert b.words == 20
     assert b.models == {"all-MiniLM-L6-v2", "ms-marco-MiniLM-L-12-v2-int8"}
     assert d.top == 3
-    hybrid = build(d.retriever)
+    hybrid = build(d)
     assert isinstance(hybrid, Hybrid)
     assert (hybrid.k0, [part.b for part in hybrid.retrievers]) == (10, [0.75, 0.1])
     assert a.ranking != b.ranking
@@ -68,20 +69,23 @@ def test_short_and_long_forms(tmp_path):
 def test_options_reach_the_class(tmp_path):
     text = '[a]\nretriever = { kind = "bm25", k1 = 0.5, mode = "flashrag", fields = ["title"] }'
     [system] = load(write(tmp_path, text))
-    built = build(system.retriever)
+    built = build(system)
     assert isinstance(built, BM25)
     assert (built.k1, built.mode, built.fields) == (0.5, "flashrag", ("title",))
 
 
-def test_a_reranker_over_what_is_given():
+def test_a_reranker_scores_whole_documents():
     class Scorer:
         name = "s"
 
         def score_pairs(self, pairs):
-            return [0.0] * len(pairs)
+            return [float(passage.count("end")) for _, passage in pairs]
 
     spec = {"reranker": Scorer(), "depth": 7, "long": "truncate"}
-    assert build_rerank(spec, BM25()).depth == 7
+    built = build(System("s", {"kind": "bm25"}, spec, words=1))
+    documents = pd.DataFrame({"doc_id": ["1", "2"], "title": "", "text": ["a b", "a the end"]})
+    assert built.fit(documents).search(["a"], 2)["doc_id"].tolist() == ["2", "1"]
+    assert built.search(["end"], 2).empty
 
 
 @pytest.mark.parametrize(
@@ -89,16 +93,16 @@ def test_a_reranker_over_what_is_given():
     [
         ("", "no system is declared"),
         ("[a\n", "not TOML"),
-        ("a = 1", "'a' is no table"),
-        ("[a]", "line 1: system 'a' has no retriever"),
+        ("a = 1", "system 'a': not a table"),
+        ("[a]", "line 1: system 'a': no retriever"),
         (
             '[a]\nretriver = "bm25"',
-            "line 1: system 'a': no key is called 'retriver'(.|\n)*'retriever'",
+            "line 1: system 'a': no option of a system 'retriver'(.|\n)*'retriever'",
         ),
         ('\n\n[a]\nretriever = "bm52"', "line 3: system 'a': no retriever 'bm52'(.|\n)*'bm25'"),
-        ('[a]\nretriever = { kind = "bm25", k2 = 1 }', "no option of bm25 is called 'k2'"),
+        ('[a]\nretriever = { kind = "bm25", k2 = 1 }', "system 'a': no option of bm25 'k2'"),
         ("[a]\nretriever = { k1 = 1 }", "retriever should be a name or a table with kind"),
-        ('[a]\nretriever = { kind = "bm25", cache = true }', "no option of bm25 is called 'cache'"),
+        ('[a]\nretriever = { kind = "bm25", cache = true }', "no option of bm25 'cache'"),
         (
             '[a]\nretriever = { kind = "bm25", b = 2 }',
             "system 'a': b should be a number from 0 to 1",
@@ -108,21 +112,48 @@ def test_a_reranker_over_what_is_given():
         ('[a]\nretriever = { kind = "hybrid", retrievers = ["bm25", "bm"] }', "no retriever 'bm'"),
         ('[a]\nretriever = { kind = "hybrid", retrievers = ["bm25"] }', "needs two retrievers"),
         ('[a]\nretriever = "bm25"\nrerank = "x"', "no reranker 'x'"),
-        ('[a]\nretriever = "bm25"\nrerank = { deep = 3 }', "no option of rerank is called 'deep'"),
+        ('[a]\nretriever = "bm25"\nrerank = { deep = 3 }', "no option of rerank 'deep'"),
         ('[a]\nretriever = "bm25"\nrerank = 3', "rerank should be a model's name or a table"),
         ('[a]\nretriever = "bm25"\nreader = "extractor"', "no reader is called 'extractor'"),
-        ('[a]\nretriever = "bm25"\nreader = { kind = "extractive", n = 1 }', "has no option 'n'"),
+        (
+            '[a]\nretriever = "bm25"\nreader = { kind = "extractive", n = 1 }',
+            "no option of extractive 'n'",
+        ),
         ('[a]\nretriever = "bm25"\nreader = "openai:"', "openai:NAME"),
-        ('[a]\nretriever = "bm25"\ntop = 0', "top should be a whole number from 1"),
-        ('[a]\nretriever = "bm25"\nwords = true', "words should be a whole number from 1"),
+        ('[a]\nretriever = "bm25"\ntop = 0', "top should be a whole number of at least 1"),
+        ('[a]\nretriever = "bm25"\nwords = true', "words should be a whole number of at least 1"),
         ('[x]\nretriever = "bm25"\n["a b"]\nword = 1', "line 3: system 'a b'"),
-        ('[x.y]\nretriever = "bm25"', "line 1: system 'x': no key is called 'y'"),
+        ('[x.y]\nretriever = "bm25"', "line 1: system 'x': no option of a system 'y'"),
     ],
 )
 def test_mistakes_name_file_line_and_system(tmp_path, text, message):
-    with pytest.raises(DataError, match=message) as caught:
+    with pytest.raises((UsageError, DataError), match=message) as caught:
         load(write(tmp_path, text))
     assert "systems.toml" in str(caught.value)
+
+
+OPTIONS = {
+    "bm25": "k1 b mode fields",
+    "dense": "encoder long chunk_tokens overlap fields backend",
+    "hybrid": "method k0 depth weights",
+    "rerank": "reranker depth long window_tokens overlap fields",
+    "reader": "reranker sentences threshold",
+}
+PARTS = 'kind = "hybrid", retrievers = ["bm25", "bm25"]'
+
+
+@pytest.mark.parametrize("value", ['"big"', "{ a = 1 }", "[[1]]"])
+@pytest.mark.parametrize(
+    ("kind", "option"), [(kind, name) for kind, names in OPTIONS.items() for name in names.split()]
+)
+def test_an_option_of_a_wrong_type_is_one_error(tmp_path, kind, option, value):
+    text = {
+        "rerank": f'retriever = "bm25"\nrerank = {{ {option} = {value} }}',
+        "reader": f'retriever = "bm25"\nreader = {{ kind = "extractive", {option} = {value} }}',
+        "hybrid": f"retriever = {{ {PARTS}, {option} = {value} }}",
+    }.get(kind, f'retriever = {{ kind = "{kind}", {option} = {value} }}')
+    with pytest.raises(UsageError, match=f"systems.toml, line 1: system 'a': .*{option}"):
+        load(write(tmp_path, f"[a]\n{text}"))
 
 
 def test_no_file(tmp_path):
@@ -133,5 +164,5 @@ def test_no_file(tmp_path):
 def test_select():
     made = [System("a", {}), System("b", {})]
     assert [s.name for s in select(made, ["b", "a", "b"])] == ["b", "a"]
-    with pytest.raises(UsageError, match="no system 'c' is declared"):
+    with pytest.raises(UsageError, match="no system 'c'"):
         select(made, ["c"])

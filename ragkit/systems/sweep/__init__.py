@@ -1,8 +1,8 @@
-"""Systems x questions: declared in one file, computed once, scored.
+"""Sweeps: systems declared in one file, run on questions, and scored.
 
->>> from ragkit import sweep
+>>> from ragkit.systems import sweep
 >>> systems = sweep.load("notebooks/systems.toml")
->>> result = sweep.run(systems, documents, questions, out="build/sweep", jobs=2)
+>>> result = sweep.run(systems, documents, questions, jobs=2)
 >>> result.summary(), result.scores("token_f1")
 """
 

@@ -1,4 +1,4 @@
-"""Latent semantic analysis: vectors that cost next to nothing, for corpora too large to encode."""
+"""Latent semantic analysis: document vectors for corpora that are too large for a neural encoder."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ import numpy as np
 from ragkit import checks
 from ragkit.errors import DataError, UsageError
 
-BLOCK = 4096  # texts turned into vectors at a time
-WORDS = 100_000  # the commonest are kept
+BLOCK = 4096  # texts encoded together
+WORDS = 100_000  # vocabulary: the most frequent words
 
 
 class LSA:
-    """An encoder of word counts, taught by a sample of documents.
+    """An encoder of word counts, fitted to a sample of documents.
 
-    Words weighted by tf-idf, with logarithmic counts, are projected on the leading singular vectors of
-    the sample. It takes the place of a neural encoder where that would take hours: it knows
-    nothing of meaning but which words stand together, and ignores words that the sample lacks.
+    Counts are weighted by tf-idf, with logarithmic term frequencies, and projected onto the
+    leading singular vectors of the sample. Words that the sample lacks are ignored.
 
     Parameters
     ----------
     dimensions : int, default=256
     seed : int, default=0
-        Of the randomised decomposition.
+        Seed of the randomised decomposition.
 
     Attributes
     ----------
     name : str
         "lsa-" and the dimensions.
     words_ : int
-        How many words it knows: those of at least two documents of the sample.
+        Size of the vocabulary: words of at least two documents of the sample.
 
     References
     ----------
@@ -40,18 +39,18 @@ class LSA:
     """
 
     def __init__(self, dimensions: int = 256, *, seed: int = 0):
-        checks.whole(dimensions, "dimensions", least=2)
-        checks.whole(seed, "seed", least=0)
-        self.dimensions, self.seed = int(dimensions), int(seed)
+        self.dimensions = checks.whole(dimensions, "dimensions", least=2)
+        self.seed = checks.whole(seed, "seed", least=0)
         self.name = f"lsa-{dimensions}"
 
     def fit(self, texts: Iterable[str]) -> LSA:
-        """Learn words and directions from texts, in memory.
+        """Fit vocabulary and directions to texts, in memory.
 
         Raises
         ------
         DataError
-            If there are not more texts, and words that two of them share, than dimensions.
+            If the texts, or the words that at least two of them contain, are not more than the
+            dimensions.
         """
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -80,13 +79,14 @@ class LSA:
         Returns
         -------
         array of shape (n, dimensions), float32
-            At unit length; a text without a known word is zero.
+            Unit vectors; zero for a text without a known word.
         """
+        from sklearn.preprocessing import normalize
+
         if not hasattr(self, "words_"):
-            raise UsageError("LSA has learned nothing yet", "call fit(texts) first")
+            raise UsageError("LSA is not fitted yet", "call fit(texts) first")
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         for start in range(0, len(texts), BLOCK):
             part = self._words.transform(texts[start : start + BLOCK])
             vectors[start : start + BLOCK] = self._axes.transform(part)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+        return normalize(vectors, copy=False)

@@ -1,4 +1,4 @@
-"""What a sweep gives: frames, scores and what is missing."""
+"""The results of a sweep: ranked lists, answers, scores, and the cells that failed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ RETRIEVAL_METRICS = ("R@1", "R@5", "RR", "nDCG@10")
 
 
 class Failed(NamedTuple):
-    """The stage that gave nothing for a cell, and why."""
+    """The step that gave no result for a cell, and the reason."""
 
-    stage: str
+    step: str
     reason: str
 
 
@@ -33,15 +33,15 @@ class Sweep:
     ----------
     systems : list of System
     questions : DataFrame
-        As they were asked.
+        The questions that were asked.
     runs : DataFrame
         system, question_id, rank, doc_id, score.
     answers : DataFrame
-        system, question_id, answer, doc_ids (what was read, from the best), abstained: the systems
-        that have a reader. A cell that failed has the answer None.
+        system, question_id, answer, doc_ids (the documents read, best first) and abstained, of
+        systems with a reader. A cell that failed has the answer None.
     failures : DataFrame
-        system, question_id, stage ("rank", "rerank" or "read") and reason of each cell that has
-        no ranked list or no answer.
+        system, question_id, stage ("rank" or "read") and reason of each cell without a ranked
+        list or without an answer.
     """
 
     systems: list[System]
@@ -59,37 +59,34 @@ class Sweep:
         readings: Mapping[tuple[str, str], Any],
         k: int,
     ) -> Sweep:
-        """Make frames of ranked lists, cut at k, and readings by system and question text."""
+        """Return the frames of ranked lists, cut at k, and of [answer, abstained].
+
+        Both are given by system name and question text; a `Failed` list has no answer.
+        """
         import pandas as pd
 
         runs, answers, failures = [], [], []
-        asked = list(zip(questions["question_id"], questions["text"], strict=True))
         for system in systems:
-            for question, text in asked:
-                cell = system.name, question
-                found = lists[system.name, text]
-                if isinstance(found, Failed):
-                    failures.append((*cell, *found))
-                else:
-                    runs += [(*cell, rank, *pair) for rank, pair in enumerate(found[:k], 1)]
-                if system.reader is None:
-                    continue
-                reading = readings[system.name, text]
+            for question, text in zip(questions["question_id"], questions["text"], strict=True):
+                cell, found = (system.name, question), lists[system.name, text]
+                reading = readings.get((system.name, text), found)
+                ranked = [] if isinstance(found, Failed) else found
+                runs += [(*cell, rank, *pair) for rank, pair in enumerate(ranked[:k], 1)]
                 if isinstance(reading, Failed):
-                    answers.append((*cell, None, (), False))
-                    if not isinstance(found, Failed):
-                        failures.append((*cell, *reading))
-                else:
-                    values = reading["answer"], reading["doc_ids"], reading["abstained"]
-                    answers.append((*cell, *values))
+                    failures.append((*cell, *reading))
+                    if system.reader:
+                        answers.append((*cell, None, (), False))
+                elif system.reader:
+                    answer, abstained = reading
+                    shown = tuple(doc_id for doc_id, _ in ranked[: system.top])
+                    answers.append((*cell, answer, shown, abstained))
+        cell = ["system", "question_id"]
         return cls(
             systems,
             questions,
-            pd.DataFrame(runs, columns=["system", "question_id", "rank", "doc_id", "score"]),
-            pd.DataFrame(
-                answers, columns=["system", "question_id", "answer", "doc_ids", "abstained"]
-            ),
-            pd.DataFrame(failures, columns=["system", "question_id", "stage", "reason"]),
+            pd.DataFrame(runs, columns=[*cell, "rank", "doc_id", "score"]),
+            pd.DataFrame(answers, columns=[*cell, "answer", "doc_ids", "abstained"]),
+            pd.DataFrame(failures, columns=[*cell, "stage", "reason"]),
         )
 
     def __repr__(self) -> str:
@@ -100,29 +97,29 @@ class Sweep:
         )
 
     def scores(self, metric: str | Sequence[str] | None = None) -> pd.DataFrame:
-        """Return the scores of all cells that have one.
+        """Return the scores of all cells that can be scored.
 
         Parameters
         ----------
         metric : str or sequence of str, optional
-            Names in `ragkit.measures.metrics.METRICS`, for systems that answer and questions with a gold
+            Names in `ragkit.measures.metrics.METRICS`, for answers to questions with a gold
             answer; or measures of ranked lists such as "RR" or "nDCG@10" (see
-            `ragkit.measures.metrics.retrieval`), for questions with gold documents. Default: those of
-            `ANSWER_METRICS` and `RETRIEVAL_METRICS` that the questions allow.
+            `ragkit.measures.metrics.retrieval`), for questions with gold documents. Default:
+            those of `ANSWER_METRICS` and `RETRIEVAL_METRICS` that the questions allow.
 
         Returns
         -------
         DataFrame
-            subject_id (the system), item_id (the question), metric and score in [0, 1]. For one
-            metric by its name this is a response matrix as `ragkit.irt.fit` takes it. An empty
-            answer and a list without a gold document score 0; a cell that failed has no row.
+            subject_id (the system), item_id (the question), metric and score in [0, 1]. The rows
+            of one metric are a response matrix for `ragkit.irt.fit`. An empty answer and a list
+            without a gold document score 0; a cell that failed has no row.
 
         Raises
         ------
         UsageError
             If a metric is unknown.
         DataError
-            If the questions have no gold answer or no gold documents to score with.
+            If no question has a gold answer, or none has gold documents, for the metric.
         """
         import pandas as pd
 
@@ -133,26 +130,24 @@ class Sweep:
             names += RETRIEVAL_METRICS if self.questions["gold_doc_ids"].map(len).any() else []
         else:
             names = [metric] if isinstance(metric, str) else list(metric)
-        parts = []
+        columns = {"subject_id": str, "item_id": str, "metric": str, "score": float}
+        parts = [pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns.items()})]
         for name in names:
             if name in metrics.METRICS or name in metrics.CORPUS_METRICS:
                 part = metrics.score_answers(self.answers, self.questions, metrics=[name])
             else:
                 part = self._ranked(name)
-            parts.append(part[["subject_id", "item_id", "metric", "score"]])
-        if not parts:
-            columns = {"subject_id": str, "item_id": str, "metric": str, "score": float}
-            return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns.items()})
-        return pd.concat(parts, ignore_index=True)
+            parts.append(part[list(columns)])
+        return pd.concat(parts[1:] or parts, ignore_index=True)
 
     def summary(self) -> pd.DataFrame:
-        """Return one row a system: mean scores over its cells, and counts.
+        """Return mean scores and counts.
 
         Returns
         -------
         DataFrame
-            Indexed by system: one column for each metric of `scores()`, then `answers`, `empty`,
-            `abstained` and `failed` cells.
+            Indexed by system: one column for each metric of `scores()`, then the number of
+            `answers`, `empty` and `abstained` ones among them, and `failed` cells.
         """
         names = [system.name for system in self.systems]
         table = self.scores().pivot_table(
@@ -173,47 +168,45 @@ class Sweep:
     def save(self, folder) -> list[Path]:
         """Write runs.parquet, answers.jsonl, scores.csv, summary.csv and failures.csv.
 
-        Each is replaced as a whole or not at all. Returns the paths.
+        Each file is replaced as a whole or not at all. Returns the paths.
         """
         folder = Path(folder)
-        names = ("runs.parquet", "answers.jsonl", "scores.csv", "summary.csv", "failures.csv")
-        runs, answers, scores, summary, failures = (folder / name for name in names)
+        runs, answers = folder / "runs.parquet", folder / "answers.jsonl"
         with atomic_path(runs) as temporary:
             self.runs.to_parquet(temporary, index=False)
         rows = self.answers.to_dict("records")
         write_text(answers, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-        for path, frame in (
-            (scores, self.scores()),
-            (summary, self.summary().reset_index()),
-            (failures, self.failures),
-        ):
-            with atomic_path(path) as temporary:
-                frame.to_csv(temporary, index=False, lineterminator="\n")
-        return [runs, answers, scores, summary, failures]
+        tables = {
+            "scores": self.scores(),
+            "summary": self.summary().reset_index(),
+            "failures": self.failures,
+        }
+        for name, table in tables.items():
+            write_text(folder / f"{name}.csv", table.to_csv(index=False, lineterminator="\n"))
+        return [runs, answers, *(folder / f"{name}.csv" for name in tables)]
 
     @property
     def _answered(self) -> bool:
-        """Whether an answer can be scored."""
+        """Whether there is an answer to score."""
         answered = self.questions.loc[self.questions["answer"].notna(), "question_id"]
         present = self.answers.dropna(subset=["answer"])
         return bool(present["question_id"].isin(answered).any())
 
     def _ranked(self, measure: str) -> pd.DataFrame:
-        """Return a measure of every ranked list, one that is empty included."""
+        """Return a measure of each ranked list; an empty one scores 0."""
         import pandas as pd
 
         from ragkit.measures import metrics
 
-        failed = self.failures[self.failures["stage"] != "read"]
-        lacking = set(zip(failed["system"], failed["question_id"], strict=True))
-        parts = []
-        for system in self.systems:
-            runs = self.runs[self.runs["system"] == system.name]
-            if runs.empty:  # nothing was found for any question: one list of no gold document
-                first = self.questions["question_id"].iloc[0]
-                row = {"system": system.name, "question_id": first, "rank": 1}
-                runs = pd.DataFrame([{**row, "doc_id": "\0nothing", "score": 0.0}])
-            part = metrics.retrieval(runs, self.questions, measures=[measure])
-            cells = zip(part["subject_id"], part["item_id"], strict=True)
-            parts.append(part[[cell not in lacking for cell in cells]])
-        return pd.concat(parts, ignore_index=True)
+        keys = ["subject_id", "item_id"]
+        if self.runs.empty:
+            scored = pd.DataFrame(columns=[*keys, "score"])
+        else:
+            scored = metrics.retrieval(self.runs, self.questions, measures=[measure])
+        failed = self.failures[self.failures["stage"] == "rank"]
+        asked = self.questions.loc[self.questions["gold_doc_ids"].map(len) > 0, "question_id"]
+        cells = pd.MultiIndex.from_product(
+            [[system.name for system in self.systems], asked], names=keys
+        ).drop(list(zip(failed["system"], failed["question_id"], strict=True)), errors="ignore")
+        scores = scored.set_index(keys)["score"].astype(float).reindex(cells, fill_value=0.0)
+        return scores.reset_index().assign(metric=measure)

@@ -1,4 +1,4 @@
-"""The response matrix of the embedded sample: real systems, real scores."""
+"""The response matrix of the embedded sample: its systems and their scores."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragkit import datasets, models, paths, schema
 from ragkit.errors import ModelError
+from ragkit.store import canonical
 from ragkit.systems.sweep.running import run
 from ragkit.systems.sweep.systems import System, load
 
@@ -18,33 +18,29 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SYSTEMS = paths.NOTEBOOKS / "systems.toml"
-DOCUMENTS = 300  # encoding all of the sample takes minutes, eight times over
-K = 100  # long lists: a reciprocal rank is 0 for few
+DOCUMENTS = 300  # encoding the whole sample takes minutes for each encoder
+K = 100  # in long lists, few reciprocal ranks are 0
 
 
 def sample_systems() -> list[System]:
-    """Return the retrievers of `notebooks/systems.toml` that need no weights to be fetched.
+    """Return the retrievers of `notebooks/systems.toml` whose weights come with the installation.
 
-    Of systems that rank alike the first one stays, without its reader, so that the list is the
-    same on every machine and no two of its systems always have the same score.
+    Of systems with the same ranking the first is returned, without its reader, so that the list
+    is the same on every machine and no two systems always have the same score.
     """
-    here = {card.name for card in models.cards().values() if card.package}
+    installed = {card.name for card in models.cards().values() if card.package}
     distinct: dict[str, System] = {}
     for system in load(SYSTEMS):
-        if system.models <= here:
-            distinct.setdefault(
-                system.ranking,
-                System(system.name, system.retriever, system.rerank, None, system.words),
-            )
+        if system.models <= installed:
+            distinct.setdefault(canonical(system.ranking), replace(system, reader=None))
     return list(distinct.values())
 
 
 def sample_scores(metric: str = "RR") -> pd.DataFrame:
     """Return the scores of `sample_systems` on the sample's LiveRAG questions.
 
-    The corpus is a part of the embedded sample: the supporting documents, and as many others of
-    their company and its help centre as make 300. Ranked lists are kept in the cache folder, so
-    that a second call computes nothing.
+    The corpus is a part of the embedded sample: the gold documents, and as many others of the
+    company and its help centre as make 300. The store keeps the ranked lists.
 
     Parameters
     ----------
@@ -59,7 +55,7 @@ def sample_scores(metric: str = "RR") -> pd.DataFrame:
     Raises
     ------
     ModelError
-        If a system failed: a matrix with holes is none to teach with.
+        If a system failed, so that scores would be missing.
     """
     import pandas as pd
 
@@ -70,9 +66,8 @@ def sample_scores(metric: str = "RR") -> pd.DataFrame:
     documents = documents.drop_duplicates("doc_id", ignore_index=True)
     whole = replace(sets["liverag"], frames=sets["liverag"].frames | {"documents": documents})
     part = whole.part(DOCUMENTS)
-    folder = paths.cache_dir() / "sweep"
-    with _turn(folder):
-        result = run(sample_systems(), part.documents, part.questions, out=folder, k=K)
+    with _alone():
+        result = run(sample_systems(), part.documents, part.questions, k=K)
     if len(result.failures):
         first = result.failures.iloc[0]
         raise ModelError(f"the sample's system {first['system']!r} failed: {first['reason']}")
@@ -80,9 +75,9 @@ def sample_scores(metric: str = "RR") -> pd.DataFrame:
 
 
 @contextmanager
-def _turn(folder: Path) -> Iterator[None]:
-    """Wait for another process that computes the same, rather than compute it twice."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as stream:
+def _alone() -> Iterator[None]:
+    """Wait for another process that computes the same, instead of computing it twice."""
+    paths.cache_dir().mkdir(parents=True, exist_ok=True)
+    with open(paths.cache_dir() / "sample-scores.lock", "w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

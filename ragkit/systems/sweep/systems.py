@@ -1,4 +1,4 @@
-"""Systems declared in a TOML file: what each may say, and what is built from it."""
+"""Systems declared in a TOML file: their options, and the retrievers and readers built from them."""
 
 from __future__ import annotations
 
@@ -11,43 +11,51 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from ragkit.errors import DataError, ModelError, RagkitError, UsageError, did_you_mean
+from ragkit import checks
+from ragkit.errors import DataError, ModelError, RagkitError, UsageError
 from ragkit.files import read_text
+from ragkit.systems.sweep.steps import Leads
 
-KEYS = ("retriever", "rerank", "reader", "words", "top")
-# kind -> module and class; each has fit(documents).search(questions, k).
+# kind -> class, each with fit(documents) and search(questions, k).
 RETRIEVERS = {
-    "bm25": ("ragkit.systems.retrieval", "BM25"),
-    "dense": ("ragkit.systems.retrieval", "Dense"),
-    "hybrid": ("ragkit.systems.retrieval", "Hybrid"),
+    "bm25": "ragkit.systems.retrieval.bm25.BM25",
+    "dense": "ragkit.systems.retrieval.dense.Dense",
+    "hybrid": "ragkit.systems.retrieval.hybrid.Hybrid",
+    "opensearch": "ragkit.systems.retrieval.servers.OpenSearch",
+    "qdrant": "ragkit.systems.retrieval.servers.Qdrant",
+    "agent": "ragkit.systems.agent.BashAgent",
 }
-RERANK = ("ragkit.systems.retrieval", "Rerank")
-# Options that a declaration does not have: they change no ranking, or are declared elsewhere.
-MECHANICS = {"system", "cache", "progress", "retriever"}
+RERANK = "ragkit.systems.retrieval.rerank.Rerank"
+READERS = {
+    "extractive": "ragkit.systems.readers.Extractive",
+    "openai": "ragkit.systems.readers.OpenAI",
+}
+KEYS = ("retriever", "rerank", "reader", "words", "top")
+# Parameters of the classes that a declaration does not have.
+UNDECLARED = {"self", "system", "cache", "progress", "retriever", "ledger"}
 TOP = 5  # documents to read: WixQA, section 4
 
 
 @dataclass(frozen=True)
 class System:
-    """A system: a retriever, and what may follow it.
+    """A retriever, and a reranker and a reader where there are any.
 
     Parameters
     ----------
     name : str
     retriever : mapping
-        `kind` and the options of that class; the `retrievers` of a hybrid are such mappings again.
+        `kind` and the options of that class; the `retrievers` of a hybrid are such mappings, too.
     rerank : mapping, optional
-        Options of `ragkit.systems.retrieval.Rerank`. It reads whole documents, whatever was indexed.
+        Options of `ragkit.systems.retrieval.Rerank`, which scores whole documents whatever
+        `words` says.
     reader : mapping, optional
         `kind` ("extractive" or "openai:MODEL") and the options of that reader.
     words : int, optional
-        Index only so many words of the text, after the title.
+        Index only the first words of each text, after the title.
     top : int
-        How many documents to read.
-    where : str
-        Where it was declared, for messages.
+        Documents that the reader sees.
     """
 
     name: str
@@ -56,23 +64,26 @@ class System:
     reader: Mapping[str, Any] | None = None
     words: int | None = None
     top: int = TOP
-    where: str = ""
 
     @property
-    def ranking(self) -> str:
-        """All that decides the ranked list, as canonical text."""
-        return canonical([self.retriever, self.words, self.rerank])
+    def ranking(self) -> dict[str, Any]:
+        """The settings that decide the ranked lists, apart from their length."""
+        return {"retriever": self.retriever, "words": self.words, "rerank": self.rerank}
 
     @property
     def models(self) -> set[str]:
-        """The names of the encoders and rerankers that retrieval needs."""
-        parts = [self.retriever, *self.retriever.get("retrievers", ()), self.rerank or {}]
-        return {part[name] for part in parts for name in ("encoder", "reranker") if name in part}
+        """Names of the encoders and rerankers that retrieval needs."""
+        return {part[key] for part in self._parts for key in ("encoder", "reranker") if key in part}
 
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Dotted names of the classes that rank, whose code decides the ranked lists."""
+        return tuple(sorted({RETRIEVERS.get(part.get("kind"), RERANK) for part in self._parts}))
 
-def canonical(value: Any) -> str:
-    """Return plain data as JSON text; equal data give equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    @property
+    def _parts(self) -> list[Mapping[str, Any]]:
+        parts = [self.retriever, *self.retriever.get("retrievers", ())]
+        return [*parts, self.rerank] if self.rerank else parts
 
 
 def load(path) -> list[System]:
@@ -92,8 +103,10 @@ def load(path) -> list[System]:
     MissingData
         If there is no such file.
     DataError
-        If it is no TOML, declares no system, or a system has an unknown key, kind or option or a
-        value out of range: the message names file, line and system.
+        If the file is not TOML or declares no system.
+    UsageError
+        If a system has an unknown key, kind or option, or an option of a wrong type or out of
+        range. The message names file, line, system and option.
     """
     path = Path(path)
     text = read_text(path)
@@ -105,7 +118,13 @@ def load(path) -> list[System]:
         raise DataError(
             f"{path}: no system is declared", 'begin with [NAME] and retriever = "bm25"'
         )
-    return [_system(name, table, _where(path, text, name)) for name, table in tables.items()]
+    systems = []
+    for name, table in tables.items():
+        try:
+            systems.append(_system(name, table))
+        except RagkitError as error:
+            raise UsageError(f"{_where(path, text, name)}: {error.message}", error.hint) from None
+    return systems
 
 
 def select(systems: Iterable[System], names: Iterable[str]) -> list[System]:
@@ -114,38 +133,20 @@ def select(systems: Iterable[System], names: Iterable[str]) -> list[System]:
     Raises
     ------
     UsageError
-        If one is unknown.
+        If a name is unknown.
     """
     known = {system.name: system for system in systems}
-    for name in names:
-        if name not in known:
-            raise UsageError(f"no system {name!r} is declared", did_you_mean(name, known))
-    return [known[name] for name in dict.fromkeys(names)]
+    return [known[checks.choice(name, "system", known)] for name in dict.fromkeys(names)]
 
 
-def check(systems: Iterable[System]) -> list[System]:
-    """Return systems as a list if there is one and their names differ."""
-    systems = list(systems)
-    if not systems:
-        raise UsageError("there is no system to run", "declare at least one")
-    names = [system.name for system in systems]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"two systems are called {name!r}")
-    return systems
-
-
-def build(spec: Mapping[str, Any]):
-    """Return the retriever of a declaration, not fitted yet."""
-    options = {key: value for key, value in spec.items() if key != "kind"}
-    if "retrievers" in options:
-        options["retrievers"] = [build(part) for part in options["retrievers"]]
-    return _class(spec["kind"])(**options)
-
-
-def build_rerank(spec: Mapping[str, Any], retriever):
-    """Return the reranker of a declaration over a retriever."""
-    return _class("rerank")(retriever, **spec)
+def build(system: System):
+    """Return the retriever of a system, with its reranker; not fitted yet."""
+    retriever = _retriever(system.retriever)
+    if system.words is not None:
+        retriever = Leads(retriever, system.words)
+    if system.rerank is not None:
+        retriever = _class(RERANK)(retriever, **system.rerank)
+    return retriever
 
 
 def build_reader(spec: Mapping[str, Any]):
@@ -156,6 +157,88 @@ def build_reader(spec: Mapping[str, Any]):
     return reader(spec["kind"], **options)
 
 
+# -- from a table to a system --------------------------------------------------------------------
+
+
+def _system(name: str, table: Any) -> System:
+    if not isinstance(table, dict):
+        raise UsageError("not a table", f"write [{name}] above the settings")
+    checks.options(table, KEYS, "a system")
+    if "retriever" not in table:
+        raise UsageError("no retriever", 'as in retriever = "bm25"')
+    for key in {"words", "top"} & set(table):
+        checks.whole(table[key], key)
+    found = {
+        "retriever": _declared(table["retriever"], "retriever"),
+        "rerank": _reranking(table["rerank"]) if "rerank" in table else None,
+        "reader": _reading(table["reader"]) if "reader" in table else None,
+    }
+    system = System(name, **{**table, **found})
+    with suppress(ModelError):  # missing weights are reported by those who need them
+        build(system)
+    with suppress(ModelError):
+        if system.reader:
+            build_reader(system.reader)
+    return system
+
+
+def _declared(value: Any, key: str) -> dict[str, Any]:
+    """Return a retriever's `kind` and options, with the name of its encoder."""
+    spec = _spec(value, key)
+    kind, colon, encoder = spec["kind"].partition(":")
+    path = RETRIEVERS[checks.choice(kind, "retriever", RETRIEVERS)]
+    spec |= {"kind": kind, **({"encoder": encoder} if colon else {})}
+    known = _options(path)
+    checks.options(spec, ["kind", *known], kind)
+    _check_types(spec, path)
+    if "encoder" in known:
+        spec.setdefault("encoder", known["encoder"])
+    if kind == "hybrid":
+        if not isinstance(spec.get("retrievers"), list):
+            raise UsageError("hybrid needs a list of retrievers")
+        spec["retrievers"] = [_declared(part, "a part of hybrid") for part in spec["retrievers"]]
+    return spec
+
+
+def _reranking(value: Any) -> dict[str, Any]:
+    spec = {"reranker": value} if isinstance(value, str) else value
+    if not isinstance(spec, dict):
+        raise UsageError(f"rerank should be a model's name or a table, found {value!r}")
+    known = _options(RERANK)
+    checks.options(spec, known, "rerank")
+    _check_types(spec, RERANK)
+    return {"reranker": known["reranker"], "depth": known["depth"], **spec}
+
+
+def _reading(value: Any) -> dict[str, Any]:
+    spec = _spec(value, "reader")
+    path = READERS.get(spec["kind"].partition(":")[0])
+    if path:  # other kinds are refused when the reader is built
+        _check_types(spec, path)
+    return spec
+
+
+def _spec(value: Any, key: str) -> dict[str, Any]:
+    """Return a table with `kind`, from a table or from a name alone."""
+    spec = {"kind": value} if isinstance(value, str) else value
+    if not isinstance(spec, dict) or not isinstance(spec.get("kind"), str):
+        raise UsageError(f"{key} should be a name or a table with kind, found {value!r}")
+    return dict(spec)
+
+
+def _check_types(spec: Mapping[str, Any], path: str) -> None:
+    """Raise `UsageError` unless each option has the type that the class declares for it."""
+    from pydantic import TypeAdapter, ValidationError
+
+    hints = get_type_hints(_class(path).__init__) | {"encoder": str, "reranker": str, "server": str}
+    for name in set(spec) & set(hints):
+        try:
+            TypeAdapter(hints[name]).validate_json(json.dumps(spec[name]), strict=True)
+        except ValidationError:
+            expected = getattr(hints[name], "__name__", hints[name])
+            raise UsageError(f"{name} should be {expected}, found {spec[name]!r}") from None
+
+
 def _where(path: Path, text: str, name: str) -> str:
     header = re.compile(rf"^\s*\[\s*[\"']?{re.escape(name)}[\"']?\s*[\].]", re.MULTILINE)
     found = header.search(text)
@@ -163,107 +246,22 @@ def _where(path: Path, text: str, name: str) -> str:
     return f"{path}{line}: system {name!r}"
 
 
-def _system(name: str, table: Any, where: str) -> System:
-    if not isinstance(table, dict):
-        raise DataError(
-            f"{where.replace('system ', '', 1)} is no table", f"write [{name}] above the settings"
-        )
-    if not name.strip():
-        raise DataError(f"{where} has no name")
-    _known(table, KEYS, where, "key")
-    if "retriever" not in table:
-        raise DataError(f"{where} has no retriever", 'as in retriever = "bm25"')
-    for key in ("words", "top"):
-        value = table.get(key, 1)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise DataError(f"{where}: {key} should be a whole number from 1, found {value!r}")
-    system = System(
-        name,
-        _retriever(table["retriever"], where),
-        _rerank(table.get("rerank"), where),
-        _reader(table.get("reader"), where),
-        table.get("words"),
-        table.get("top", TOP),
-        where,
-    )
-    try:
-        with suppress(ModelError):  # weights that are not here are told when they are needed
-            build(system.retriever)
-        with suppress(ModelError):
-            if system.rerank:
-                build_rerank(system.rerank, build({"kind": "bm25"}))
-        with suppress(ModelError):
-            if system.reader:
-                build_reader(system.reader)
-    except RagkitError as error:
-        raise DataError(f"{where}: {error.message}", error.hint) from None
-    return system
+# -- from a declaration to objects ---------------------------------------------------------------
 
 
-def _retriever(value: Any, where: str) -> dict:
-    spec = _spec(value, "retriever", where)
-    kind, colon, model = spec["kind"].partition(":")
-    if kind not in RETRIEVERS:
-        raise DataError(f"{where}: no retriever {kind!r}", did_you_mean(kind, RETRIEVERS))
-    spec["kind"] = kind
-    if colon:
-        spec["encoder"] = model
-    _known(spec, ["kind", *_options(_class(kind))], where, f"option of {kind}")
-    if kind == "dense":
-        spec.setdefault("encoder", _options(_class(kind))["encoder"])
-        _model(spec["encoder"], "encoder", where)
-    if kind == "hybrid":
-        if not isinstance(spec.get("retrievers"), list):
-            raise DataError(f"{where}: hybrid needs a list of retrievers")
-        spec["retrievers"] = [_retriever(part, where) for part in spec["retrievers"]]
-    return spec
+def _retriever(spec: Mapping[str, Any]):
+    options = {key: value for key, value in spec.items() if key != "kind"}
+    if "retrievers" in options:
+        options["retrievers"] = [_retriever(part) for part in options["retrievers"]]
+    return _class(RETRIEVERS[spec["kind"]])(**options)
 
 
-def _rerank(value: Any, where: str) -> dict | None:
-    if value is None:
-        return None
-    spec = {"reranker": value} if isinstance(value, str) else value
-    if not isinstance(spec, dict):
-        raise DataError(f"{where}: rerank should be a model's name or a table, found {value!r}")
-    options = _options(_class("rerank"))
-    _known(spec, options, where, "option of rerank")
-    spec = {"reranker": options["reranker"], "depth": options["depth"], **spec}
-    _model(spec["reranker"], "reranker", where)
-    return spec
+def _options(path: str) -> dict[str, Any]:
+    """Return the options of a class that a declaration may have, and their defaults."""
+    parameters = inspect.signature(_class(path)).parameters.values()
+    return {one.name: one.default for one in parameters if one.name not in UNDECLARED}
 
 
-def _reader(value: Any, where: str) -> dict | None:
-    return None if value is None else _spec(value, "reader", where)
-
-
-def _model(name: Any, kind: str, where: str) -> None:
-    from ragkit import models
-
-    known = [card.name for card in models.cards().values() if card.kind == kind]
-    if name not in known:
-        raise DataError(f"{where}: no {kind} {name!r}", did_you_mean(str(name), known))
-
-
-def _spec(value: Any, key: str, where: str) -> dict:
-    """Return a table with `kind` from a table or from a name alone."""
-    spec = {"kind": value} if isinstance(value, str) else value
-    if not isinstance(spec, dict) or not isinstance(spec.get("kind"), str):
-        raise DataError(f"{where}: {key} should be a name or a table with kind, found {value!r}")
-    return dict(spec)
-
-
-def _known(found: Iterable[str], known: Iterable[str], where: str, what: str) -> None:
-    for key in found:
-        if key not in known:
-            raise DataError(f"{where}: no {what} is called {key!r}", did_you_mean(key, known))
-
-
-def _options(kind: type) -> dict[str, Any]:
-    """Return the options that a declaration may have, and their defaults."""
-    parameters = inspect.signature(kind).parameters.values()
-    return {one.name: one.default for one in parameters if one.name not in MECHANICS}
-
-
-def _class(kind: str) -> type:
-    module, name = RERANK if kind == "rerank" else RETRIEVERS[kind]
+def _class(path: str) -> type:
+    module, _, name = path.rpartition(".")
     return getattr(importlib.import_module(module), name)
