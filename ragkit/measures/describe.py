@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
+from ragkit import checks
 from ragkit import text as texts
-from ragkit.errors import DataError, UsageError, did_you_mean
+from ragkit.errors import DataError
 
 
 def lengths(frame: pd.DataFrame, *, by: str, column: str = "text", unit: str = "characters"):
-    """Return the lengths of texts by group.
+    """Return the lengths of texts by group (EnterpriseRAG-Bench, Table 9; WixQA, Table 2).
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def lengths(frame: pd.DataFrame, *, by: str, column: str = "text", unit: str = "
     column : str
         The column of texts; rows without one are left out and counted.
     unit : str
-        See `ragkit.text.UNITS`.
+        A name in `ragkit.text.UNITS`.
 
     Returns
     -------
@@ -34,30 +34,18 @@ def lengths(frame: pd.DataFrame, *, by: str, column: str = "text", unit: str = "
         If a column or the unit is unknown.
     DataError
         If no row has a text.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, Table 9; WixQA, Table 2.
     """
     for name in (by, column):
-        if name not in frame.columns:
-            raise UsageError(f"the frame has no column {name!r}", did_you_mean(name, frame.columns))
+        checks.choice(name, "column", frame.columns)
     present = frame[frame[column].notna()]
     if present.empty:
         raise DataError(f"no row has a {column}")
     sizes = pd.Series(texts.lengths(present[column], unit))
     groups = sizes.groupby(present[by].to_numpy(), sort=False, dropna=False)
-    table = pd.DataFrame(
-        {
-            "n": groups.size(),
-            "mean": groups.mean(),
-            "median": groups.median(),
-            "p95": groups.quantile(0.95),
-        }
-    )
+    table = groups.agg(["size", "mean", "median"]).rename(columns={"size": "n"})
+    table["p95"] = groups.quantile(0.95)
     rows = frame.groupby(by, sort=False, dropna=False).size()
-    table = table.reindex(rows.index)
-    table["n"] = table["n"].fillna(0).astype(int)
+    table = table.reindex(rows.index).fillna({"n": 0}).astype({"n": int})
     table.insert(1, "missing", rows - table["n"])
     return table
 
@@ -65,11 +53,7 @@ def lengths(frame: pd.DataFrame, *, by: str, column: str = "text", unit: str = "
 def composition(documents: pd.DataFrame) -> pd.DataFrame:
     """Return a corpus by source: documents, and mean, median and p95 of their characters.
 
-    The last row, "total", has only the number of documents.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, Tables 1 and 9.
+    The last row, "total", has only the number of documents (EnterpriseRAG-Bench, Tables 1 and 9).
     """
     table = lengths(documents, by="source").rename(columns={"n": "documents"})
     table.loc["total", "documents"] = len(documents)
@@ -95,16 +79,8 @@ def gold_sizes(questions: pd.DataFrame) -> pd.DataFrame:
 def source_coverage(questions: pd.DataFrame) -> pd.DataFrame:
     """Return how many questions of a type have a source among their gold documents.
 
-    Parameters
-    ----------
-    questions : DataFrame
-        With a column `source_types` of tuples.
-
-    Returns
-    -------
-    DataFrame
-        Types by sources, counts; types without any source are left out
-        (EnterpriseRAG-Bench, Table 10).
+    `questions` have a column source_types of tuples. The table counts types by sources; types
+    without any source are left out (EnterpriseRAG-Bench, Table 10).
     """
     distinct = questions["source_types"].map(lambda kinds: tuple(dict.fromkeys(kinds)))
     pairs = questions[["type"]].assign(source_types=distinct).explode("source_types").dropna()
@@ -116,9 +92,7 @@ def source_coverage(questions: pd.DataFrame) -> pd.DataFrame:
 def gold_source_share(questions: pd.DataFrame) -> pd.Series:
     """Return the share (0 to 1) of the questions with gold documents that have a given source.
 
-    References
-    ----------
-    EnterpriseRAG-Bench, appendix D.2.
+    Source: EnterpriseRAG-Bench, appendix D.2.
     """
     with_gold = questions[questions["gold_doc_ids"].map(len) > 0]
     return with_gold["source_types"].map(set).explode().value_counts() / len(with_gold)
@@ -129,8 +103,8 @@ def shares(values: pd.Series) -> pd.Series:
     return values.value_counts(normalize=True)
 
 
-def readings(frame: pd.DataFrame, column: str, *, by: str) -> pd.DataFrame:
+def median_tokens(frame: pd.DataFrame, column: str, *, by: str) -> pd.DataFrame:
     """Return the median length by group in every unit that "token" may mean."""
     units = [unit for unit in texts.UNITS if unit != "characters"]
     medians = {unit: lengths(frame, by=by, column=column, unit=unit)["median"] for unit in units}
-    return pd.DataFrame(medians).astype(np.float64)
+    return pd.DataFrame(medians).astype(float)

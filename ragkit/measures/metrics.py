@@ -52,7 +52,6 @@ def token_f1(prediction: str | None, golds: Golds) -> float:
     Returns
     -------
     float in [0, 1], or NaN if `prediction` is None
-        Symmetric in prediction and gold.
 
     Raises
     ------
@@ -74,9 +73,7 @@ def token_f1(prediction: str | None, golds: Golds) -> float:
 def squad_f1(prediction: str | None, golds: Golds) -> float:
     """Return SQuAD's token F1: `token_f1` without the rule for "yes", "no" and "noanswer".
 
-    References
-    ----------
-    Rajpurkar et al. (2016), SQuAD, section 6.1.
+    Source: Rajpurkar et al. (2016), SQuAD, section 6.1.
     """
     return _best(prediction, golds, _normalized, _bag_f1)
 
@@ -84,9 +81,7 @@ def squad_f1(prediction: str | None, golds: Golds) -> float:
 def exact_match(prediction: str | None, golds: Golds) -> float:
     """Return 1 if an answer has the words of a gold answer, normalised as in `token_f1`, else 0.
 
-    References
-    ----------
-    Rajpurkar et al. (2016), SQuAD, section 6.1; FlashRAG `em`.
+    Source: Rajpurkar et al. (2016), SQuAD, section 6.1; FlashRAG `em`.
     """
     return _best(prediction, golds, _normalized, lambda mine, gold: float(mine == gold))
 
@@ -98,28 +93,10 @@ def rouge_n(prediction: str | None, golds: Golds, n: int) -> float:
     is stemmed. An empty stretch between two full stops is a word of its own, and 1e-8 is added to
     the denominator of F, so that equal texts score 1 - 5e-9: both as in the package `rouge` 1.0.1
     that FlashRAG calls. The tests hold this function equal to that package, which is 70 times
-    slower and raises on texts of full stops only. A text of fewer than n words scores 0.
+    slower and raises on texts of full stops only. A text of fewer than n words scores 0. Raises
+    `UsageError` if `n` is no whole number of at least 1; the rest is as in `token_f1`.
 
-    Parameters
-    ----------
-    prediction, golds
-        As in `token_f1`.
-    n : int >= 1
-
-    Returns
-    -------
-    float in [0, 1), or NaN if `prediction` is None
-
-    Raises
-    ------
-    DataError
-        If there is no gold answer, or something is no string.
-    UsageError
-        If `n` is no whole number of at least 1.
-
-    References
-    ----------
-    WixQA, section 4; FlashRAG `rouge-1`, `rouge-2`.
+    Source: WixQA, section 4; FlashRAG `rouge-1`, `rouge-2`.
     """
     checks.whole(n, "n")
     return _best(prediction, golds, partial(_dotted_ngrams, n=n), _set_f)
@@ -128,15 +105,8 @@ def rouge_n(prediction: str | None, golds: Golds, n: int) -> float:
 def google_rouge_n(prediction: str | None, golds: Golds, n: int) -> float:
     """Return ROUGE-N of Google's `rouge-score`: the F of two bags of n-grams, not stemmed.
 
-    Parameters
-    ----------
-    prediction, golds
-        As in `token_f1`.
-    n : int from 1 to 9
-
-    References
-    ----------
-    Lin (2004), ROUGE: a package for automatic evaluation of summaries, section 2.
+    `n` is from 1 to 9; the rest is as in `token_f1`. Source: Lin (2004), ROUGE: a package for
+    automatic evaluation of summaries, section 2.
     """
     return _google(prediction, golds, f"rouge{checks.whole(n, 'n', most=9)}")
 
@@ -144,9 +114,7 @@ def google_rouge_n(prediction: str | None, golds: Golds, n: int) -> float:
 def google_rouge_l(prediction: str | None, golds: Golds) -> float:
     """Return ROUGE-L of Google's `rouge-score`: the F of the longest common subsequence.
 
-    References
-    ----------
-    Lin (2004), section 3.1.
+    Source: Lin (2004), section 3.1.
     """
     return _google(prediction, golds, "rougeL")
 
@@ -155,11 +123,7 @@ def sentence_bleu(prediction: str | None, golds: Golds) -> float:
     """Return the BLEU of one answer by sacreBLEU, over 100.
 
     13a tokens, case kept, n-grams up to 4 or the answer's length, exponential smoothing, all gold
-    answers together as references.
-
-    References
-    ----------
-    Post (2018), A call for clarity in reporting BLEU scores.
+    answers together as references. Source: Post (2018), A call for clarity in reporting BLEU.
     """
     golds = _golds(golds)
     if prediction is None:
@@ -206,12 +170,7 @@ def sacre_bleu(predictions: Sequence[str | None], golds: Sequence[Golds]) -> flo
     """Return the BLEU of all answers together with sacreBLEU's default settings, over 100.
 
     Unlike `corpus_bleu`, orders without a match are smoothed exponentially, and the brevity
-    penalty compares with the gold answer of the nearest length. Parameters, return value and
-    errors are those of `corpus_bleu`.
-
-    References
-    ----------
-    Post (2018), A call for clarity in reporting BLEU scores.
+    penalty compares with the gold answer of the nearest length. Source: Post (2018).
     """
     rows = _sacre_rows(predictions, golds)
     return float(_bleu(rows.sum(axis=0), smooth_method="exp")) if len(rows) else math.nan
@@ -350,11 +309,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class CorpusMetric:
-    """A metric of all answers together, and whose definition it is.
-
-    `rows(predictions, golds)` gives one row of counts per answer, `statistic(sums, n)` the score
-    of their sums, as in `ragkit.measures.stats.bootstrap_interval`.
-    """
+    """A metric of all answers together: a statistic of the sums of `rows(predictions, golds)`."""
 
     rows: Callable
     statistic: stats.Statistic
@@ -413,9 +368,8 @@ def score_answers(
     Returns
     -------
     DataFrame
-        subject_id (the system), item_id (the question), metric, score: one row per answer and
-        metric, metric by metric, in the order of `answers`. One metric's rows are a `scores`
-        frame.
+        subject_id (the system), item_id (the question), metric, score: metric by metric, in the
+        order of `answers`. One metric's rows are a `scores` frame.
 
     Raises
     ------
@@ -448,14 +402,9 @@ def summarise_answers(
 ) -> pd.DataFrame:
     """Return each system's metrics with BCa bootstrap intervals over questions.
 
-    Parameters
-    ----------
-    answers, questions
-        As in `score_answers`.
-    metrics : sequence of str
-        Names in `METRICS` (means over answers) and `CORPUS_METRICS`.
-    **options
-        level, n_resamples and seed, as in `ragkit.measures.stats.bootstrap_interval`.
+    Answers and questions are those of `score_answers`, which also names the errors; `metrics` are
+    names in `METRICS` (means over answers) and `CORPUS_METRICS`, and the options those of
+    `stats.bootstrap_interval`.
 
     Returns
     -------
@@ -463,11 +412,6 @@ def summarise_answers(
         One row per system and metric: system, metric, n answers scored, of which empty; missing
         (the answer is None), absent (no row for the question), no_gold (questions without a gold
         answer: left out); value, low, high. A system without any answer has NaN.
-
-    Raises
-    ------
-    DataError, UsageError
-        As in `score_answers`.
     """
     metrics = _names(metrics, {**METRICS, **CORPUS_METRICS})
     asked = int(questions["answer"].notna().sum())
@@ -494,32 +438,14 @@ def summarise_answers(
 def compare_corpus(
     answers: pd.DataFrame, questions: pd.DataFrame, *, metric: str = "corpus_bleu", **options
 ) -> pd.DataFrame:
-    """Compare systems by a metric that is no mean over questions.
+    """Compare systems by a metric of `CORPUS_METRICS`, which is no mean over questions.
 
-    Parameters
-    ----------
-    answers, questions
-        As in `score_answers`.
-    metric : {"corpus_bleu", "sacre_bleu"}
-    **options
-        baseline, level, n_resamples and seed, as in `ragkit.measures.stats.compare_systems`.
+    The table is that of `stats.compare_systems`, with a column metric, for pairs in order of
+    appearance; the options are its own, too. The interval resamples questions; the test exchanges
+    the two answers to a question.
 
-    Returns
-    -------
-    DataFrame
-        As `ragkit.measures.stats.compare_systems`, with a column metric, for pairs in order of
-        appearance. The interval resamples questions; the test exchanges the two answers to a
-        question.
-
-    Raises
-    ------
-    DataError, UsageError
-        As in `score_answers` and `ragkit.measures.stats.compare_systems`.
-
-    References
-    ----------
-    Koehn (2004), Statistical significance tests for machine translation evaluation; Riezler and
-    Maxwell (2005), On some pitfalls in automatic evaluation and significance testing for MT.
+    Source: Koehn (2004), Statistical significance tests for machine translation evaluation;
+    Riezler and Maxwell (2005), On some pitfalls in automatic evaluation.
     """
     found = CORPUS_METRICS[checks.choice(metric, "corpus metric", CORPUS_METRICS)]
     present = _joined(answers, questions).dropna(subset=["answer"])
@@ -613,23 +539,14 @@ def summarise_retrieval(
 ) -> pd.DataFrame:
     """Return each system's mean measures with BCa bootstrap intervals over questions.
 
-    Parameters
-    ----------
-    runs, questions, measures
-        As in `retrieval`.
-    **options
-        level, n_resamples and seed, as in `ragkit.measures.stats.bootstrap_interval`.
+    Runs, questions, measures and errors are those of `retrieval`, the options those of
+    `stats.bootstrap_interval`.
 
     Returns
     -------
     DataFrame
         One row per system and measure: system, metric, n questions scored, of which nothing_found
         (an empty list), no_gold (questions without gold documents: left out), value, low, high.
-
-    Raises
-    ------
-    DataError, UsageError
-        As in `retrieval`.
     """
     scores = retrieval(runs, questions, measures=measures)
     table = stats.summarise(scores, **options).rename(columns={"mean": "value"})

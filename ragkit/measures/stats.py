@@ -1,15 +1,13 @@
 """Confidence intervals of measured scores, and paired tests of whether two systems differ.
 
-Scores are per item (question). Systems answer the same questions, so comparisons are paired and
-questions are what is resampled. A measure that is no mean, such as corpus BLEU, takes part as a
-*statistic of sums*: each item contributes a row of counts, and the measure is a function of the
-column sums.
+Scores are per item (question), comparisons are paired, and questions are what is resampled. A
+measure that is no mean, such as corpus BLEU, takes part as a *statistic of sums*: each item
+contributes a row of counts, and the measure is a function of the column sums.
 
-The resampling is the project's own because `scipy.stats.bootstrap` and `permutation_test` draw
-anew for every pair: all pairs of 24 systems on 200 questions take scipy 30 times as long for the
-tests alone (`python -m tests.bench metrics`). The tests hold both against scipy. Draws come from
-`numpy.random.default_rng(seed)`; a pair gets the same numbers whatever other systems are in the
-table and in whatever order the rows come.
+The resampling is the project's own because scipy draws anew for every pair: for all pairs of 24
+systems its permutation test alone takes 30 times as long (`python -m tests.bench metrics`). The
+tests hold both methods against scipy. Draws come from `numpy.random.default_rng(seed)`; a pair
+gets the same numbers whatever other systems are in the table and in whatever order the rows come.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ Statistic = Callable[[np.ndarray, int], np.ndarray]
 
 
 class Interval(NamedTuple):
-    """An estimate from `n` items with its confidence interval, low <= high (NaN where n < 2)."""
+    """An estimate from `n` items with its confidence interval, low <= high (NaN if n < 2)."""
 
     estimate: float
     low: float
@@ -62,8 +60,6 @@ def bootstrap_interval(
 ) -> Interval:
     """Return a mean, or a statistic of sums, with its BCa bootstrap confidence interval.
 
-    BCa corrects the percentile interval for bias and skewness.
-
     Parameters
     ----------
     values : sequence of float, length n, or array of shape (n, m)
@@ -74,11 +70,6 @@ def bootstrap_interval(
     level : float in (0, 1), default=0.95
     n_resamples : int >= 1, default=9999
     seed : int, default=0
-
-    Returns
-    -------
-    Interval
-        Of a mean, `low` and `high` lie within the range of the values.
 
     Raises
     ------
@@ -104,20 +95,8 @@ def bootstrap_interval(
 def wilson_interval(successes: int, n: int, *, level: float = 0.95) -> Interval:
     """Return the proportion `successes / n` with Wilson's score interval, within [0, 1].
 
-    Parameters
-    ----------
-    successes : int, 0 <= successes <= n
-    n : int >= 1
-    level : float in (0, 1), default=0.95
-
-    Raises
-    ------
-    UsageError
-        If a count is no whole number or out of range.
-
-    References
-    ----------
-    Wilson (1927), Probable inference, the law of succession, and statistical inference.
+    Raises `UsageError` unless 0 <= successes <= n and n >= 1 are whole numbers. Source: Wilson
+    (1927), Probable inference, the law of succession, and statistical inference.
     """
     _check_options(level)
     n = checks.whole(n, "n")
@@ -145,15 +124,13 @@ def paired_permutation(
     ----------
     a, b : sequence of float, length n >= 1
         Scores of two systems on the same items, in the same order.
-    n_resamples : int >= 1, default=9999
-    seed : int, default=0
+    n_resamples, seed
+        As in `bootstrap_interval`.
 
     Raises
     ------
     DataError
         If the lengths differ, there is no item, or a score is NaN or infinite.
-    UsageError
-        If `n_resamples` is out of range.
 
     References
     ----------
@@ -172,26 +149,10 @@ def paired_permutation(
 
 
 def holm(p_values: Sequence[float]) -> np.ndarray:
-    """Return p-values adjusted for several comparisons by Holm's step-down method.
+    """Return p-values adjusted for several comparisons by Holm's step-down method (Holm 1979).
 
-    Parameters
-    ----------
-    p_values : sequence of float in [0, 1], length k
-        NaN marks a comparison that was not made: it stays NaN and is not counted.
-
-    Returns
-    -------
-    array of float in [0, 1], shape (k,)
-        In the order given, each at least as large as the p-value itself.
-
-    Raises
-    ------
-    DataError
-        If a p-value is outside [0, 1].
-
-    References
-    ----------
-    Holm (1979), A simple sequentially rejective multiple test procedure.
+    NaN marks a comparison that was not made: it stays NaN and is not counted. The order is kept.
+    Raises `DataError` if a p-value is outside [0, 1].
     """
     p = np.array(p_values, dtype=float)
     if p.ndim != 1 or ((p < 0) | (p > 1)).any():
@@ -223,8 +184,6 @@ def summarise(scores: pd.DataFrame, **options) -> pd.DataFrame:
     ------
     DataError
         If a column is missing, a score is missing or infinite, or an item repeats.
-    UsageError
-        If an option is out of range.
     """
     keys = _score_keys(scores)
     table = []
@@ -296,23 +255,11 @@ def compare_statistics(
     n_resamples: int = 9999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Compare pairs of systems by a statistic of sums.
+    """Compare pairs of systems by a statistic of sums; the table is that of `compare_systems`.
 
-    Parameters
-    ----------
-    rows : array of float, shape (n, k, m)
-        What each of n items adds to the m sums of each of k systems.
-    present : array of bool, shape (n, k)
-        Whether the system has that item; if not, its row is not used.
-    systems : sequence of str, length k
-    statistic, level, n_resamples, seed
-        As in `bootstrap_interval`.
-    baseline : str, optional
-
-    Returns
-    -------
-    DataFrame
-        As `compare_systems`, for pairs in the order of `systems`, with the statistics in a and b.
+    `rows` of shape (n, k, m) hold what each of n items adds to the m sums of each of k systems;
+    `present`, of shape (n, k), says whether the system has that item; if not, its row is not used.
+    The statistic and the other options are those of `bootstrap_interval`.
     """
     _check_options(level, n_resamples)
     systems = list(systems)

@@ -70,18 +70,13 @@ def local_density(
         Neighbours.
     seed : int, default=0
     groups : sequence of length n, optional
-        As in `neighbours`.
+        As in `neighbours`, which also names the errors.
 
     Returns
     -------
     Estimate
         In [-1, 1]; higher is denser. The interval is for the corpus at hand: it has no width if
         all documents are taken.
-
-    Raises
-    ------
-    UsageError, DataError
-        As in `neighbours`.
 
     References
     ----------
@@ -94,41 +89,20 @@ def local_density(
 
 
 def density_by_size(
-    embeddings: np.ndarray,
-    sizes: Iterable[int],
-    *,
-    repeats: int = 5,
-    sample: int = 1000,
-    k: int = 10,
-    seed: int = 0,
+    embeddings: np.ndarray, sizes: Iterable[int], *, repeats: int = 5, seed: int = 0
 ) -> pd.DataFrame:
     """Return the local density of random parts of a corpus.
 
-    Parameters
-    ----------
-    embeddings : array of shape (n, d)
-    sizes : iterable of int
-        Documents in a part, drawn without replacement.
-    repeats : int, default=5
-        Parts of each size; the whole corpus is measured once.
-    sample, k, seed
-        As in `local_density`.
-
-    Returns
-    -------
-    DataFrame with columns size, repeat, local_density
-
-    Raises
-    ------
-    DataError
-        If a size exceeds the number of documents.
+    For each size, `repeats` parts of so many documents are drawn without replacement; the whole
+    corpus is measured once. Columns size, repeat, local_density. Raises `DataError` if a size
+    exceeds the number of documents.
     """
     array, rng, rows = matrix(embeddings), np.random.default_rng(seed), []
     for size in sizes:
         matrix(array, at_least=size, purpose="a part")
         for repeat in range(repeats if size < len(array) else 1):
             part = array[np.sort(rng.choice(len(array), size, replace=False))]
-            rows.append((size, repeat, local_density(part, sample, k, seed + repeat).value))
+            rows.append((size, repeat, local_density(part, seed=seed + repeat).value))
     return pd.DataFrame(rows, columns=["size", "repeat", "local_density"])
 
 
@@ -136,13 +110,8 @@ def density_by_size(
 class Clusters:
     """A partition of a corpus, and what follows from the sums of its clusters in closed form.
 
-    Parameters
-    ----------
-    labels : array of int, shape (n,)
-        Clusters are numbered from 0, the largest first; none is empty.
-    sums : array of shape (c, d)
-        The sum of each cluster's unit vectors.
-    settings : dict
+    `labels`, of shape (n,), number the clusters from 0, the largest first; none is empty. `sums`,
+    of shape (c, d), are the sums of each cluster's unit vectors.
     """
 
     labels: np.ndarray
@@ -199,24 +168,10 @@ def cluster(embeddings: np.ndarray, k: int = 10, seed: int = 0) -> Clusters:
 
     faiss learns the centroids by Lloyd's iterations from k-means++ starts, on at most 1,024
     documents per cluster, the best of eight starts; then every document goes to the nearest one.
+    Fewer than k clusters are returned if fewer documents differ. Raises `UsageError` if `k` is
+    below 2, `DataError` if there are fewer than k documents.
 
-    Parameters
-    ----------
-    embeddings : array of shape (n, d)
-    k : int, default=10
-        Clusters; fewer are returned if fewer documents differ.
-    seed : int, default=0
-
-    Raises
-    ------
-    UsageError
-        If `k` is below 2.
-    DataError
-        If there are fewer than k documents, or an embedding is zero or not finite.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 3.2, "Global clustering"; Lloyd (1982).
+    Source: EnterpriseRAG-Bench, section 3.2, "Global clustering"; Lloyd (1982).
     """
     import faiss
 
@@ -243,17 +198,7 @@ def partition(
 ) -> Clusters:
     """Return a given partition, such as by source, with the sums of its clusters.
 
-    Parameters
-    ----------
-    embeddings : array of shape (n, d)
-    labels : sequence of length n
-        Any values that can be compared.
-    settings : dict, optional
-
-    Raises
-    ------
-    UsageError
-        If `labels` has another length.
+    `labels` are n values that can be compared. Raises `UsageError` if they have another length.
     """
     array = matrix(embeddings)
     if len(labels) != len(array):
@@ -320,26 +265,10 @@ def cluster_similarity(
 
 
 def silhouette(embeddings: np.ndarray, labels: Sequence) -> float:
-    """Return scikit-learn's mean silhouette under cosine distance, over all documents.
+    """Return scikit-learn's mean silhouette under cosine distance, in [-1, 1].
 
-    Parameters
-    ----------
-    embeddings : array of shape (n, d)
-    labels : sequence of length n
-
-    Returns
-    -------
-    float in [-1, 1]
-        A document alone in its cluster counts as 0.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than two clusters, or as many as documents.
-
-    References
-    ----------
-    Rousseeuw (1987), Silhouettes.
+    A document alone in its cluster counts as 0. Raises `DataError` if there are fewer than two
+    clusters, or as many as documents. Source: Rousseeuw (1987), Silhouettes.
     """
     from sklearn.metrics import silhouette_score
 
@@ -356,32 +285,12 @@ def intrinsic_dimension(
 
     With T_j the distance of a document to its j-th neighbour, the inverse of the dimension is the
     mean of log(T_k / T_j) over j < k, and over the sampled documents. k = 2 is the maximum
-    likelihood form of the two-neighbours estimator.
+    likelihood form of the two-neighbours estimator. Distances are chords between unit vectors.
+    Documents with a duplicate have a distance of zero and are left out: `n` counts the others.
+    Raises `DataError` if fewer than two remain, and as in `neighbours`.
 
-    Parameters
-    ----------
-    embeddings : array of shape (n, d)
-    sample : int, default=1000
-        Documents drawn without replacement.
-    k : int, default=20
-        Neighbours, at least 2.
-    seed : int, default=0
-
-    Returns
-    -------
-    Estimate
-        Distances are chords between unit vectors. `n` counts the documents used: those with a
-        duplicate have a distance of zero, and are left out.
-
-    Raises
-    ------
-    UsageError, DataError
-        As in `neighbours`; also if no two sampled documents without duplicates remain.
-
-    References
-    ----------
-    Levina and Bickel (2004), Maximum likelihood estimation of intrinsic dimension, averaged as by
-    MacKay and Ghahramani (2005); Facco et al. (2017) for k = 2.
+    Source: Levina and Bickel (2004), Maximum likelihood estimation of intrinsic dimension,
+    averaged as by MacKay and Ghahramani (2005); Facco et al. (2017) for k = 2.
     """
     checks.whole(k, "k", least=2)
     array, chosen = _chosen(embeddings, sample, seed)
@@ -405,9 +314,6 @@ def profile(
     size: int | None = None,
     repeats: int = 5,
     k: int = 10,
-    nearest: int = 10,
-    sample: int = 1000,
-    pairs: int = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return the measures of Table 3 and others for random parts of equal size.
@@ -424,10 +330,6 @@ def profile(
         Parts; with all documents only the seed of k-means and of the samples changes.
     k : int, default=10
         Clusters.
-    nearest : int, default=10
-        Neighbours of local density and of the intrinsic dimension.
-    sample, pairs : int, default=1000
-        As in `local_density` and `cluster_similarity`.
     seed : int, default=0
 
     Returns
@@ -435,8 +337,9 @@ def profile(
     DataFrame
         One row per part: local_similarity, in_cluster_similarity and cross_cluster_similarity as
         the paper samples them; in_exact, cross_exact, gap (their difference), silhouette,
-        evenness and tightness_spread of the clusters; intrinsic_dimension; near_duplicates, the
-        share (0 to 1) of documents with a neighbour at a cosine of 0.9 or more.
+        evenness and tightness_spread of the clusters; intrinsic_dimension from ten neighbours;
+        near_duplicates, the share (0 to 1) of documents with a neighbour at a cosine of 0.9 or
+        more.
 
     Raises
     ------
@@ -450,17 +353,17 @@ def profile(
     array, rows = matrix(embeddings, at_least=size or 2, purpose="a part"), []
     for number in range(seed, seed + repeats):
         part = array[draw(len(array), size or len(array), number)]
-        found = cluster_similarity(part, k, pairs, number)
-        closest = neighbours(part, draw(len(part), sample, number), k=1).similarity[:, 0]
+        found = cluster_similarity(part, k, seed=number)
+        closest = neighbours(part, draw(len(part), 1000, number), k=1).similarity[:, 0]
         rows.append(
             {
-                "local_similarity": local_density(part, sample, nearest, number).value,
+                "local_similarity": local_density(part, seed=number).value,
                 "in_cluster_similarity": found.in_cluster.value,
                 "cross_cluster_similarity": found.cross_cluster.value,
                 "in_exact": found.in_exact,
                 "cross_exact": found.cross_exact,
                 **_shape(part, found.clusters),
-                "intrinsic_dimension": intrinsic_dimension(part, sample, nearest, number).value,
+                "intrinsic_dimension": intrinsic_dimension(part, k=10, seed=number).value,
                 "near_duplicates": float((closest >= NEAR).mean()),
             }
         )
@@ -476,24 +379,11 @@ def similarity_by_k(
 ) -> pd.DataFrame:
     """Return the exact cluster measures of several corpora for many numbers of clusters and seeds.
 
-    Parameters
-    ----------
-    corpora : mapping of str to array of shape (n, d)
-    ks : iterable of int
-        Numbers of clusters.
-    seeds : iterable of int
-        For k-means, and for the part drawn.
-    size : int, optional
-        Documents in a part of each corpus, drawn anew for each seed; default: all.
+    Each seed draws a part of `size` documents of each corpus (default: all) and starts k-means.
+    Columns corpus, k, seed, in_cluster, cross_cluster, gap, silhouette, evenness,
+    tightness_spread.
 
-    Returns
-    -------
-    DataFrame with columns corpus, k, seed, in_cluster, cross_cluster, gap, silhouette, evenness,
-        tightness_spread
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 3.2: "varied k across a range of values from 5 through 50".
+    Source: EnterpriseRAG-Bench, section 3.2: "varied k across a range of values from 5 through 50".
     """
     ks, rows = list(ks), []
     for (name, embeddings), seed in product(corpora.items(), list(seeds)):
@@ -516,7 +406,7 @@ def ordering(measured: pd.DataFrame, measure: str = "in_cluster", *, reference: 
         The result of `similarity_by_k`.
     measure : {"in_cluster", "cross_cluster", "gap", "silhouette"}
     reference : int, default=10
-        The k of the paper's Table 3.
+        The k of the paper's Table 3; `UsageError` if it was not measured.
 
     Returns
     -------
@@ -524,11 +414,6 @@ def ordering(measured: pd.DataFrame, measure: str = "in_cluster", *, reference: 
         `order` has the corpora from the highest mean over seeds to the lowest, `same` whether it
         is that of the reference, `seeds` the share (0 to 1) of the seeds that alone give the
         reference order.
-
-    Raises
-    ------
-    UsageError
-        If the measure is unknown or the reference was not measured.
     """
     checks.choice(measure, "measure", MEASURES)
     if reference not in set(measured["k"]):

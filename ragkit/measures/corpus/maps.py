@@ -20,16 +20,8 @@ SMALLEST = 8
 class Map:
     """A map of documents.
 
-    Parameters
-    ----------
-    coordinates : array of shape (m, 2)
-    rows : array of int, shape (m,)
-        Which documents were mapped, in rising order.
-    trustworthiness : float
-        See `trustworthiness`.
-    neighbours : int
-        The neighbours that it counts.
-    settings : dict
+    `coordinates`, of shape (m, 2), are those of the documents `rows`, in rising order;
+    `trustworthiness` counts `neighbours` neighbours, see the function of that name.
     """
 
     coordinates: np.ndarray
@@ -50,7 +42,6 @@ def map_tsne(
     seed: int = 0,
     *,
     perplexity: float | None = None,
-    components: int | None = None,
     sample: int = 10_000,
 ) -> Map:
     """Return a t-SNE map of a corpus.
@@ -64,9 +55,7 @@ def map_tsne(
     seed : int, default=0
         For the sample and the map; the same seed gives the same coordinates.
     perplexity : float, optional
-        By default 30, or a third of the other documents if that is less.
-    components : int, optional
-        Principal components in which neighbours are found; all dimensions by default.
+        Default: 30, or a third of the other documents if that is less.
     sample : int, default=10000
         Documents mapped; all if there are fewer.
 
@@ -85,7 +74,7 @@ def map_tsne(
     from openTSNE import TSNE
 
     rows, units = _sampled(embeddings, sample, seed)
-    n, points = len(rows), units
+    n = len(rows)
     if perplexity is None:
         perplexity = min(30.0, (n - 1) / 3)
     if not 1 <= perplexity <= (n - 1) / 3:
@@ -93,25 +82,14 @@ def map_tsne(
             f"a perplexity of {perplexity:g} does not suit {n:,} documents",
             f"take one between 1 and {(n - 1) / 3:.0f}",
         )
-    if components is not None:
-        from sklearn.decomposition import PCA
-
-        kept = min(checks.whole(components, "components", least=2), *units.shape)
-        points = PCA(kept, random_state=seed).fit_transform(units)
     tsne = TSNE(
         perplexity=perplexity,
         neighbors="exact",
         random_state=seed,
         n_jobs=faiss.omp_get_max_threads(),
     )
-    settings = {
-        "method": "t-SNE",
-        "documents": n,
-        "perplexity": float(perplexity),
-        "components": components,
-        "seed": seed,
-    }
-    return _finished(units, np.asarray(tsne.fit(points)), rows, settings)
+    settings = {"method": "t-SNE", "perplexity": float(perplexity)}
+    return _finished(units, np.asarray(tsne.fit(units)), rows, seed, settings)
 
 
 def map_umap(
@@ -119,32 +97,12 @@ def map_umap(
     seed: int = 0,
     *,
     n_neighbors: int | None = None,
-    min_dist: float = 0.1,
     sample: int = 10_000,
 ) -> Map:
-    """Return a UMAP map of a corpus by cosine similarity.
+    """Return a UMAP map of a corpus by cosine similarity (McInnes, Healy and Melville 2018).
 
-    Parameters
-    ----------
-    embeddings : array of shape (n, d)
-    seed : int, default=0
-        For the sample and the map; the same seed gives the same coordinates.
-    n_neighbors : int, optional
-        By default 15, or all other documents if there are fewer.
-    min_dist : float in [0, 1], default=0.1
-    sample : int, default=10000
-        Documents mapped; all if there are fewer.
-
-    Raises
-    ------
-    UsageError
-        If an option is out of range.
-    DataError
-        If there are fewer than 8 documents, all are the same, or one is zero or not finite.
-
-    References
-    ----------
-    McInnes, Healy and Melville (2018), UMAP.
+    `n_neighbors` is 15 by default, or all other documents if there are fewer; the rest is as in
+    `map_tsne`.
     """
     from umap import UMAP
 
@@ -153,46 +111,20 @@ def map_umap(
     if n_neighbors is None:
         n_neighbors = min(15, n - 1)
     checks.whole(n_neighbors, "n_neighbors", least=2, most=n - 1)
-    checks.number(min_dist, "min_dist", least=0, most=1)
     # A seeded UMAP runs on one thread, and warns each time unless asked for one.
-    umap = UMAP(
-        n_neighbors=n_neighbors, min_dist=min_dist, metric="cosine", random_state=seed, n_jobs=1
-    )
-    settings = {
-        "method": "UMAP",
-        "documents": n,
-        "n_neighbors": n_neighbors,
-        "min_dist": min_dist,
-        "seed": seed,
-    }
-    return _finished(units, umap.fit_transform(units), rows, settings)
+    umap = UMAP(n_neighbors=n_neighbors, metric="cosine", random_state=seed, n_jobs=1)
+    settings = {"method": "UMAP", "n_neighbors": n_neighbors}
+    return _finished(units, umap.fit_transform(units), rows, seed, settings)
 
 
 def trustworthiness(embeddings: np.ndarray, coordinates: np.ndarray, *, k: int = 15) -> float:
-    """Return how far the neighbours on a map are neighbours in the embedding space.
+    """Return how far the neighbours on a map are neighbours in the embedding space, 0 to 1.
 
     scikit-learn's measure with cosine distance: 1 if each document's k neighbours on the map are
-    its k nearest; every one that is not costs its rank beyond k.
+    its k nearest; every one that is not costs its rank beyond k. Raises `UsageError` if `k` is not
+    below n / 2 or `coordinates`, of shape (n, 2), have another number of rows.
 
-    Parameters
-    ----------
-    embeddings : array of shape (n, d)
-    coordinates : array of shape (n, 2)
-    k : int, default=15
-        Neighbours; less than half of n.
-
-    Returns
-    -------
-    float in [0, 1]
-
-    Raises
-    ------
-    UsageError
-        If `k` is not below n / 2 or the map has another number of rows.
-
-    References
-    ----------
-    Venna and Kaski (2001), Neighborhood preservation in nonlinear projection methods.
+    Source: Venna and Kaski (2001), Neighborhood preservation in nonlinear projection methods.
     """
     from sklearn.manifold import trustworthiness as trust
 
@@ -204,34 +136,14 @@ def trustworthiness(embeddings: np.ndarray, coordinates: np.ndarray, *, k: int =
 
 
 def cluster_terms(texts: Sequence[str], labels: Sequence, *, n: int = 3) -> dict[object, list[str]]:
-    """Return each cluster's most distinctive terms.
+    """Return each cluster's `n` most distinctive terms, in rising order of the labels.
 
     A term's weight in a cluster is its share of the cluster's words times log(1 + A / f), with A
-    the mean number of words of a cluster and f how often the term occurs in all of them.
+    the mean number of words of a cluster and f how often the term occurs in all of them. A cluster
+    without a word of two letters has an empty list. Raises `UsageError` if there are not as many
+    labels as texts, `DataError` if no text has a word.
 
-    Parameters
-    ----------
-    texts : sequence of str
-    labels : sequence of the same length
-        The texts' clusters.
-    n : int, default=3
-        Terms a cluster.
-
-    Returns
-    -------
-    dict of label to list of str
-        In rising order of the labels; a cluster without a word of two letters has an empty list.
-
-    Raises
-    ------
-    UsageError
-        If there are not as many labels as texts.
-    DataError
-        If no text has a word.
-
-    References
-    ----------
-    Grootendorst (2022), BERTopic, section 3.3: class-based tf-idf.
+    Source: Grootendorst (2022), BERTopic, section 3.3: class-based tf-idf.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -274,7 +186,7 @@ def atlas(
     k : int, default=5
         Clusters to name.
     terms : int, default=2
-        Terms a cluster.
+        Terms of a cluster.
     sample : int, default=10000
         Documents mapped; all are clustered.
     seed : int, default=0
@@ -282,15 +194,8 @@ def atlas(
     Returns
     -------
     DataFrame
-        One row a document and method: doc_id, source, title, x, y, method, trustworthiness,
+        One row per document and method: doc_id, source, title, x, y, method, trustworthiness,
         cluster (from 0, the largest first) and terms, joined by commas.
-
-    Raises
-    ------
-    UsageError
-        If there are not as many embeddings as documents.
-    DataError
-        As in `map_tsne`, `map_umap` and `cluster`.
 
     References
     ----------
@@ -324,6 +229,6 @@ def _sampled(embeddings, sample: int, seed: int) -> tuple[np.ndarray, np.ndarray
     return rows, units
 
 
-def _finished(units, flat, rows, settings) -> Map:
-    k = min(15, (len(rows) - 1) // 2)
+def _finished(units, flat, rows, seed, settings) -> Map:
+    k, settings = min(15, (len(rows) - 1) // 2), {**settings, "documents": len(rows), "seed": seed}
     return Map(flat, rows, trustworthiness(units, flat, k=k), k, settings)

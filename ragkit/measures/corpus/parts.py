@@ -21,30 +21,17 @@ COLUMNS = ["doc_id", "source", "title", "start", "tokens", "text"]
 def split(
     documents: pd.DataFrame, *, tokens: int = 128, encoding: str = "cl100k_base"
 ) -> pd.DataFrame:
-    """Cut documents into windows of at most `tokens` tokens.
+    """Cut documents into windows of at most `tokens` tokens of an encoding (`ragkit.text.ENCODINGS`).
 
-    Parameters
-    ----------
-    documents : DataFrame
-        With doc_id, source, title and text.
-    tokens : int, default=128
-        Tokens in a window; the last window of a document may be shorter.
-    encoding : str
-        A table of `ragkit.text.ENCODINGS`; the paper's is cl100k_base.
+    The joined windows of a document are its text: a character of several tokens stays with its
+    first token, and a window of only its other tokens is left out. Raises `UsageError` if `tokens`
+    is below 1 or the encoding is unknown, `DataError` if a column of a documents frame is missing
+    or a document has no text.
 
     Returns
     -------
     DataFrame with columns doc_id, source, title, start, tokens, text
-        In the order of the documents. `start` is the number of tokens before the window. The
-        joined windows of a document are its text: a character of several tokens stays with its
-        first token, and a window of only its other tokens is left out.
-
-    Raises
-    ------
-    UsageError
-        If `tokens` is below 1 or the encoding is unknown.
-    DataError
-        If a column is missing, or a document has no text.
+        In the order of the documents; `start` is the number of tokens before the window.
 
     References
     ----------
@@ -82,8 +69,8 @@ def pool(
     vectors : array of shape (len(windows), d)
         Their embeddings.
     tokens : int
-        Tokens in a part: 512 for the paper's chunks, 8,192 for its Table 3. A multiple of the
-        windows' tokens.
+        Tokens in a part, a multiple of the windows': 512 for the paper's chunks, 8,192 for its
+        Table 3.
 
     Returns
     -------

@@ -20,16 +20,8 @@ def text_repetition(
 ) -> pd.DataFrame:
     """Return how repetitive texts are, for random parts of equal length.
 
-    Parameters
-    ----------
-    texts : sequence of str
-    characters : int
-        Length of a part: texts in random order, the last one cut.
-    repeats : int, default=5
-        Parts.
-    n : int, default=8
-        Words in a phrase.
-    seed : int, default=0
+    A part consists of texts in random order up to `characters`, the last one cut; a phrase is `n`
+    words in a row. Raises `DataError` if the texts are shorter together, or hold no phrase.
 
     Returns
     -------
@@ -38,11 +30,6 @@ def text_repetition(
         all words, 0 to 1), shared_phrases (share, 0 to 1, of a text's distinct phrases that
         another text of the part also has), length_variation (standard deviation over mean of the
         words in a text, over all texts).
-
-    Raises
-    ------
-    DataError
-        If the texts are shorter than `characters` together, or hold no phrase.
     """
     checks.whole(characters, "characters")
     checks.whole(n, "n")
@@ -80,13 +67,8 @@ def closest_siblings(texts: Sequence[str], *, n: int = 5) -> tuple[np.ndarray, n
     """Return for each text the text that shares most of its phrases, and how many it shares.
 
     The similarity of two texts is the Jaccard similarity of their sets of phrases of `n` words,
-    lower-cased and without punctuation. All pairs are compared.
-
-    Parameters
-    ----------
-    texts : sequence of str, length m
-    n : int, default=5
-        Words in a phrase.
+    lower-cased and without punctuation. All pairs are compared. Raises `DataError` if there are
+    fewer than two texts, or none has a phrase.
 
     Returns
     -------
@@ -94,13 +76,6 @@ def closest_siblings(texts: Sequence[str], *, n: int = 5) -> tuple[np.ndarray, n
         0 to 1; 0 if no other text shares a phrase, NaN for a text of fewer than `n` words.
     sibling : int array of shape (m,)
         The place of the closest text, the first of several; -1 if there is none.
-
-    Raises
-    ------
-    UsageError
-        If `n` is below 1.
-    DataError
-        If there are fewer than two texts, or none has a phrase.
 
     References
     ----------

@@ -19,7 +19,7 @@ STEPS = 50
 
 
 class Extrapolation(NamedTuple):
-    """What a fit without the largest size says of it, what was measured, and their difference."""
+    """What a fit without the largest size predicts for it, what was measured, and the difference."""
 
     predicted: Estimate
     observed: Estimate
@@ -32,7 +32,7 @@ def nested(
     """Return nested samples of a corpus that all hold the gold documents.
 
     The other documents come in one random order, so that each sample is part of the next larger
-    one, and recall falls for want of nothing but room.
+    one, and the corpora differ in nothing but size.
 
     Parameters
     ----------
@@ -50,8 +50,6 @@ def nested(
 
     Raises
     ------
-    UsageError
-        If a size is below 1.
     DataError
         If an id repeats, a gold document is not in the corpus, or a size is below the number of
         gold documents or above n.
@@ -88,15 +86,8 @@ def nested(
 class ScalingFit:
     """Recall as a function of corpus size: logit(recall) = intercept + slope log10(size).
 
-    Parameters
-    ----------
-    intercept, slope : float
-        A slope of -0.5 halves the odds of a found document about every four-fold of the corpus.
-    draws : array of shape (b, 2)
-        The same for resampled questions.
-    sizes : tuple of int
-        Those fitted.
-    questions : int
+    A slope of -0.5 halves the odds of a found document about every four-fold of the corpus.
+    `draws`, of shape (b, 2), are intercept and slope for resampled questions.
     """
 
     intercept: float
@@ -120,9 +111,9 @@ def fit_scaling(
 ) -> ScalingFit:
     """Fit how recall falls with the logarithm of the corpus size.
 
-    A fractional logit: the quasi-likelihood of the binomial, which needs recall to lie between 0
-    and 1 and nothing else. Its uncertainty is that of the questions: they are resampled whole,
-    since one question's recall at several sizes belongs together.
+    A fractional logit: the quasi-likelihood of the binomial, which only needs recall to lie
+    between 0 and 1. Its uncertainty is that of the questions: they are resampled whole, since one
+    question's recall at several sizes belongs together.
 
     Parameters
     ----------
@@ -132,10 +123,6 @@ def fit_scaling(
         Of the corpora, at least two different ones.
     n_resamples : int, default=2000
     seed : int, default=0
-
-    Returns
-    -------
-    ScalingFit
 
     Raises
     ------
@@ -157,23 +144,11 @@ def fit_scaling(
 def extrapolate(
     recalls: np.ndarray, sizes: Sequence[int], *, n_resamples: int = 2000, seed: int = 0
 ) -> Extrapolation:
-    """Fit all sizes but the largest, and hold the prediction against what was measured there.
+    """Fit all sizes but the largest, and compare the prediction with the recall measured there.
 
-    Parameters
-    ----------
-    recalls, sizes, n_resamples, seed
-        As in `fit_scaling`; at least three sizes.
-
-    Returns
-    -------
-    Extrapolation
-        The same resampled questions stand on both sides of the difference (predicted minus
-        observed): its interval says whether the line bends, not which questions were drawn.
-
-    Raises
-    ------
-    DataError, UsageError
-        As in `fit_scaling`.
+    Takes at least three sizes, otherwise as `fit_scaling`. The same resampled questions are on both
+    sides of the difference (predicted minus observed): its interval says whether the line bends,
+    not which questions were drawn.
     """
     table, places = _checked(recalls, sizes)
     checks.whole(n_resamples, "n_resamples")

@@ -24,11 +24,8 @@ class Neighbours(NamedTuple):
 def matrix(embeddings: np.ndarray, *, at_least: int = 2, purpose: str = "this") -> np.ndarray:
     """Return `embeddings` as an array of shape (n, d), not copied if it is one already.
 
-    Raises
-    ------
-    DataError
-        If it has another shape, holds no numbers, or has fewer than `at_least` rows; the message
-        says that `purpose` needs them.
+    Raises `DataError` if it has another shape, holds no numbers, or has fewer than `at_least`
+    rows; the message says that `purpose` needs them.
     """
     array = np.asarray(embeddings)
     if array.ndim != 2 or array.shape[1] == 0:
@@ -43,12 +40,8 @@ def matrix(embeddings: np.ndarray, *, at_least: int = 2, purpose: str = "this") 
 def unit(array: np.ndarray, first: int = 0, *, dtype: type = np.float32) -> np.ndarray:
     """Return the rows of an array of shape (n, d) at unit length; unit rows are not copied.
 
-    `first` is the number of the first row, or of each, for the message.
-
-    Raises
-    ------
-    DataError
-        If a row is zero or not finite.
+    Raises `DataError` if a row is zero or not finite; `first` is the number of the first row, or
+    of each, for the message.
     """
     rows = np.ascontiguousarray(array, dtype=dtype)
     squares = np.einsum("ij,ij->i", rows, rows)
@@ -95,7 +88,7 @@ def neighbours(
     """Return the exact nearest neighbours of documents by cosine similarity.
 
     Every document is compared with all others, by faiss, and never with itself: a duplicate is a
-    neighbour with similarity 1.
+    neighbour with similarity 1. Similarities are computed in double precision.
 
     Parameters
     ----------
@@ -107,11 +100,6 @@ def neighbours(
         Neighbours of each.
     groups : sequence of length n, optional
         Neighbours of the document's own group are left out, such as chunks of the same document.
-
-    Returns
-    -------
-    Neighbours
-        Similarities are computed in double precision.
 
     Raises
     ------
