@@ -390,6 +390,12 @@ def read_archive(
         raise DataError(f"{path}: no documents, expected entries SOURCE/.../DOCID__NAME.txt")
 
 
+def read_json_lines(raw: bytes, where: str) -> Iterator[tuple[str, dict]]:
+    """Yield the objects of JSON lines, such as those of an archive's entry, with their places."""
+    with _named(where):
+        yield from _json_lines(_decode(raw, where))
+
+
 def require(row: dict, columns: Sequence[str], where: str) -> None:
     """Raise `DataError` if a row lacks a column, and name the nearest that it has."""
     for column in columns:

@@ -17,33 +17,26 @@ def command():
 @click.option("--dataset", help="Only this dataset.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def status(data, dataset, as_json):
-    """List every registered file: present, partial or missing, where from, licence.
+    """List every registered file: whether it is at hand, and whether its bytes are known.
 
-    The exit status is 0 whatever is missing, and 1 if a file has the wrong bytes.
+    A file is present, another release than the registered one, partial (another file with fewer
+    rows stands in), cut or damaged, or missing. The exit status is 1 if a file is cut or damaged,
+    and 0 whatever is missing.
     """
     import json
 
+    from ragkit import checks
     from ragkit.datasets.registry import Store, entries
-    from ragkit.errors import UsageError, did_you_mean
 
-    known = {file.dataset for file in entries().values()}
-    if dataset and dataset not in known:
-        raise UsageError(f"no dataset {dataset!r}", did_you_mean(dataset.lower(), known))
+    if dataset:
+        checks.choice(dataset, "dataset", {file.dataset for file in entries().values()})
     store = Store(data)
-    rows, damaged = [], set()
+    damaged: set[str] = set()
+    rows = []
     for file in entries().values():
-        if dataset and file.dataset != dataset:
+        if dataset not in (None, file.dataset):
             continue
-        try:
-            found = store.find(file.path)
-            state = "missing" if found is None else "partial" if found.partial else "present"
-            detail = "" if found is None else found.extent if found.partial else str(found.path)
-            if found is None:
-                detail = file.fetch_command
-        except RagkitError as error:
-            # A damaged stand-in shows in its own row and in that of the file it stands for.
-            state, detail = "damaged", str(error).replace("\n ", ";")
-            damaged.add(error.message)
+        state, detail = _look(store, file, damaged)
         rows.append(
             {
                 "state": state,
@@ -62,26 +55,63 @@ def status(data, dataset, as_json):
         for folder in store.folders:
             click.echo(f"searched {folder}")
     if damaged:
-        raise RagkitError(f"damaged files: {len(damaged)} of {len(rows)}", "see above")
+        raise RagkitError(f"cut or damaged files: {len(damaged)} of {len(rows)}", "see above")
+
+
+def _look(store, file, damaged: set[str]) -> tuple[str, str]:
+    """Return the state of a file and what there is to say of it."""
+    from ragkit.datasets.registry import count_rows
+
+    try:
+        found = store.find(file.path)
+        if found is None:
+            return "missing", file.fetch_command
+        if found.state != "verified":
+            found.rows = count_rows(found.path, found.entry)
+    except RagkitError as error:
+        # A damaged part shows in its own row and in that of the file that it stands in for.
+        damaged.add(error.message)
+        return "cut or damaged", str(error).replace("\n ", ";")
+    state = "partial" if found.partial else "other release" if found.other else "present"
+    words = [str(found.path)] if state == "present" else []
+    if found.extent != "complete":
+        words.append(found.extent)
+    if found.state == "pinned":
+        words.append("pinned when it was fetched: no digest is published")
+    return state, ", ".join(words)
 
 
 @command.command()
 @click.argument("names", nargs=-1, required=True)
+@click.option("--refresh", is_flag=True, help="Ask whether the source has another version.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def fetch(names, quiet):
-    """Download datasets (or single files) into the cache; continue where an earlier call stopped."""
+def fetch(names, refresh, quiet):
+    """Download datasets (or single files) into the cache; continue where an earlier call stopped.
+
+    $HF_ENDPOINT names a mirror of the Hugging Face hub.
+    """
     from ragkit.datasets import fetch as fetching
     from ragkit.datasets.registry import read_pin
 
     files = [file for name in names for file in fetching.wanted(name)]
     for file in files:
-        path = fetching.fetch(file, progress=not quiet)
-        checked = file.sha256 or read_pin(path).get("published")
-        word = "verified" if checked else "no digest is published to verify it by"
+        path = fetching.fetch(file, refresh=refresh, progress=not quiet)
+        pin = read_pin(path)
+        word = "verified"
+        if pin and not pin.get("published"):
+            word = "pinned, no digest is published to verify it by"
+        elif pin and file.sha256:
+            word = "other release than the registered one"
         click.echo(f"{file.path}: {path.stat().st_size:,} bytes, {word}")
 
 
-COLOURS = {"present": "green", "partial": "yellow", "missing": None, "damaged": "red"}
+COLOURS = {
+    "present": "green",
+    "other release": "yellow",
+    "partial": "yellow",
+    "missing": None,
+    "cut or damaged": "red",
+}
 
 
 def _print(rows: list[dict]) -> None:
@@ -91,11 +121,11 @@ def _print(rows: list[dict]) -> None:
         if row["dataset"] != dataset:
             dataset = row["dataset"]
             click.secho(f"\n{dataset}", bold=True)
-        state = click.style(f"{row['state']:<8}", fg=COLOURS[row["state"]])
+        state = click.style(f"{row['state']:<14}", fg=COLOURS[row["state"]])
         count = f"{row['rows']:,}" if row["rows"] else ""
         click.echo(f"  {state} {row['file']:<{width}} {count:>8}  {row['origin']}")
         click.echo(
-            f"           licence: {row['licence']}"
+            f"                 licence: {row['licence']}"
             + (f"; {row['detail']}" if row["detail"] else "")
         )
     counts = {state: sum(row["state"] == state for row in rows) for state in COLOURS}

@@ -4,21 +4,22 @@
 >>> wixqa = datasets.load("wixqa", profile="sample")
 >>> wixqa.questions, wixqa.documents, wixqa.label
 
-One module a benchmark, and `own` for a folder of yours. A dataset says what it is made of: the
-embedded sample, the official files, or a partial mirror of them ("160 of 200 rows").
+`data/registry.toml` declares each dataset: its files, where they come from, and the reader of
+their format. A dataset says what it is made of: the embedded sample, the official files, or a
+partial mirror of them ("160 of 200 rows"). A folder of your own is read by `ragkit.datasets.own`.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragkit import paths
+from ragkit import checks, paths
+from ragkit.datasets import registry
 from ragkit.datasets.base import Dataset, Source
 from ragkit.datasets.registry import Store
-from ragkit.errors import MissingData, UsageError, did_you_mean
+from ragkit.errors import DataError, MissingData
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,40 +28,10 @@ __all__ = ["Dataset", "PROFILES", "files", "in_sample", "load", "names", "overvi
 
 PROFILES = ("sample", "paper")
 
-# name -> module; each has FILES (name -> registered paths), perhaps OPTIONAL ones among them,
-# SAMPLE (the names that the embedded sample has) and read(name, source).
-_MODULES = {
-    "wixqa": "wixqa",
-    "wixqa_retrieval": "wixqa",
-    "enterpriserag_bench": "enterprise",
-    "erb_judged": "enterprise",
-    "liverag": "liverag",
-    "grag": "liverag",
-    "triviaqa": "comparison",
-    "popqa": "comparison",
-    "webquestions": "comparison",
-    "simpleqa": "comparison",
-    "natural_questions": "comparison",
-    "datamorgana": "others",
-    "erb_answers": "others",
-    "erb_retrieval": "others",
-    "liverag_answers": "others",
-    "wixqa_answers": "others",
-    "lsat": "matrices",
-    "lsat6": "matrices",
-    "lsat7": "matrices",
-    "sat12": "matrices",
-    "science": "matrices",
-    "wirs": "matrices",
-    "abortion": "matrices",
-    "mobility": "matrices",
-    "czech_simpleqa": "matrices",
-}
-
 
 def names() -> list[str]:
-    """Return the names that `load` knows."""
-    return list(_MODULES)
+    """Return the names that `load` knows: the declared datasets that have a reader."""
+    return [name for name, dataset in registry.declared().items() if dataset.reader]
 
 
 def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None = None) -> Dataset:
@@ -87,22 +58,29 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
     MissingData
         If no part of it is at hand.
     DataError
-        If a file is not what it should be.
+        If a file is cut, damaged or has not the declared columns.
     """
-    if profile not in PROFILES:
-        raise UsageError(f"no profile {profile!r}", did_you_mean(profile, PROFILES))
-    folder = str(name)
-    if folder not in _MODULES and (os.sep in folder or (folder and Path(folder).is_dir())):
-        from ragkit.datasets import own
+    from ragkit.datasets import base, enterprise, liverag, own, readers, wixqa
 
+    checks.choice(profile, "profile", PROFILES)
+    folder = str(name)
+    if folder not in names() and (os.sep in folder or (folder and Path(folder).is_dir())):
         return own.read(Path(folder))
-    module = _module(name)
-    source = Source(profile, paths.SAMPLE) if profile == "sample" else Source(profile, Store(data))
     if profile == "sample" and not in_sample(name):
         raise MissingData(
             f"the embedded sample has no {name!r}", "run it with the profile 'paper' and real data"
         )
-    return module.read(name, source)
+    dataset = registry.declared()[checks.choice(name, "dataset", names())]
+    source = Source(profile, paths.SAMPLE if profile == "sample" else Store(data))
+    for module in (readers, wixqa, enterprise, liverag):
+        if read := getattr(module, dataset.reader, None):
+            frames = read(source, dataset)
+            break
+    else:
+        raise DataError(f"{paths.REGISTRY}: {name}: no reader is called {dataset.reader!r}")
+    if not frames:
+        source.place.need(registry.files(name)[0].path)
+    return base.make(name, source, frames)
 
 
 def overview(*, profile: str = "sample", data: str | os.PathLike | None = None) -> pd.DataFrame:
@@ -111,7 +89,8 @@ def overview(*, profile: str = "sample", data: str | os.PathLike | None = None) 
     Returns
     -------
     DataFrame with columns dataset, state, documents, questions, scores, label
-        State is present, partial or missing; counts are NaN for frames that are not there.
+        State is present, other release, partial, cut or damaged, or missing; counts are NaN for
+        frames that are not there.
     """
     import pandas as pd
 
@@ -121,10 +100,12 @@ def overview(*, profile: str = "sample", data: str | os.PathLike | None = None) 
     for name in names():
         try:
             loaded = load(name, profile=profile, data=data)
-        except MissingData as error:
-            rows.append({"dataset": name, "state": "missing", "label": error.message})
+        except (MissingData, DataError) as error:
+            state = "missing" if isinstance(error, MissingData) else "cut or damaged"
+            rows.append({"dataset": name, "state": state, "label": error.message})
             continue
-        state = "partial" if loaded.partial else "present"
+        other = any("other release" in remark for remark in (*loaded.gaps, *loaded.remarks))
+        state = "partial" if loaded.partial else "other release" if other else "present"
         counts = {kind: float(len(frame)) for kind, frame in loaded.frames.items()}
         rows.append({"dataset": name, "state": state, "label": loaded.label, **counts})
     columns = ["dataset", "state", "documents", "questions", "scores", "label"]
@@ -133,17 +114,10 @@ def overview(*, profile: str = "sample", data: str | os.PathLike | None = None) 
 
 def files(name: str, *, optional: bool = True) -> tuple[str, ...]:
     """Return the registered paths that a dataset is read from, with or without optional ones."""
-    module = _module(name)
-    left_out = () if optional else getattr(module, "OPTIONAL", ())
-    return tuple(path for path in module.FILES[name] if path not in left_out)
+    known = registry.files(checks.choice(name, "dataset", names()))
+    return tuple(file.path for file in known if optional or not (file.optional or file.extra))
 
 
 def in_sample(name: str) -> bool:
     """Whether the embedded sample has a dataset of that name."""
-    return name in _module(name).SAMPLE
-
-
-def _module(name: str):
-    if name not in _MODULES:
-        raise UsageError(f"no dataset {name!r}", did_you_mean(str(name).lower(), _MODULES))
-    return importlib.import_module(f"ragkit.datasets.{_MODULES[name]}")
+    return any(file.sample for file in registry.files(checks.choice(name, "dataset", names())))

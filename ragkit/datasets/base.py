@@ -2,76 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ragkit import schema
-from ragkit.datasets.registry import Found, Store
-from ragkit.errors import DataError, MissingData, UsageError, did_you_mean
+from ragkit import checks, schema
+from ragkit.datasets import registry
+from ragkit.datasets.registry import Declaration, Entry, Found, Store
+from ragkit.errors import MissingData, UsageError, did_you_mean
 
 
 class Source:
-    """Files of one profile: the embedded sample, or a `Store` of real ones.
+    """Files of one profile: the embedded sample (`place` is a folder) or a `Store` of real ones.
 
-    `used` collects what was read, for the dataset's provenance.
+    `used` collects what was read and what is missing, for the dataset's provenance.
     """
 
     def __init__(self, profile: str, place: Path | Store):
         self.profile = profile
         self.place = place
-        self.used: list[dict] = []
+        self.used: list[Found] = []
 
     @property
     def sample(self) -> bool:
         return self.profile == "sample"
 
-    def find(self, path: str) -> Found | None:
-        """Return a registered file, or None. Not for the sample."""
-        found = self.place.find(path)
+    def each(self, dataset: Declaration) -> Iterator[Found]:
+        """Yield the files at hand of those that a dataset is read from."""
+        for file in registry.files(dataset.name):
+            found = self.find(file)
+            if found:
+                yield found
+
+    def find(self, file: Entry) -> Found | None:
+        """Return a registered file, or None; either is noted."""
+        if self.sample:
+            path = self.place / file.sample
+            found = Found(file, file, path, "sample") if file.sample else None
+        else:
+            found = self.place.find(file.path)
+            if not (found or file.extra):
+                self.used.append(Found(file, file, None, "missing"))
         if found:
-            self._note(found)
+            self.used.append(found)
         return found
 
-    def need(self, path: str) -> Found:
-        """Return a registered file, or raise `MissingData`. Not for the sample."""
-        found = self.place.need(path)
-        self._note(found)
-        return found
-
-    def sample_path(self, path: str) -> Path:
-        """Return a file of the embedded sample."""
-        self.used.append(
-            {"file": path, "origin": "embedded sample", "extent": "sample", "licence": "MIT"}
-        )
-        return self.place / path
-
-    @property
-    def gaps(self) -> tuple[str, ...]:
-        """What is missing from the official files, in words, file by file."""
-        return tuple(
-            f"{row['file'].partition('/')[2]} {row['extent']}"
-            for row in self.used
-            if row["extent"] not in ("complete", "sample")
-        )
-
-    @property
-    def whole_corpus(self) -> bool:
-        """Whether all documents are at hand, so that every gold document must be among them."""
-        return not any("_kb_" in gap or "documents.zip" in gap for gap in self.gaps)
-
-    def _note(self, found: Found) -> None:
-        self.used.append(
-            {
-                "file": found.entry.path,
-                "origin": found.entry.origin,
-                "extent": found.extent,
-                "licence": found.entry.licence,
-                "note": found.entry.note,
-            }
-        )
+    def whole(self, kind: str) -> bool:
+        """Whether a frame is as registered, so that every gold document must be in it."""
+        made_of = [found for found in self.used if found.read.get("frame") == kind]
+        return not any(found.partial or found.other for found in made_of)
 
 
 @dataclass
@@ -89,8 +71,12 @@ class Dataset:
         One row a file: file, origin, extent, licence, note.
     partial : bool
         Whether rows of the official release are missing.
+    gaps : tuple of str
+        What is missing, file by file.
     portion : str
         What `part` has kept, in words; empty if everything.
+    remarks : tuple of str
+        Files of another release than the registered one, and files that no digest verifies.
     """
 
     name: str
@@ -100,6 +86,7 @@ class Dataset:
     partial: bool = False
     gaps: tuple[str, ...] = field(default=())
     portion: str = ""
+    remarks: tuple[str, ...] = field(default=())
 
     def __getattr__(self, name: str) -> pd.DataFrame:
         frames = self.__dict__.get("frames", {})
@@ -112,7 +99,7 @@ class Dataset:
     @property
     def label(self) -> str:
         """What the data is, in words that belong beside every number made from it."""
-        return ", ".join(filter(None, (self._whole, self.portion)))
+        return ", ".join(filter(None, ("; ".join([self._whole, *self.remarks]), self.portion)))
 
     @property
     def _whole(self) -> str:
@@ -126,22 +113,23 @@ class Dataset:
         origins = dict.fromkeys(self.provenance["origin"])
         return "; ".join(origins) + "".join(f" ({note})" for note in notes if note)
 
-    def substitute(self, part: str = "") -> str:
-        """Return what stands in for the official data, for the status of a measured number.
+    def substitute(self, *parts: str) -> str:
+        """Return what differs from the official data, for the status of a measured number.
 
         Parameters
         ----------
-        part : str
-            Only gaps in files with this in their path count; all do if it is empty.
+        *parts : str
+            Only files with one of these in their path count; all do if none is given.
 
         Returns
         -------
         str
-            Empty if the official files are complete.
+            Empty if the official files are complete and known to be the registered release.
         """
         if self.profile != "paper":
             return self.label
-        gaps = [gap for gap in self.gaps if part in gap]
+        told = (*self.gaps, *self.remarks)
+        gaps = [gap for gap in told if not parts or any(part in gap for part in parts)]
         return "; ".join([*gaps, self.portion] if self.portion else gaps)
 
     def only(self, *names: str) -> Dataset:
@@ -172,9 +160,8 @@ class Dataset:
         UsageError
             If a number is negative, or the gold documents alone are more than `documents`.
         """
-        for word, number in (("documents", documents), ("questions", questions)):
-            if number < 0:
-                raise UsageError(f"{word} must be at least 0, not {number}")
+        checks.whole(documents, "documents", least=0)
+        checks.whole(questions, "questions", least=0)
         frames, kept = dict(self.frames), []
         rng = np.random.default_rng(seed)
         asked = frames.get("questions")
@@ -219,39 +206,46 @@ class Dataset:
         )
 
 
-def make(
-    name: str,
-    source: Source,
-    frames: dict[str, pd.DataFrame],
-    *,
-    where: dict[str, Path] | None = None,
-) -> Dataset:
+def make(name: str, source: Source, frames: dict[str, pd.DataFrame]) -> Dataset:
     """Check the frames and the gold documents; return the dataset.
-
-    Parameters
-    ----------
-    name : str
-    source : Source
-    frames : dict of str to DataFrame
-    where : dict of str to path, optional
-        The file that a frame was read from, for messages.
 
     Raises
     ------
     DataError
         If a frame is invalid, or a gold document is missing although the documents are complete.
     """
-    where = where or {}
+    where = {found.read.get("frame"): str(found.path) for found in source.used if found.path}
     for kind, frame in frames.items():
         if kind in schema.COLUMNS:
-            schema.check(frame, kind, str(where.get(kind, name)))
-    files = pd.DataFrame(source.used, columns=["file", "origin", "extent", "licence", "note"])
-    if "documents" in frames and source.whole_corpus:
-        for kind, frame in frames.items():
-            if "gold_doc_ids" in frame:
-                schema.check_gold(frame, frames["documents"], str(where.get(kind, name)))
-    gaps = source.gaps
-    return Dataset(name, source.profile, frames, files, partial=bool(gaps), gaps=gaps)
+            schema.check(frame, kind, where.get(kind, name))
+        if "gold_doc_ids" in frame and "documents" in frames and source.whole("documents"):
+            schema.check_gold(frame, frames["documents"], where.get(kind, name))
+    files = [
+        {
+            "file": found.entry.sample if found.state == "sample" else found.entry.path,
+            "origin": {"missing": "", "sample": "embedded sample"}.get(
+                found.state, found.entry.origin
+            ),
+            "extent": found.extent,
+            "licence": {"missing": "", "sample": "MIT"}.get(found.state, found.entry.licence),
+            "note": found.entry.note if found.state not in ("missing", "sample") else "",
+        }
+        for found in source.used
+    ]
+    told: dict[bool, list[str]] = {True: [], False: []}
+    for found, row in zip(source.used, files, strict=True):
+        if found.extent not in ("complete", "sample"):
+            told[found.partial].append(f"{row['file'].partition('/')[2]} {found.extent}")
+    provenance = pd.DataFrame(files, columns=["file", "origin", "extent", "licence", "note"])
+    return Dataset(
+        name,
+        source.profile,
+        frames,
+        provenance,
+        partial=bool(told[True]),
+        gaps=tuple(told[True]),
+        remarks=tuple(told[False]),
+    )
 
 
 def _in_proportion(kinds: pd.Series, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -262,11 +256,3 @@ def _in_proportion(kinds: pd.Series, count: int, rng: np.random.Generator) -> np
     share = order / kinds.groupby(kinds).transform("size").to_numpy()[places]
     chosen = np.lexsort((np.arange(len(share)), share.to_numpy()))[:count]
     return np.sort(places.to_numpy()[chosen])
-
-
-def check_rows(rows: list, found: Found) -> list:
-    """Return `rows` if there are as many as registered."""
-    expected = found.entry.rows
-    if expected is not None and len(rows) != expected:
-        raise DataError(f"{found.path}: {len(rows):,} rows, expected {expected:,}")
-    return rows

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from ragkit import schema
-from ragkit.datasets.base import Dataset, Source, check_rows, make
-from ragkit.datasets.registry import Found, entry
-from ragkit.files import read_archive, read_jsonl, read_table
-from ragkit.schema import strings
+from ragkit.datasets import readers
+from ragkit.datasets.base import Source
+from ragkit.datasets.registry import Declaration, Found
+from ragkit.errors import DataError
+from ragkit.files import read_archive, read_json_lines, read_jsonl, require
 
-CORPUS = "enterpriserag_bench/all_documents.zip"
 QUESTIONS = "enterpriserag_bench/questions.jsonl"
-EXTRA = "enterpriserag_bench/extra_questions.jsonl"
-JUDGED = "enterpriserag_bench/per_question_judge_scores.csv.gz"
-FILES = {"enterpriserag_bench": (QUESTIONS, CORPUS, EXTRA), "erb_judged": (JUDGED,)}
-OPTIONAL = (CORPUS, EXTRA)
-SAMPLE = ("enterpriserag_bench",)
-
 FIELDS = (
     "question_id",
     "question_type",
@@ -31,74 +28,56 @@ FIELDS = (
 )
 
 
-def read(name: str, source: Source) -> Dataset:
-    """Read the benchmark, or the judged runs.
+def enterprise(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
+    """Read the benchmark.
 
-    `enterpriserag_bench` has `questions` (with `source_types`), `extra_questions` where they are
-    at hand, and `documents` (with `path`, and in the sample their other
-    fields as `metadata`). `erb_judged` has `scores`: correctness (0 or 1) as the
-    score of a run on a question, beside completeness (0 to 1), invalid_extra_documents, the
-    author of the run, its question_type and the group of runs that one judge scored.
+    `questions` and `extra_questions` have `source_types`; `documents` have `path`, and in the
+    sample their other fields as `metadata`.
     """
-    if name == "erb_judged":
-        found = source.need(JUDGED)
-        return make(name, source, {"scores": _judged(found)}, where={"scores": found.path})
-    frames, where = {}, {}
-    if source.sample:
-        where["questions"] = source.sample_path(QUESTIONS)
-        where["extra_questions"] = source.sample_path(EXTRA)
-        where["documents"] = source.sample_path("enterpriserag_bench/documents.jsonl")
-        frames["questions"] = read_questions(where["questions"])
-        frames["extra_questions"] = read_questions(where["extra_questions"])
-        frames["documents"] = _documents_jsonl(where["documents"])
-        return make(name, source, frames, where=where)
-    for kind, found in (
-        ("questions", source.need(QUESTIONS)),
-        ("extra_questions", source.find(EXTRA)),
-    ):
-        if found:
-            where[kind] = found.path
-            frames[kind] = check_rows(read_questions(found.path), found)
-    found = source.find(CORPUS)
-    rows = check_rows(_archive(found.path), found) if found else _slices(source)
-    if rows:
-        frames["documents"] = pd.DataFrame(rows)
-        where["documents"] = found.path if found else "slices"
-    return make(name, source, frames, where=where)
+    frames = {}
+    for found in source.each(dataset):
+        kind = found.read["frame"]
+        if kind != "documents":
+            frames[kind] = read_questions(found.path)
+        elif source.sample:
+            frames[kind] = _sample_documents(found.path)
+        else:
+            frames[kind] = pd.DataFrame([row for _, row in read_archive(found.path)])
+        found.rows = len(frames[kind])
+    if "documents" not in frames and not source.sample:
+        frames |= _slices(source)
+    return {
+        kind: frames[kind]
+        for kind in ("questions", "extra_questions", "documents")
+        if kind in frames
+    }
 
 
-def _archive(path: Path) -> list[dict]:
-    return [row for _, row in read_archive(path)]
-
-
-def _slices(source: Source) -> list[dict]:
+def _slices(source: Source) -> dict[str, pd.DataFrame]:
     """Return the documents of the slices at hand; one in several folders counts once."""
+    place = next(n for n, found in enumerate(source.used) if found.read["frame"] == "documents")
+    missing = source.used[place]
+    pattern = missing.read["slices"]
     slices = {
         path.name: path
         for folder in reversed(source.place.folders)
-        for path in (folder / "enterpriserag_bench").glob("[!.]*_slice_*.zip")
+        for path in folder.glob(pattern)
     }
     rows = []
     for name in sorted(slices):
-        part = _archive(slices[name])
+        part = [row for _, row in read_archive(slices[name])]
         schema.check(pd.DataFrame(part), "documents", str(slices[name]))
         rows += part
-    total = entry(CORPUS).rows
-    extent = "missing"
-    if rows:
-        extent = "complete" if len(rows) == total else f"{len(rows):,} of {total:,} documents"
-    source.used.append(
-        {
-            "file": CORPUS,
-            "origin": "slices of the release" if rows else "",
-            "extent": extent,
-            "licence": "MIT",
-        }
-    )
-    return rows
+    if not rows:
+        return {}
+    part = missing.wanted
+    if len(rows) != part.rows:
+        part = replace(part, rows=len(rows), note="", origin="slices of the release")
+    source.used[place] = Found(missing.wanted, part, Path("slices"), "slices", len(rows))
+    return {"documents": pd.DataFrame(rows)}
 
 
-def _documents_jsonl(path: Path) -> pd.DataFrame:
+def _sample_documents(path: Path) -> pd.DataFrame:
     columns = ("doc_id", "source_type", "path", "title", "content")
     rows = read_jsonl(path, columns)
     return pd.DataFrame(
@@ -124,7 +103,7 @@ def read_questions(path: Path) -> pd.DataFrame:
     rows = read_jsonl(path, FIELDS)
     for number, row in enumerate(rows, start=1):
         for column in ("source_types", "expected_doc_ids", "answer_facts"):
-            row[column] = strings(row[column], f"{path}: row {number}: {column}")
+            row[column] = schema.strings(row[column], f"{path}: row {number}: {column}")
     frame = pd.DataFrame(
         {
             "question_id": [row["question_id"] for row in rows],
@@ -139,21 +118,44 @@ def read_questions(path: Path) -> pd.DataFrame:
     return schema.check(frame, "questions", str(path))
 
 
-def _judged(found: Found) -> pd.DataFrame:
-    numbers = ("answer_correct", "completeness_pct", "invalid_extra_docs")
-    columns = ("repo", "file", "question_id", "question_type", *numbers)
-    frame = pd.DataFrame(check_rows(read_table(found.path, columns, numbers=numbers), found))
-    # One repository's folder results6.2-model was judged by the model that wrote the answers.
-    own_judge = frame["file"].str.startswith("results6.2-model/")
-    return pd.DataFrame(
-        {
-            "subject_id": frame["repo"] + "/" + frame["file"],
-            "item_id": frame["question_id"],
-            "score": frame["answer_correct"],
-            "completeness": frame["completeness_pct"] / 100,
-            "invalid_extra_documents": frame["invalid_extra_docs"],
-            "author": frame["repo"],
-            "question_type": frame["question_type"],
-            "judge_group": frame["repo"].where(~own_judge, frame["repo"] + ":Mistral-7B"),
-        }
-    )
+def erb_judged(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
+    """Read the judged runs of others.
+
+    `scores` are correctness (0 or 1) of a run on a question, beside completeness (0 to 1),
+    invalid_extra_documents, the author of the run, its question_type and the group of runs that
+    one judge scored.
+    """
+    for found in source.each(dataset):
+        scores = readers.frame(found)
+        scores["completeness"] /= 100
+        # The folder results6.2-model of one repository was judged by the model that wrote it.
+        own = scores["subject_id"].str.contains("/results6.2-model/", regex=False)
+        scores["judge_group"] = scores["author"].where(~own, scores["author"] + ":Mistral-7B")
+        return {"scores": scores}
+    return {}
+
+
+def erb_answers(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
+    """Read the `answers` of 28 runs of others: an archive of JSON lines, one file a run."""
+    for found in source.each(dataset):
+        rows = []
+        try:
+            with zipfile.ZipFile(found.path) as archive:
+                for name in sorted(archive.namelist()):
+                    where = f"{found.path}: {name}"
+                    for place, row in read_json_lines(archive.read(name), where):
+                        require(row, ("question_id",), f"{where}: {place}")
+                        ids = row.get("document_ids") or []
+                        rows.append(
+                            {
+                                "system": Path(name).with_suffix("").as_posix(),
+                                "question_id": row["question_id"],
+                                "answer": row.get("answer"),
+                                "doc_ids": schema.strings(ids, f"{where}: {place}: document_ids"),
+                            }
+                        )
+        except (zipfile.BadZipFile, zlib.error) as error:
+            raise DataError(f"{found.path}: not a readable archive of answers ({error})") from None
+        found.rows = len(rows)
+        return {"answers": pd.DataFrame(rows)}
+    return {}

@@ -6,23 +6,31 @@ import json
 import os
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ragkit import paths
-from ragkit.datasets.registry import Entry, entries, expected_digest, pin_path
+from ragkit.datasets.registry import Entry, entries, pin_path, read_pin
 from ragkit.errors import FetchError, HashMismatch, UsageError, did_you_mean
 from ragkit.files import sha256, write_text
 
-# The only place that may see the user's token; the slash at the end closes the host's name.
 HUB = "https://huggingface.co/"
 AGAIN = "run the same command again: it continues where it stopped"
+
+
+def hub() -> str:
+    """Return the address of the Hugging Face hub: `$HF_ENDPOINT`, else the official one.
+
+    No other host is sent the user's token; the slash at the end closes the host's name.
+    """
+    return (os.environ.get("HF_ENDPOINT") or HUB).rstrip("/") + "/"
 
 
 def wanted(name: str) -> list[Entry]:
     """Return the fetchable files of a dataset, or the one file of that path.
 
-    A dataset's stand-ins are left out: whoever has a network gets the official files.
+    Of a dataset only the official files are fetched, not those that stand in for a part of them.
 
     Raises
     ------
@@ -34,10 +42,8 @@ def wanted(name: str) -> list[Entry]:
     known = entries()
     chosen = [file for file in known.values() if name in (file.dataset, file.path)]
     if not chosen:
-        datasets = {file.dataset for file in known.values()}
-        raise UsageError(
-            f"no dataset or file {name!r}", did_you_mean(name.lower(), datasets | set(known))
-        )
+        names = {file.dataset for file in known.values()} | set(known)
+        raise UsageError(f"no dataset or file {name!r}", did_you_mean(name.lower(), names))
     fetchable = [file for file in chosen if file.url and (file.official or file.path == name)]
     if not fetchable:
         raise FetchError(
@@ -47,21 +53,39 @@ def wanted(name: str) -> list[Entry]:
     return fetchable
 
 
+@dataclass
+class _Answer:
+    """What a server says of a file."""
+
+    digest: str = ""
+    revision: str = ""
+    etag: str = ""
+    unchanged: bool = False
+
+
 def fetch(
-    file: Entry, *, url: str | None = None, progress: bool = True, timeout: float = 60.0
+    file: Entry,
+    *,
+    url: str | None = None,
+    refresh: bool = False,
+    progress: bool = True,
+    timeout: float = 60.0,
 ) -> Path:
     """Download one file into the cache and return its path; a verified copy is kept as it is.
 
     An interrupted download leaves `NAME.part`, which the next call continues if the server still
-    has the same file. The file takes its place only after its size and digest are right: the
-    registered digest, or, where there is none, the one that the server publishes; the latter is
-    then pinned beside the file.
+    has the same file. The file takes its place only after its size and digest are right. The
+    digest that the server publishes counts first, then the registered one: a file that the
+    server publishes with another digest than the registered one is another release. The digest of
+    a file that is not the registered one is kept beside it ("pinned").
 
     Parameters
     ----------
     file : Entry
     url : str, optional
         Another address for the same file.
+    refresh : bool
+        Ask the server whether it has another version of a file that is in the cache.
     progress : bool
         Whether to draw a progress bar.
     timeout : float
@@ -72,19 +96,26 @@ def fetch(
     FetchError
         If the server or the disk says no. A private or gated file names the variable to set.
     HashMismatch
-        If what came is not the registered file; it is deleted.
+        If what came is not the published or registered file; it is deleted.
     """
     target = paths.cache_dir() / file.path
     part = target.with_name(target.name + ".part")
+    address = url or file.url
+    if address.startswith(HUB):
+        address = hub() + address.removeprefix(HUB)
     try:
-        if target.is_file():
-            expected = expected_digest(target, file)
-            if not expected or sha256(target) == expected:
-                return target
+        pin = read_pin(target) if target.is_file() else {}
+        expected = pin.get("sha256") or file.sha256
+        intact = target.is_file() and (not expected or sha256(target) == expected)
+        if intact and not refresh:
+            return target
         target.parent.mkdir(parents=True, exist_ok=True)
-        published, revision = _download(file, url or file.url, part, progress, timeout)
+        known = pin.get("etag", "") if intact else ""
+        answer = _download(file, address, part, known, progress, timeout)
+        if answer.unchanged:
+            return target
         digest = sha256(part)
-        expected = file.sha256 or published
+        expected = answer.digest or file.sha256
         if expected and digest != expected:
             part.unlink()
             _tag(part).unlink(missing_ok=True)
@@ -93,13 +124,11 @@ def fetch(
                 f"expected {expected[:12]}...",
                 "the source has changed or the transfer was damaged; nothing was kept",
             )
-        if not file.sha256:
-            pin = {
-                "url": file.url,
-                "sha256": digest,
-                "published": bool(published),
-                "revision": revision,
-            }
+        if digest == file.sha256:
+            pin_path(target).unlink(missing_ok=True)
+        else:
+            pin = {"url": file.url, "sha256": digest, "published": bool(answer.digest)}
+            pin |= {"revision": answer.revision, "etag": answer.etag}
             write_text(pin_path(target), json.dumps(pin, indent=1) + "\n")
         os.replace(part, target)
         _tag(part).unlink(missing_ok=True)
@@ -111,18 +140,21 @@ def fetch(
     return target
 
 
-def _download(file: Entry, url: str, part: Path, progress: bool, timeout: float) -> tuple[str, str]:
-    """Fill `part`; return the digest that the server publishes and its revision, if any."""
+def _download(
+    file: Entry, url: str, part: Path, known: str, progress: bool, timeout: float
+) -> _Answer:
+    """Fill `part`, unless the server still has the version whose ETag is `known`."""
     import httpx2
 
-    facts = {"digest": "", "revision": ""}
+    answer = _Answer()
 
     def note(response: httpx2.Response) -> None:
         # The hub states a large file's digest on the first hop, before it redirects.
         tag = response.headers.get("x-linked-etag", "").strip('"')
         if re.fullmatch(r"[0-9a-f]{64}", tag):
-            facts["digest"] = tag
-        facts["revision"] = response.headers.get("x-repo-commit", facts["revision"])
+            answer.digest = tag
+        answer.revision = response.headers.get("x-repo-commit", answer.revision)
+        answer.etag = response.headers.get("etag", "")
 
     try:
         with httpx2.Client(
@@ -132,11 +164,16 @@ def _download(file: Entry, url: str, part: Path, progress: bool, timeout: float)
                 headers = {"Accept-Encoding": "identity", **_token(url)}
                 if start:
                     headers["Range"] = f"bytes={start}-"
+                elif known:
+                    headers["If-None-Match"] = known
                 with client.stream("GET", url, headers=headers) as response:
+                    if known and response.status_code == 304:
+                        answer.unchanged = True
+                        break
                     if start and not _continues(response, part, start):
                         continue
                     if not (start and response.status_code == 416):
-                        _check(response, file, url, bool(facts["digest"]), start)
+                        _check(response, file, url, bool(answer.digest), start)
                         _write(response, file, part, start, progress)
                     break
     except httpx2.InvalidURL as error:
@@ -147,11 +184,11 @@ def _download(file: Entry, url: str, part: Path, progress: bool, timeout: float)
             f"{file.path}: {type(error).__name__} after {done:,} bytes from {urlsplit(url).hostname}",
             AGAIN,
         ) from None
-    return facts["digest"], facts["revision"]
+    return answer
 
 
 def _begun(file: Entry, part: Path) -> int:
-    """Return how many bytes can be continued: only those that can be told from another file's."""
+    """Return the offset to resume from; 0 if nothing would tell another version from this one."""
     known = file.sha256 or _tag(part).is_file()
     return part.stat().st_size if known and part.is_file() else 0
 
@@ -196,30 +233,28 @@ def _write(response, file: Entry, part: Path, start: int, progress: bool) -> Non
 
     if response.status_code == 200:
         start = 0
-    size = response.headers.get("content-range", "").rpartition("/")[2]
+    headers = response.headers
+    size = headers.get("content-range", "").rpartition("/")[2]
     if not start:
-        size = response.headers.get("content-length", "")
-    if response.headers.get("content-encoding"):
-        size = ""
+        size = "" if headers.get("content-encoding") else headers.get("content-length", "")
     total = int(size) if size.isdigit() else file.bytes
-    _check_space(part, (total or 0) - start, file)
+    missing, free = (total or 0) - start, shutil.disk_usage(part.parent).free
+    if missing > free:
+        raise FetchError(
+            f"{file.path}: needs {missing:,} bytes, {part.parent} has {free:,} free",
+            "free some space, or set RAGKIT_CACHE to another disk",
+        )
     if not start:
         part.unlink(missing_ok=True)
         _tag(part).unlink(missing_ok=True)
-        tag = response.headers.get("etag", "")
+        tag = headers.get("etag", "")
         if tag and not tag.startswith("W/"):
             write_text(_tag(part), tag)
-    with (
-        open(part, "ab") as stream,
-        tqdm(
-            total=total,
-            initial=start,
-            unit="B",
-            unit_scale=True,
-            desc=Path(file.path).name,
-            disable=not progress,
-        ) as bar,
-    ):
+    name = Path(file.path).name
+    bar = tqdm(
+        total=total, initial=start, unit="B", unit_scale=True, desc=name, disable=not progress
+    )
+    with open(part, "ab") as stream, bar:
         for chunk in response.iter_bytes():
             stream.write(chunk)
             bar.update(len(chunk))
@@ -229,12 +264,12 @@ def _write(response, file: Entry, part: Path, start: int, progress: bool) -> Non
 
 
 def _tag(part: Path) -> Path:
-    """Where the server's name (its ETag) for the version that was begun is kept."""
+    """Return where the ETag of the version that was begun is kept."""
     return part.with_name(part.name + ".etag")
 
 
 def _token(url: str) -> dict[str, str]:
-    if not url.startswith(HUB):
+    if not url.startswith(hub()):
         return {}
     from huggingface_hub import get_token
 
@@ -242,12 +277,3 @@ def _token(url: str) -> dict[str, str]:
     if not (token.isascii() and token.isprintable()):
         raise FetchError("HF_TOKEN holds characters that no token has", "set it again")
     return {"Authorization": f"Bearer {token}"} if token else {}
-
-
-def _check_space(part: Path, missing: int, file: Entry) -> None:
-    free = shutil.disk_usage(part.parent).free
-    if missing > free:
-        raise FetchError(
-            f"{file.path}: needs {missing:,} bytes, {part.parent} has {free:,} free",
-            "free some space, or set RAGKIT_CACHE to another disk",
-        )

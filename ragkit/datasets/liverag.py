@@ -1,19 +1,18 @@
-"""LiveRAG: 895 questions of the challenge (Hugging Face `LiveRAG/Benchmark`), and a real matrix."""
+"""LiveRAG: 895 questions of the challenge, a real response matrix, and DataMorgana pairs."""
 
 from __future__ import annotations
 
+import ast
+
 import pandas as pd
 
-from ragkit.datasets.base import Dataset, Source, check_rows, make
-from ragkit.datasets.registry import Found
+from ragkit import schema
+from ragkit.datasets import readers
+from ragkit.datasets.base import Source
+from ragkit.datasets.readers import number
+from ragkit.datasets.registry import Declaration
 from ragkit.errors import DataError, did_you_mean
-from ragkit.files import read_jsonl, read_table, require
-from ragkit.schema import strings
-
-BENCHMARK = "liverag/LiveRAG_banchmark_20250910.parquet"
-GRAG = "liverag/grag_factor_analysis_query_level_scores.csv"
-FILES = {"liverag": (BENCHMARK,), "grag": (GRAG,)}
-SAMPLE = ("liverag",)
+from ragkit.files import read_rows, read_table, require
 
 CATEGORIZATIONS = (
     "answer_type",
@@ -25,8 +24,8 @@ CATEGORIZATIONS = (
     "linguistic_correctness",
     "user_persona",
 )
-# The official file names two of them otherwise than the paper's Table 1, and writes
-# "-categorization" behind a name.
+# The official file has other names than the paper's Table 1 for two of them, and appends
+# "-categorization".
 _ALIASES = {"answer_control": "answer_style", "formulation": "phrasing"}
 _PERSONAS = ("expert", "novice", "researcher", "journalist")
 COLUMNS = ("Index", "Question", "Answer", "Supporting_Documents", "Answer_Claims", "Session")
@@ -36,52 +35,33 @@ SESSIONS = ("First", "Second", "Both")
 SCORES = {"acs": "acs", "acs_std": "acs_std", "diff": "irt_diff", "disc": "irt_disc"}
 
 
-def read(name: str, source: Source) -> Dataset:
-    """Read the benchmark, or the matrix `grag`.
+def liverag(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
+    """Read the benchmark.
 
-    `liverag` has `questions` with their `session` and, in the official file, the answer, the
-    claims as facts and as `claims_direct`, `claims_useful`, `claims_useless`, the eight
-    categories, and `acs`, `acs_std`, `diff`, `disc`; `documents` are the supporting ones. The
-    type of a question is its answer type where that is known. A categorization of the file that
-    is none of the eight is kept under its own name.
-
-    `grag` has `scores`: relevance (-1 to 2) of a configuration's answer to a question, beside
-    its faithfulness (-1 to 1); `systems` holds the factors of each configuration.
+    `questions` have their `session` and, in the official file, the answer, the claims as facts and
+    as `claims_direct`, `claims_useful`, `claims_useless`, the eight categories, and `acs`,
+    `acs_std`, `diff`, `disc`; `documents` are the supporting ones. The type of a question is its
+    answer type where that is known. A categorization of the file that is not one of the eight is
+    kept under its own name.
     """
-    if name == "grag":
-        found = source.need(GRAG)
-        frames = _grag(found)
-        return make(name, source, frames, where=dict.fromkeys(frames, found.path))
-    if source.sample:
-        path = source.sample_path("liverag/questions.jsonl")
-        frames = _official(read_jsonl(path, COLUMNS), str(path))
-        return make(name, source, frames, where=dict.fromkeys(frames, path))
-    found = source.need(BENCHMARK)
-    if found.partial:
-        rows = check_rows(read_jsonl(found.path, ("question", "session")), found)
-        frames = {"questions": _questions_only(rows)}
-    else:
-        frames = _official(check_rows(_parquet(found), found), str(found.path))
-    return make(name, source, frames, where=dict.fromkeys(frames, found.path))
+    for found in source.each(dataset):
+        if found.partial:
+            return {"questions": readers.frame(found)}
+        rows = read_rows(found.path)
+        found.rows = len(rows)
+        return _official(
+            rows if source.sample else _plain_scores(rows, found.path), str(found.path)
+        )
+    return {}
 
 
-def _parquet(found: Found) -> list[dict]:
+def _plain_scores(rows: list[dict], where) -> list[dict]:
     """Return the rows of the official file, the names of its scores without their ranges."""
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(found.path) as file:
-            rows = file.read().to_pylist()
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(f"{found.path}: not a readable parquet file ({error})") from None
-    if not rows:
-        raise DataError(f"{found.path}: no rows")
-    names = {column: _key(column.partition(" [")[0]) for column in rows[0]}
+    names = {column: _key(column.partition(" [")[0]) for column in rows[0]} if rows else {}
     for key in SCORES.values():
         if key not in names.values():
             hint = did_you_mean(key, names.values())
-            raise DataError(f"{found.path}: no column {key!r} (a score)", hint)
+            raise DataError(f"{where}: no column {key!r} (a score)", hint)
     scores = set(SCORES.values())
     return [
         {names[column] if names[column] in scores else column: row[column] for column in row}
@@ -89,31 +69,17 @@ def _parquet(found: Found) -> list[dict]:
     ]
 
 
-def _questions_only(rows: list[dict]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "question_id": [f"{number:03d}" for number in range(len(rows))],
-            "text": [row["question"] for row in rows],
-            "type": "unknown",
-            "answer": None,
-            "facts": [()] * len(rows),
-            "gold_doc_ids": [()] * len(rows),
-            "session": [row["session"] for row in rows],
-        }
-    )
-
-
 def _official(rows: list[dict], where: str) -> dict[str, pd.DataFrame]:
     questions, documents = [], {}
-    for number, row in enumerate(rows, start=1):
-        spot = f"{where}: row {number}"
+    for place, row in enumerate(rows, start=1):
+        spot = f"{where}: row {place}"
         require(row, COLUMNS, spot)
         if row["Session"] not in SESSIONS:
             raise DataError(f"{spot}: session {row['Session']!r}, expected {'/'.join(SESSIONS)}")
         gold = [_document(one, documents, spot) for one in row["Supporting_Documents"] or ()]
         claims = _object(row, "Answer_Claims", spot)
         by_kind = {
-            kind: strings(claims.get(kind) or (), f"{spot}: Answer_Claims: {kind}")
+            kind: schema.strings(claims.get(kind) or (), f"{spot}: Answer_Claims: {kind}")
             for kind in CLAIMS
         }
         categories = _categories(_object(row, "DataMorgana_Config", spot))
@@ -129,21 +95,25 @@ def _official(rows: list[dict], where: str) -> dict[str, pd.DataFrame]:
                 **{f"claims_{kind}": claims for kind, claims in by_kind.items()},
                 **categories,
                 **{
-                    ours: _score(row[key], f"{spot}: {key}")
+                    ours: number(row[key], f"{spot}: {key}")
                     for ours, key in SCORES.items()
                     if key in row
                 },
             }
         )
-    texts = pd.DataFrame(
+    return {"questions": pd.DataFrame(questions), "documents": _web_pages(documents)}
+
+
+def _web_pages(texts: dict[str, str]) -> pd.DataFrame:
+    """Return documents without a title; the first line stands for it."""
+    return pd.DataFrame(
         {
-            "doc_id": list(documents),
+            "doc_id": list(texts),
             "source": "web",
-            "title": [text.strip().split("\n")[0][:80] for text in documents.values()],
-            "text": list(documents.values()),
+            "title": [text.strip().split("\n")[0][:80] for text in texts.values()],
+            "text": list(texts.values()),
         }
     )
-    return {"questions": pd.DataFrame(questions), "documents": texts}
 
 
 def _document(value, documents: dict[str, str], spot: str) -> str:
@@ -181,31 +151,68 @@ def _categories(config: dict) -> dict[str, str]:
     return dict.fromkeys(CATEGORIZATIONS, "unknown") | found
 
 
-def _score(value, where: str) -> float:
-    if value is None:
-        return float("nan")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DataError(f"{where}: expected a number, found {value!r}")
-    return float(value)
-
-
 def _key(name: str) -> str:
     return str(name).strip().lower().replace("-", "_").replace(" ", "_").replace("/", "_")
 
 
-def _grag(found: Found) -> dict[str, pd.DataFrame]:
+def grag(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
+    """Read a response matrix of one pipeline's configurations.
+
+    `scores` are relevance (-1 to 2) of a configuration's answer to a question, beside its
+    faithfulness (-1 to 1); `systems` are the factors of each configuration.
+    """
     numbers = ("relevance_score", "faithfulness_score")
-    rows = check_rows(read_table(found.path, ("qid", *numbers), numbers=numbers), found)
-    frame = pd.DataFrame(rows)
-    factors = [column for column in frame.columns if column not in ("qid", *numbers)]
-    subject = frame[factors].agg("/".join, axis=1)
-    scores = pd.DataFrame(
-        {
-            "subject_id": subject,
-            "item_id": frame["qid"],
-            "score": frame["relevance_score"],
-            "faithfulness": frame["faithfulness_score"],
-        }
-    )
-    systems = frame[factors].assign(subject_id=subject).drop_duplicates("subject_id")
-    return {"scores": scores, "systems": systems.reset_index(drop=True)}
+    for found in source.each(dataset):
+        frame = pd.DataFrame(read_table(found.path, ("qid", *numbers), numbers=numbers))
+        found.rows = len(frame)
+        factors = [column for column in frame.columns if column not in ("qid", *numbers)]
+        subject = frame[factors].agg("/".join, axis=1)
+        scores = pd.DataFrame(
+            {
+                "subject_id": subject,
+                "item_id": frame["qid"],
+                "score": frame["relevance_score"],
+                "faithfulness": frame["faithfulness_score"],
+            }
+        )
+        systems = frame[factors].assign(subject_id=subject).drop_duplicates("subject_id")
+        return {"scores": scores, "systems": systems.reset_index(drop=True)}
+    return {}
+
+
+def datamorgana(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
+    """Read pairs made with LiveRAG's generator under another configuration, and their documents."""
+    for found in source.each(dataset):
+        columns = ("qid", "question", "answer", "context", "document_ids")
+        rows = read_table(found.path, columns)
+        found.rows = len(rows)
+        kinds = [name for name in rows[0] if name.startswith(("question_", "user_"))]
+        kinds = [name for name in kinds if name != "question_length"]
+        documents: dict[str, str] = {}
+        questions = []
+        for place, row in enumerate(rows, start=1):
+            where = f"{found.path}: row {place}"
+            ids, texts = _literal(row["document_ids"], where), _literal(row["context"], where)
+            if len(ids) != len(texts):
+                raise DataError(f"{where}: {len(ids)} document ids, {len(texts)} texts")
+            documents.update(zip(ids, texts, strict=True))
+            questions.append(
+                {
+                    "question_id": row["qid"],
+                    "text": row["question"],
+                    "type": row.get("question_factuality") or "unknown",
+                    "answer": row["answer"],
+                    "facts": (),
+                    "gold_doc_ids": tuple(ids),
+                    **{kind.removesuffix("-categorization"): row[kind] for kind in kinds},
+                }
+            )
+        return {"questions": pd.DataFrame(questions), "documents": _web_pages(documents)}
+    return {}
+
+
+def _literal(text: str, where: str) -> tuple[str, ...]:
+    try:
+        return schema.strings(ast.literal_eval(text), where)
+    except (ValueError, SyntaxError):
+        raise DataError(f"{where}: expected a list of strings, found {text[:40]!r}") from None

@@ -17,6 +17,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ragkit.datasets.base import Dataset, Source, make
+from ragkit.datasets.registry import Entry, Found
 from ragkit.errors import MissingData
 from ragkit.files import read_frame, read_scores
 
@@ -37,15 +38,13 @@ def read(folder: Path) -> Dataset:
     if not folder.is_dir():
         raise MissingData(f"{folder}: no such folder")
     source = Source("own", folder)
-    frames, where = {}, {}
+    frames = {}
     for kind in ("documents", "questions", "scores"):
         for path in (folder / (kind + ending) for ending in ENDINGS):
             if path.is_file():
                 frames[kind] = read_scores(path) if kind == "scores" else read_frame(path, kind)
-                where[kind] = path
-                source.used.append(
-                    {"file": path.name, "origin": "own", "extent": "complete", "licence": ""}
-                )
+                entry = Entry(path.name, folder.name, "own", "", read={"frame": kind})
+                source.used.append(Found(entry, entry, path, "own"))
                 break
     if not frames:
         found = sorted(path.name for path in folder.iterdir())[:8]
@@ -53,4 +52,4 @@ def read(folder: Path) -> Dataset:
             f"{folder}: neither questions.jsonl, documents.jsonl nor scores.csv",
             f"found {', '.join(found)}" if found else "the folder is empty",
         )
-    return make(folder.resolve().name, source, frames, where=where)
+    return make(folder.resolve().name, source, frames)

@@ -1,8 +1,9 @@
-"""Which files exist, where they come from, and whether the bytes at hand are the right ones.
+"""Which datasets and files exist, where they come from, and whether the bytes at hand are right.
 
-`data/registry.toml` lists every file. A `Store` looks for them: first in the data folder that the
+`data/registry.toml` declares them. A `Store` looks for the files: first in the data folder that the
 caller names (`DATA=...` or `$RAGKIT_DATA`), then in the cache of fetched files. A file with a
-registered digest is accepted by its bytes alone, under whatever name it lies there.
+registered digest is also found by its bytes, under whatever name it lies there. A file with other
+bytes than the registered ones is another release, used and named, if it can be read to its end.
 """
 
 from __future__ import annotations
@@ -10,18 +11,23 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from dataclasses import dataclass
+import zipfile
+import zlib
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from string import Formatter
 
 from ragkit import paths
 from ragkit.errors import DataError, HashMismatch, MissingData, UsageError, did_you_mean
-from ragkit.files import read_json, read_text, sha256
+from ragkit.files import read_json, read_rows, read_text, sha256
+
+UNVERIFIED = "unverified: no digest was ever pinned"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One registered file; see the head of `data/registry.toml` for the meaning of the fields."""
+    """One registered file; the head of `data/registry.toml` says what the fields mean."""
 
     path: str
     dataset: str
@@ -34,10 +40,15 @@ class Entry:
     rows: int | None = None
     part_of: str = ""
     note: str = ""
+    caveat: str = ""
+    sample: str = ""
+    optional: bool = False
+    extra: bool = False
+    read: dict = field(default_factory=dict, hash=False)
 
     @property
     def official(self) -> bool:
-        """Whether this is a file of the benchmark's own release, not a stand-in for one."""
+        """Whether this is a file of the benchmark's own release, not a substitute for one."""
         return not self.part_of
 
     @property
@@ -46,90 +57,165 @@ class Entry:
         name = self.dataset if self.official else self.path
         return f"ragkit data fetch {name}" if self.url else ""
 
+    def columns(self) -> list[str]:
+        """Return the names of the columns that the file has to have."""
+        found: list[str] = []
+        for name in self.read.get("columns", {}).values():
+            fields = [part[1] for part in Formatter().parse(name) if part[1]]
+            found += fields or [name]
+        return list(dict.fromkeys(found))
+
 
 @dataclass(frozen=True)
+class Declaration:
+    """One registered dataset: its name, the reader of its files and the reader's options."""
+
+    name: str
+    reader: str = ""
+    options: dict = field(default_factory=dict, hash=False)
+
+
+@dataclass
 class Found:
-    """A registered file at hand.
+    """A registered file at hand, or its absence.
 
     Parameters
     ----------
     wanted : Entry
         What was asked for.
     entry : Entry
-        What was found: the same, or a stand-in for it.
-    path : pathlib.Path
+        What was found: the same, or a part of it that stands in.
+    path : pathlib.Path or None
+        None if nothing was found.
+    state : {"verified", "pinned", "unverified", "other release", "sample", "missing"}
+        "pinned": the digest was recorded when the file was fetched, and nobody publishes another.
+    rows : int, optional
+        How many rows it has; known once it was read.
     """
 
     wanted: Entry
     entry: Entry
-    path: Path
+    path: Path | None
+    state: str
+    rows: int | None = None
 
     @property
     def partial(self) -> bool:
-        return self.entry is not self.wanted
+        """Whether rows or columns of the official file are missing."""
+        return self.entry is not self.wanted or self.state == "missing"
+
+    @property
+    def read(self) -> dict:
+        """How to read it: as declared for the file, else for the file that it is part of."""
+        return self.entry.read or self.wanted.read
+
+    @property
+    def other(self) -> bool:
+        """Whether bytes or rows are not the registered ones."""
+        differs = None not in (self.rows, self.entry.rows) and self.rows != self.entry.rows
+        return self.state == "other release" or (
+            self.state not in ("sample", "missing") and differs
+        )
 
     @property
     def extent(self) -> str:
-        """How much of the wanted file this is, in words."""
-        if not self.partial:
-            return "complete"
-        rows = f"{self.entry.rows:,} of {self.wanted.rows:,} rows"
-        return f"{rows}: {self.entry.note}" if self.entry.rows == self.wanted.rows else rows
+        """How much of the wanted file this is, and what is known of its bytes, in words."""
+        if self.state in ("sample", "missing"):
+            return self.state
+        words = []
+        rows = self.entry.rows if self.rows is None else self.rows
+        if self.partial:
+            words.append(f"{rows:,} of {self.wanted.rows:,} rows")
+            if rows == self.wanted.rows:
+                words[0] += f": {self.entry.note}"
+        if self.other:
+            differs = rows != self.entry.rows
+            words.append(
+                f"other release: {rows:,} rows instead of {self.entry.rows:,}"
+                if differs
+                else "other release: not the registered bytes"
+            )
+        elif self.state == "unverified":
+            words.append(UNVERIFIED)
+        if self.entry.caveat:
+            words.append(self.entry.caveat)
+        return ", ".join(words) or "complete"
 
 
 @cache
+def _registry(path: Path) -> tuple[dict[str, Declaration], dict[str, Entry]]:
+    try:
+        rows = tomllib.loads(read_text(path)).get("dataset")
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{path}: not a registry ({error})") from None
+    if not isinstance(rows, list) or not rows:
+        raise DataError(f"{path}: not a registry (expected [[dataset]] tables)")
+    declared: dict[str, Declaration] = {}
+    known: dict[str, Entry] = {}
+    shared_fields = set(Entry.__dataclass_fields__) - {"path", "dataset"}
+    for number, row in enumerate(rows, start=1):
+        where = f"{path}: dataset {row.get('name', number)!r}"
+        _check_fields(row, {"name", "reader", "options", "file"} | shared_fields, ("name",), where)
+        if row["name"] in declared:
+            raise DataError(f"{where} is there twice")
+        declared[row["name"]] = Declaration(
+            row["name"], row.get("reader", ""), row.get("options", {})
+        )
+        shared = {name: value for name, value in row.items() if name in shared_fields}
+        for place, fields in enumerate(row.get("file", ()), start=1):
+            fields = {"dataset": row["name"], **shared, **fields}
+            at = f"{where}: file {place}"
+            needed = ("path", "origin", "licence")
+            _check_fields(fields, set(Entry.__dataclass_fields__), needed, at)
+            if fields["path"] in known:
+                raise DataError(f"{at} repeats the path {fields['path']!r}")
+            known[fields["path"]] = Entry(**fields)
+    for one in known.values():
+        if problem := _problem(one, known):
+            raise DataError(f"{path}: {one.path}: {problem}")
+    return declared, known
+
+
+def _check_fields(row: dict, allowed: set[str], needed: tuple[str, ...], where: str) -> None:
+    for name in row:
+        if name not in allowed:
+            raise DataError(f"{where} has an unknown field {name!r}", did_you_mean(name, allowed))
+    for name in needed:
+        if name not in row:
+            raise DataError(f"{where} has no field {name!r}")
+
+
+def _problem(one: Entry, known: dict[str, Entry]) -> str:
+    path = Path(one.path)
+    if path.is_absolute() or ".." in path.parts:
+        return "the path leaves the data folder"
+    if one.sha256 and not re.fullmatch(r"[0-9a-f]{64}", one.sha256):
+        return "sha256 is not 64 lower-case hexadecimal digits"
+    if one.sha256 and not one.bytes:
+        return "sha256 comes without bytes"
+    if one.part_of and one.part_of not in known:
+        return f"part of the unknown {one.part_of!r}"
+    if one.part_of and not (one.rows and known[one.part_of].rows):
+        return "a part, and what it is part of, need their rows"
+    return ""
+
+
+def declared(registry: Path = paths.REGISTRY) -> dict[str, Declaration]:
+    """Return the registered datasets by name."""
+    return _registry(registry)[0]
+
+
 def entries(registry: Path = paths.REGISTRY) -> dict[str, Entry]:
     """Return the registered files by path.
 
     Raises
     ------
     DataError
-        If the registry is malformed: an unknown or missing field, a repeated path or one that
-        leaves the data folder, a digest that is none or comes without a size, a `part_of` that is
-        no registered path or whose rows are not counted.
+        If the registry is malformed: an unknown or missing field, a repeated name or path, a path
+        that leaves the data folder, a digest that is not one or comes without a size, a `part_of`
+        that is not a registered path or whose rows are not counted.
     """
-    try:
-        rows = tomllib.loads(read_text(registry)).get("file")
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{registry}: not a registry ({error})") from None
-    if not isinstance(rows, list) or not rows:
-        raise DataError(f"{registry}: not a registry (expected [[file]] tables)")
-    found: dict[str, Entry] = {}
-    for number, row in enumerate(rows, start=1):
-        unknown = set(row) - set(Entry.__dataclass_fields__)
-        if unknown:
-            name = min(unknown)
-            hint = did_you_mean(name, Entry.__dataclass_fields__)
-            raise DataError(f"{registry}: file {number} has an unknown field {name!r}", hint)
-        for name in ("path", "dataset", "origin", "licence"):
-            if name not in row:
-                raise DataError(f"{registry}: file {number} has no field {name!r}")
-        entry = Entry(**row)
-        if entry.path in found:
-            raise DataError(f"{registry}: file {number} repeats the path {entry.path!r}")
-        problem = _problem(entry)
-        if problem:
-            raise DataError(f"{registry}: {entry.path}: {problem}")
-        found[entry.path] = entry
-    for entry in found.values():
-        if not entry.part_of:
-            continue
-        if entry.part_of not in found:
-            raise DataError(f"{registry}: {entry.path} is part of the unknown {entry.part_of!r}")
-        if not (entry.rows and found[entry.part_of].rows):
-            raise DataError(f"{registry}: {entry.path} and what it is part of need their rows")
-    return found
-
-
-def _problem(entry: Entry) -> str:
-    path = Path(entry.path)
-    if path.is_absolute() or ".." in path.parts:
-        return "the path leaves the data folder"
-    if entry.sha256 and not re.fullmatch(r"[0-9a-f]{64}", entry.sha256):
-        return "sha256 is not 64 lower-case hexadecimal digits"
-    if entry.sha256 and not entry.bytes:
-        return "sha256 comes without bytes"
-    return ""
+    return _registry(registry)[1]
 
 
 def entry(path: str) -> Entry:
@@ -138,6 +224,15 @@ def entry(path: str) -> Entry:
     if path not in known:
         raise UsageError(f"no file {path!r} is registered", did_you_mean(path, known))
     return known[path]
+
+
+def files(name: str) -> list[Entry]:
+    """Return the files that a dataset is read from, without those that stand in for a part."""
+    return [file for file in entries().values() if file.dataset == name and _is_read(file)]
+
+
+def _is_read(file: Entry) -> bool:
+    return bool(file.read) and file.official
 
 
 class Store:
@@ -165,14 +260,15 @@ class Store:
         self._by_size: dict[int, list[Path]] | None = None
 
     def find(self, path: str, *, stand_ins: bool = True) -> Found | None:
-        """Return the file registered as `path`, a stand-in for it, or None.
+        """Return the file registered as `path`, a part that stands in for it, or None.
 
-        The official file comes first; of several stand-ins the one with most rows.
+        The official file comes first; of several parts the one with most rows.
 
         Raises
         ------
         HashMismatch
-            If a file lies at that path with other bytes, and nowhere with the right ones.
+            If a file lies at that path which is cut or damaged, or was changed since it was
+            fetched, and the right bytes are nowhere.
         """
         wanted = entry(path)
         candidates = [wanted]
@@ -180,9 +276,8 @@ class Store:
             parts = [other for other in entries().values() if other.part_of == path]
             candidates += sorted(parts, key=lambda part: -(part.rows or 0))
         for candidate in candidates:
-            at = self._locate(candidate)
-            if at is not None:
-                return Found(wanted, candidate, at)
+            if located := self._locate(candidate):
+                return Found(wanted, candidate, *located)
         return None
 
     def need(self, path: str) -> Found:
@@ -196,19 +291,22 @@ class Store:
             raise MissingData(f"{path} is not here", hint)
         return found
 
-    def _locate(self, wanted: Entry) -> Path | None:
-        mismatch = None
+    def _locate(self, wanted: Entry) -> tuple[Path, str] | None:
+        others = []
         for folder in self.folders:
             path = folder / wanted.path
             if path.is_file():
-                problem = _verify(path, wanted)
-                if problem is None:
-                    return path
-                mismatch = mismatch or problem
+                state = _state(path, wanted)
+                if state not in ("changed", "other release"):
+                    return path, state
+                others.append((path, state))
         elsewhere = self._by_digest(wanted)
-        if elsewhere is None and mismatch:
-            raise mismatch
-        return elsewhere
+        if elsewhere is not None:
+            return elsewhere, "verified"
+        for path, state in others:
+            _refuse_damaged(path, wanted, state)
+            return path, state
+        return None
 
     def _by_digest(self, wanted: Entry) -> Path | None:
         if not wanted.sha256:
@@ -225,18 +323,90 @@ class Store:
         return None
 
 
+def _state(path: Path, wanted: Entry) -> str:
+    """Return what the digests say of a file at its registered path."""
+    pin = read_pin(path)
+    if not (pin or wanted.sha256):
+        return "unverified"
+    found = sha256(path)
+    if pin and found != pin["sha256"] and found != wanted.sha256:
+        return "changed"
+    if wanted.sha256:
+        return "verified" if found == wanted.sha256 else "other release"
+    return "verified" if pin.get("published") else "pinned"
+
+
+def _refuse_damaged(path: Path, wanted: Entry, state: str) -> None:
+    """Raise `HashMismatch` unless a file with unregistered bytes is whole."""
+    expected = read_pin(path).get("sha256") or wanted.sha256
+    if state == "changed":
+        why = "changed since it was fetched"
+    else:
+        try:
+            count_rows(path, wanted, thorough=True)
+        except DataError as error:
+            why = f"cut or damaged, {error.message.removeprefix(f'{path}: ')}"
+        else:
+            return
+    size = path.stat().st_size
+    bytes_ = f", {size:,} bytes instead of {wanted.bytes:,}" if wanted.bytes else ""
+    raise HashMismatch(
+        f"{path}: {why} (sha256 {sha256(path)[:12]}..., expected {expected[:12]}...{bytes_})",
+        f"delete it and run: {wanted.fetch_command}"
+        if wanted.url
+        else f"replace it by the file of {wanted.origin}",
+    )
+
+
+def count_rows(path: Path, wanted: Entry, *, thorough: bool = False) -> int:
+    """Read a file of a registered format to its end and return how many rows it has.
+
+    Parameters
+    ----------
+    path : path
+    wanted : Entry
+    thorough : bool
+        Check every byte of an archive, not only its list of entries.
+
+    Raises
+    ------
+    DataError
+        If it is cut or damaged, or lacks a column that its reader needs.
+    """
+    if path.suffix == ".zip":
+        try:
+            with zipfile.ZipFile(path) as archive:
+                if thorough and (bad := archive.testzip()):
+                    raise DataError(f"{path}: the entry {bad} is damaged")
+                names = archive.namelist()
+                lines = [
+                    archive.read(name).split(b"\n") for name in names if name.endswith(".jsonl")
+                ]
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+            raise DataError(f"{path}: a damaged or incomplete zip file ({error})") from None
+        texts = sum(name.endswith(".txt") for name in names)
+        return texts + sum(bool(line.strip()) for some in lines for line in some)
+    rows = read_rows(path, wanted.columns())
+    if thorough and path.suffix in (".csv", ".tsv") and path.stat().st_size < (wanted.bytes or 0):
+        with open(path, "rb") as stream:
+            stream.seek(-1, os.SEEK_END)
+            if stream.read() != b"\n":
+                raise DataError(f"{path}: the last line has no end")
+    return len(rows)
+
+
 def pin_path(path: Path) -> Path:
     """Return where the digest of a fetched file without a registered one is kept."""
     return path.with_name(path.name + ".pin.json")
 
 
 def read_pin(path: Path) -> dict:
-    """Return what was pinned when a file was fetched, or an empty dict.
+    """Return what was recorded when a file was fetched, or an empty dict.
 
     Raises
     ------
     DataError
-        If the pin is no object with a sha256.
+        If the pin is not an object with a sha256.
     """
     at = pin_path(path)
     if not at.is_file():
@@ -245,25 +415,3 @@ def read_pin(path: Path) -> dict:
     if not isinstance(pin, dict) or not isinstance(pin.get("sha256"), str):
         raise DataError(f"{at}: expected an object with sha256", f"delete it and {path.name}")
     return pin
-
-
-def expected_digest(path: Path, wanted: Entry) -> str:
-    """Return the digest that a file should have: the registered, else the pinned one, else ""."""
-    return wanted.sha256 or read_pin(path).get("sha256", "")
-
-
-def _verify(path: Path, wanted: Entry) -> HashMismatch | None:
-    expected = expected_digest(path, wanted)
-    if not expected:
-        return None
-    found = sha256(path)
-    if found == expected:
-        return None
-    size = path.stat().st_size
-    bytes_ = f", {size:,} bytes instead of {wanted.bytes:,}" if wanted.bytes else ""
-    return HashMismatch(
-        f"{path}: sha256 {found[:12]}..., expected {expected[:12]}...{bytes_}",
-        f"delete it and run: {wanted.fetch_command}"
-        if wanted.url
-        else f"replace it by the file of {wanted.origin}",
-    )

@@ -122,28 +122,31 @@ def test_damaged_files_are_listed_with_all_others_and_the_status_is_1(ragkit, da
     (data / NQ).write_bytes(b"wrong")
     code, out, err = ragkit("data", "status", "--data", data, *form)
     assert code == 1
-    assert err == "ragkit: damaged files: 1 of 4\n  hint: see above\n"
+    assert err == "ragkit: cut or damaged files: 1 of 4\n  hint: see above\n"
     assert all(path in out for path in (NQ, KB, PART, LSAT))
-    assert f"{data / NQ}: sha256 " in out
+    assert f"{data / NQ}: cut or damaged, line 1" in out
     assert "delete it and run: ragkit data fetch natural_questions" in out
     if form:
         table = rows(out)
         assert [row["state"] for row in table.values()] == [
-            "damaged",
+            "cut or damaged",
             "partial",
             "present",
             "missing",
         ]
     else:
-        assert "1 present, 1 partial, 1 missing, 1 damaged" in out
+        assert "1 present, 1 partial, 1 missing, 1 cut or damaged" in out
 
 
 def test_a_damaged_stand_in_is_one_damaged_file(ragkit, data):
     (data / PART).write_bytes(b"wrong")
     code, out, err = ragkit("data", "status", "--data", data, "--json")
     assert code == 1
-    assert "damaged files: 1 of 4" in err
-    assert {path for path, row in rows(out).items() if row["state"] == "damaged"} == {KB, PART}
+    assert "cut or damaged files: 1 of 4" in err
+    assert {path for path, row in rows(out).items() if row["state"] == "cut or damaged"} == {
+        KB,
+        PART,
+    }
 
 
 def test_a_damaged_pin_is_a_damaged_file(ragkit, data):
@@ -151,7 +154,7 @@ def test_a_damaged_pin_is_a_damaged_file(ragkit, data):
     registry.pin_path(data / KB).write_text("oops")
     code, out, _ = ragkit("data", "status", "--data", data, "--json")
     assert code == 1
-    assert rows(out)[KB]["state"] == "damaged"
+    assert rows(out)[KB]["state"] == "cut or damaged"
     assert "pin.json" in rows(out)[KB]["detail"]
 
 
@@ -169,7 +172,8 @@ def test_status_of_the_mirror(ragkit, mirror):
     }
     partial = {path: row["detail"] for path, row in table.items() if row["state"] == "partial"}
     assert partial == {
-        KB: "173 of 6,221 rows",
+        KB: "173 of 6,221 rows, 108 of them cut at 2,400 characters (109 of the 160 questions have a "
+        "cut gold article)",
         "wixqa/wixqa_expertwritten/test.jsonl": "160 of 200 rows",
         "liverag/LiveRAG_banchmark_20250910.parquet": "895 of 895 rows: questions and sessions only",
     }
@@ -211,7 +215,7 @@ def test_fetch_says_what_it_verified(ragkit, server, monkeypatch):
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         f"{NQ}: 512,000 bytes, verified",
-        f"{KB}: 512,000 bytes, no digest is published to verify it by",
+        f"{KB}: 512,000 bytes, pinned, no digest is published to verify it by",
     ]
     assert (paths.cache_dir() / NQ).read_bytes() == BODY
     assert len(server.requests) == 2
@@ -262,3 +266,29 @@ def test_wrong_bytes_end_with_status_1(ragkit, server, monkeypatch):
     assert (code, out) == (1, "")
     assert err.startswith(f"ragkit: {NQ}: the download has sha256 ")
     assert "nothing was kept" in err
+
+
+def test_status_names_other_releases_and_unverified_files(ragkit, data):
+    write(data, {NQ: [{"question": "who", "answer": ["x"]}], LSAT: b"Item1\n1\n0\n1\n1\n"})
+    write(data, {KB: OFFICIAL["wixqa"][KB]})
+    table = rows(ragkit("data", "status", "--data", data, "--json")[1])
+    assert (table[NQ]["state"], table[KB]["state"]) == ("other release", "other release")
+    assert table[NQ]["detail"] == "other release: 1 rows instead of 2"
+    assert table[KB]["detail"] == "other release: 3 rows instead of 6"
+    write(data, {KB: OFFICIAL["wixqa"][KB] * 2})
+    row = rows(ragkit("data", "status", "--data", data, "--json")[1])[KB]
+    assert row["state"] == "present"
+    assert row["detail"] == f"{data / KB}, unverified: no digest was ever pinned"
+    lacking = [{k: v for k, v in one.items() if k != "contents"} for one in OFFICIAL["wixqa"][KB]]
+    write(data, {KB: lacking})
+    code, out, _ = ragkit("data", "status", "--data", data, "--json")
+    assert code == 1
+    assert "no column 'contents'" in rows(out)[KB]["detail"]
+
+
+def test_fetch_refresh_asks_again(ragkit, server, monkeypatch):
+    register(monkeypatch, entry(KB, BODY, url=server.url, pinned=False))
+    ragkit("data", "fetch", "--quiet", KB)
+    server.body, server.etag = BODY + b"more", '"version-2"'
+    assert "512,000 bytes" in ragkit("data", "fetch", "--quiet", KB)[1]
+    assert "512,004 bytes" in ragkit("data", "fetch", "--quiet", "--refresh", KB)[1]

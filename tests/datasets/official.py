@@ -14,6 +14,7 @@ from ragkit import datasets
 from ragkit.datasets import fetch, registry
 from ragkit.datasets.registry import Entry
 from ragkit.files import sha256
+from ragkit.paths import REGISTRY
 
 
 def table(header, *rows):
@@ -335,18 +336,22 @@ def register(monkeypatch, *entries: Entry) -> dict[str, Entry]:
 
 
 def entry(path, value=None, *, pinned=True, **more) -> Entry:
-    """A registered file with the digest of its small content."""
+    """A registered file with the digest of its small content; read as the real one is."""
     if value is None:
         value = OFFICIAL[OWNER[path]][path]
     raw = encode(path, value)
     digest = {"sha256": sha256_of(raw), "bytes": len(raw)} if pinned else {}
     rows = None if isinstance(value, bytes) else count(path, value)
+    real = registry._registry(REGISTRY)[1].get(path)
     fields = {
         "dataset": OWNER.get(path, "other"),
         "origin": "the test",
         "licence": "CC0",
         "rows": rows,
         "url": f"https://data.example/{path}",
+        "read": real.read if real else {},
+        "optional": bool(real and real.optional),
+        "extra": bool(real and real.extra),
     }
     return Entry(path, **fields | digest | more)
 

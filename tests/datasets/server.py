@@ -70,6 +70,8 @@ class Server:
         if self.status:
             return self.send(request, self.status, b"no such luck")
         head = {"ETag": self.etag} if self.etag else {}
+        if self.etag and request.headers.get("If-None-Match") == self.etag:
+            return self.send(request, 304, b"", head)
         if self.published:
             head |= {"X-Linked-Etag": f'"{self.published}"', "X-Repo-Commit": "abc123"}
         wanted = request.headers.get("Range", "").removeprefix("bytes=").partition("-")[0]

@@ -26,6 +26,7 @@ def _no_proxy_and_no_token(monkeypatch):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.delenv("HF_ENDPOINT", raising=False)
 
 
 @pytest.fixture
@@ -280,6 +281,7 @@ def test_what_is_fetched_is_pinned_and_the_pin_enforced(server, tmp_path, monkey
         "sha256": sha256_of(BODY),
         "published": False,
         "revision": "",
+        "etag": '"version-1"',
     }
     assert Store().find(PATH).path == path
     path.write_bytes(BODY + b"!")
@@ -304,6 +306,50 @@ def test_a_published_digest_that_differs_is_refused(server):
         get(unpinned(server))
     assert f"expected {sha256_of(b'something else')[:12]}" in info.value.message
     assert cached() == {}
+
+
+def test_what_the_server_publishes_in_another_version_is_another_release(server, monkeypatch):
+    register(monkeypatch, entry(PATH, b"registered", url=server.url))
+    server.body = b'{"question": "a", "answer": "b", "article_ids": []}\n'
+    with pytest.raises(HashMismatch):  # nobody vouches for these bytes
+        get(entry(PATH, b"registered", url=server.url))
+    server.published = sha256_of(server.body)
+    path = get(entry(PATH, b"registered", url=server.url))
+    assert json.loads(pin_path(path).read_text())["published"] is True
+    found = Store().find(PATH)
+    assert (found.state, found.path) == ("other release", path)
+    get(entry(PATH, b"registered", url=server.url))
+    assert len(server.requests) == 2
+    path.write_bytes(b"changed")
+    with pytest.raises(HashMismatch, match="changed since it was fetched"):
+        Store().find(PATH)
+
+
+@pytest.mark.parametrize("version", ["same", "new", "wrong"])
+def test_refresh_asks_whether_the_source_has_changed(server, version):
+    path = get(unpinned(server))
+    if version == "same":
+        assert get(unpinned(server), refresh=True).read_bytes() == BODY
+        assert server.requests[-1]["If-None-Match"] == '"version-1"'
+        return
+    server.body, server.etag = b"new", '"version-2"'
+    server.published = sha256_of(b"new" if version == "new" else b"else")
+    if version == "wrong":
+        with pytest.raises(HashMismatch):
+            get(unpinned(server), refresh=True)
+        assert path.read_bytes() == BODY
+        return
+    assert get(unpinned(server), refresh=True).read_bytes() == b"new"
+    assert json.loads(pin_path(path).read_text())["sha256"] == sha256_of(b"new")
+
+
+def test_a_mirror_of_the_hub_is_asked_in_its_place(server, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", server.url.removesuffix("/file"))
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    get(entry(PATH, BODY, url=fetch.HUB + "file"))
+    assert cached() == {TARGET: BODY}
+    assert server.requests[0]["Authorization"] == f"Bearer {TOKEN}"
+    assert fetch._token(fetch.HUB) == {}
 
 
 def test_a_digest_stated_before_the_redirect_counts(server, mirror_host):
@@ -465,7 +511,7 @@ def test_a_cache_folder_that_cannot_be_made(server, tmp_path, monkeypatch):
 @pytest.fixture
 def hub(server, monkeypatch):
     """The loopback server in the place of the hub, and a planted token."""
-    monkeypatch.setattr(fetch, "HUB", server.url.removesuffix("file"))
+    monkeypatch.setenv("HF_ENDPOINT", server.url.removesuffix("file"))
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     return server
 
