@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -137,15 +138,15 @@ class Plan:
     def inputs(self, step: Step) -> list[str]:
         """Return the files that decide whether a notebook is fresh."""
         found = [step.path, *notebook.dependencies(notebook.read(step.path)), LOCK]
-        found += sorted(paths.REPORTED.glob("*.csv"))
+        found += [*sorted(paths.REPORTED.glob("*.*")), paths.REGISTRY]
         if self.profile == "sample" or step.shows_sample:
             found += sorted(path for path in paths.SAMPLE.rglob("*") if path.is_file())
         if self.profile != "sample":
             for name in (*step.datasets, *step.optional):
                 for path in datasets.files(name):
-                    at = self.store.find(path)
-                    if at:
-                        found.append(at.path)
+                    with suppress(DataError):  # a damaged file is as good as none
+                        at = self.store.find(path)
+                        found += [at.path] if at else []
         made = [measured(self.root, other.name) for other in self.before(step)]
         return list(
             dict.fromkeys(
@@ -180,7 +181,7 @@ def make_plan(profile: str = "sample", data: str | None = None) -> Plan:
     UsageError
         If the profile is unknown.
     MissingData, DataError
-        If the data folder does not exist, or a file in it is damaged.
+        If the data folder does not exist, or the catalogue is malformed.
     """
     if profile not in datasets.PROFILES:
         raise UsageError(f"no profile {profile!r}", did_you_mean(profile, datasets.PROFILES))
@@ -197,7 +198,12 @@ def make_plan(profile: str = "sample", data: str | None = None) -> Plan:
                     )
                 continue
             for path in datasets.files(name, optional=False):
-                if store.find(path) is None:
+                try:
+                    found = store.find(path)
+                except DataError as error:
+                    missing.setdefault(step.name, (error.message, error.hint or ""))
+                    continue
+                if found is None:
                     wanted = entry(path)
                     how = f"ragkit data fetch {name}" if wanted.url else "DATA=a folder that has it"
                     missing.setdefault(step.name, (f"{path} is missing", how))

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from ragkit import datasets
 from ragkit.cli.generate import command
-from ragkit.datasets import reported, wixqa
-from ragkit.datasets.base import Source
+from ragkit.datasets import base, readers, registry, reported
 from ragkit.errors import UsageError
 from ragkit.synth.helpcentre import HelpCentre, capacity, generate_helpcentre
 from ragkit.synth.helpcentre.product import an, kinds, phrases, plural, things
@@ -227,7 +226,9 @@ def test_the_same_arguments_give_the_same_bytes(made, tmp_path):
 def test_the_loaders_read_it(made):
     out, found, centre = made
     own = datasets.load(str(out))
-    official = wixqa.read("wixqa", Source("sample", out))
+    source = base.Source("sample", out)
+    frames = readers.frames(source, registry.declared()["wixqa"])
+    official = base.make("wixqa", source, frames)
     for loaded in (own, official):
         assert list(loaded.documents["doc_id"]) == [article.id for article in centre.articles]
         assert Counter(loaded.questions["type"]) == centre.sets
