@@ -1,4 +1,4 @@
-"""The bash agent: a retriever that explores the corpus with commands."""
+"""The bash agent: a retriever that explores the corpus with command lines."""
 
 from __future__ import annotations
 
@@ -9,19 +9,56 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragkit.errors import DataError, UsageError
+from ragkit import checks
+from ragkit.errors import UsageError
 from ragkit.systems.agent.offline import Offline
-from ragkit.systems.agent.sandbox import Sandbox
-from ragkit.systems.agent.session import Session
-from ragkit.systems.agent.transcript import Transcript
+from ragkit.systems.agent.sandbox import open_sandbox
+from ragkit.systems.agent.transcript import Step, Transcript
 from ragkit.systems.agent.tree import corpus_tree
+from ragkit.systems.retrieval.frames import query_texts
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ragkit.llm import Client
 
-OFFLINE_OUTPUT = 1 << 20  # bytes: no model has to read them
+PROMPTS = Path(__file__).parent / "templates"
+TOOLS = (
+    {
+        "name": "bash",
+        "description": "Run a command line over the documents and see its output.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "command": {
+                    "type": "string",
+                    "description": "For example: grep -ril 'reserve' finance | head -n 20",
+                }
+            },
+            "required": ["command"],
+            "additionalProperties": False,
+        },
+    },
+    {
+        "name": "submit",
+        "description": "Hand in the chosen documents. This ends the search.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "documents": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Paths of files, the most trusted first; empty if none fits.",
+                }
+            },
+            "required": ["documents"],
+            "additionalProperties": False,
+        },
+    },
+)
+REMINDERS = 2  # answers without a tool call before the search counts as failed
+USED_UP = "The {} are used up: no command will be run any more. Call `submit` now."
+NO_TOOL = "Call `bash` to go on or `submit` to finish; an answer in words is not used."
 
 
 class BashAgent:
@@ -30,27 +67,31 @@ class BashAgent:
     Parameters
     ----------
     policy : str
-        "offline" is a fixed strategy of keyword searches, without a model; "openai:MODEL" lets a
-        model write the command lines.
+        "offline" is a fixed strategy of keyword searches, without a model or a shell;
+        "openai:MODEL" lets a model write the command lines.
     steps : int, at least 1
-        Command lines for one question.
+        Command lines of a model for one question.
     seconds : float
-        Time for one question, the model's answers included. A request that is under way when it
-        ends is waited for, and one more lets the model submit.
+        Time of a model for one question, its answers included. A request that is under way when
+        it ends is waited for, and one more lets the model submit.
     k : int, at least 1
         Documents for one question at most.
-    folder : path, optional
-        Where the corpus is written; default: a temporary folder that goes with the agent.
+    folder : path-like, optional
+        Where the corpus is written for a model; default: a temporary folder.
+    sandbox : {"auto", "sandlock", "bashkit"}
+        What runs a model's command lines; see `ragkit.systems.agent.open_sandbox`.
     client : ragkit.llm.Client, optional
         For a model, where ledger, budget or parameters are to be set; its `concurrency` is how
-        many questions run at once. Default: `Client(policy, ledger=None)`.
+        many questions run at once. Default: `Client(policy, ledger=ledger, budget=budget)`.
+    ledger : path-like, optional
+        Where the model's answers are kept.
+    budget : float, optional
+        The most that the model may cost, in USD.
     system : str, optional
         The name in the `system` column; "bash-" and the policy by default.
 
     Attributes
     ----------
-    tree_ : Tree
-        The corpus on disk.
     transcripts_ : dict of question_id -> Transcript
         Of the last search.
     missing_ : dict of question_id -> str
@@ -73,37 +114,51 @@ class BashAgent:
         seconds: float = 600.0,
         k: int = 10,
         folder: str | Path | None = None,
+        sandbox: str = "auto",
         client: Client | None = None,
+        ledger: str | Path | None = None,
+        budget: float | None = None,
         system: str | None = None,
     ):
         if policy != "offline" and not str(policy).startswith("openai:"):
             raise UsageError(
                 f"the bash agent has no policy {policy!r}", "known: offline, openai:MODEL"
             )
-        for name, value in (("steps", steps), ("k", k)):
-            _whole(name, value)
-        real = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        if not real or not 0 < seconds < float("inf"):
-            raise UsageError(f"seconds should be a number above 0, found {seconds!r}")
         if client is not None and client.model != policy:
             raise UsageError(f"the client is of {client.model!r}, the policy is {policy!r}")
         if client is None and policy != "offline":
             from ragkit.llm import Client
 
-            client = Client(policy, ledger=None)
-        self.policy, self.steps, self.seconds, self.k = policy, steps, seconds, k
-        self.folder, self.client = folder, client
+            client = Client(policy, ledger=ledger, budget=budget)
+        self.steps, self.k = checks.whole(steps, "steps"), checks.whole(k, "k")
+        self.seconds = checks.number(seconds, "seconds", least=0.01)
+        self.policy, self.folder, self.sandbox, self.client = policy, folder, sandbox, client
         self.system = system or f"bash-{policy}"
 
     def fit(self, documents: pd.DataFrame) -> BashAgent:
-        """Write the corpus as a tree of files (see `corpus_tree`) and open it."""
+        """Take a corpus: write it as a tree of files for a model, index its words otherwise.
+
+        Raises
+        ------
+        DataError
+            If the documents are no valid frame; see `corpus_tree`.
+        ModelError
+            If a model is to write command lines and no sandbox is available.
+        """
         folder = self.folder
         if folder is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="ragkit-agent-")
             folder = self._temporary.name
-        self.tree_ = corpus_tree(documents, folder)
-        more = {"output_bytes": OFFLINE_OUTPUT} if self.policy == "offline" else {}
-        self._sandbox = Sandbox(self.tree_.root, seconds=min(self.seconds, 120.0), **more)
+        self.tree_ = tree = corpus_tree(documents, folder)
+        if self.client is None:
+            rows = documents.set_index("doc_id")[["title", "text"]].fillna("")
+            titles, texts = rows["title"].to_dict(), rows["text"].to_dict()
+            self._offline = Offline(
+                {path: titles[doc_id] for path, doc_id in tree.doc_ids.items()},
+                {path: texts[doc_id] for path, doc_id in tree.doc_ids.items()},
+            )
+        else:
+            self._sandbox = open_sandbox(tree.root, self.sandbox, seconds=min(self.seconds, 120.0))
         return self
 
     def search(self, questions: pd.DataFrame | Iterable[str], k: int | None = None) -> pd.DataFrame:
@@ -135,17 +190,13 @@ class BashAgent:
 
         if not hasattr(self, "tree_"):
             raise UsageError("the bash agent has no corpus yet", "call fit(documents) first")
-        k = self.k if k is None else _whole("k", k)
-        asked = _questions(questions)
-        workers = 1 if self.client is None else self.client.concurrency
-        with ThreadPoolExecutor(workers) as pool:
-            done = list(pool.map(lambda pair: self._one(*pair, k), asked))
+        k = self.k if k is None else checks.whole(k, "k")
+        work = self._search_offline if self.client is None else self._search_with_model
+        asked = zip(*query_texts(questions), strict=True)
+        with ThreadPoolExecutor(1 if self.client is None else self.client.concurrency) as pool:
+            done = list(pool.map(lambda pair: self._search_one(work, *pair, k), asked))
         self.transcripts_ = {transcript.question_id: transcript for transcript in done}
-        self.missing_ = {
-            transcript.question_id: transcript.reason
-            for transcript in done
-            if transcript.ranking is None
-        }
+        self.missing_ = {t.question_id: t.reason for t in done if t.ranking is None}
         rows = [
             (self.system, transcript.question_id, rank, doc_id, score)
             for transcript in done
@@ -153,46 +204,75 @@ class BashAgent:
         ]
         return pd.DataFrame(rows, columns=["system", "question_id", "rank", "doc_id", "score"])
 
-    def _one(self, question_id: str, question: str, k: int) -> Transcript:
-        transcript = Transcript(question_id, question, self.policy)
-        session = Session(self._sandbox, transcript, steps=self.steps, seconds=self.seconds)
-        if self.client is None:
-            found = Offline(session).search(question)
-            known = ((self.tree_.doc_id(path), score) for path, score in found)
-            transcript.ranking = [pair for pair in known if pair[0] is not None][:k]
-            transcript.stopped = transcript.stopped or "submitted"
-        else:
-            from ragkit.systems.agent.model import ask
-
-            transcript.ranking = ask(self.client, session, question, k, self.tree_.doc_id)
-        transcript.seconds = time.monotonic() - session.began
+    def _search_one(self, work, question_id: str, question: str, k: int) -> Transcript:
+        transcript, began = Transcript(question_id, question, self.policy), time.monotonic()
+        transcript.ranking = work(transcript, k)
+        transcript.seconds = time.monotonic() - began
         return transcript
 
+    def _search_offline(self, transcript: Transcript, k: int) -> list[tuple[str, float]]:
+        found = self._offline.search(transcript.question)
+        for what, count in self._offline.log:
+            transcript.steps.append(Step(f"search: {what}", f"{count:,} documents", 0, 0.0))
+        transcript.stopped = "submitted"
+        return [(self.tree_.doc_ids[path], score) for path, score in found[:k]]
 
-def _whole(name: str, value) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(f"{name} should be a whole number from 1, found {value!r}")
-    return value
+    def _search_with_model(self, transcript: Transcript, k: int) -> list[tuple[str, float]] | None:
+        """Let the model search; return (doc_id, 1 / rank), or None if it submitted nothing."""
+        from ragkit.llm import Request, load_prompt
 
+        prompt = load_prompt("search", PROMPTS)
+        messages = prompt.messages(question=transcript.question, k=k, steps=self.steps)
+        ends, reminders = time.monotonic() + self.seconds, 0
+        while True:
+            over = "steps" if len(transcript.steps) >= self.steps else ""
+            over = over or ("seconds" if time.monotonic() >= ends else "")
+            if over:
+                transcript.stopped = over
+                messages.append({"role": "user", "content": USED_UP.format(over)})
+            request = Request(messages, tools=TOOLS, purpose="agent", prompt=prompt.id)
+            result = self.client.complete([request], progress=False)[0]
+            for name in ("prompt_tokens", "completion_tokens"):
+                if getattr(result, name) is not None:
+                    new = (getattr(transcript, name) or 0) + getattr(result, name)
+                    setattr(transcript, name, new)
+            if not result.ok:
+                return transcript.fail(f"{result.kind}: {result.reason}")
+            messages.append(result.message)
+            submitted = self._answer_calls(transcript, result.tool_calls, messages, ends)
+            if submitted is not None:
+                transcript.stopped = transcript.stopped or "submitted"
+                return self._ranking(transcript, submitted, k)
+            if over:
+                return transcript.fail(f"the {over} were used up, nothing submitted")
+            if not result.tool_calls:
+                reminders += 1
+                if reminders > REMINDERS:
+                    return transcript.fail("the model calls no tool")
+                messages.append({"role": "user", "content": NO_TOOL})
 
-def _questions(questions) -> list[tuple[str, str]]:
-    if isinstance(questions, str):
-        raise DataError("expected several questions, found one string", "put it into a list")
-    if hasattr(questions, "columns"):
-        for column in ("question_id", "text"):
-            if column not in questions.columns:
-                raise DataError(f"the questions lack the column {column!r}")
-        pairs = list(zip(questions["question_id"], questions["text"], strict=True))
-    else:
-        pairs = [(str(number), text) for number, text in enumerate(questions)]
-    seen = set()
-    for number, (question_id, text) in enumerate(pairs, start=1):
-        for name, value in (("question_id", question_id), ("text", text)):
-            if not isinstance(value, str) or not value.strip():
-                raise DataError(
-                    f"question {number} should have a string as {name}, found {value!r}"
-                )
-        if question_id in seen:
-            raise DataError(f"question {number} repeats the question_id {question_id!r}")
-        seen.add(question_id)
-    return pairs
+    def _answer_calls(self, transcript, calls, messages: list, ends: float) -> list[str] | None:
+        """Run the tool calls in order, up to a submission; return what was submitted."""
+        for call in calls:
+            if call.name == "submit":
+                return call.arguments["documents"]
+            began = time.monotonic()
+            text = "not run\n"
+            if len(transcript.steps) < self.steps and began < ends:
+                line = call.arguments["command"]
+                output = self._sandbox.run(line, seconds=ends - began)
+                transcript.steps.append(Step.of(line, output, time.monotonic() - began))
+                text = output.text or "(no output)\n"
+            left = f"[{self.steps - len(transcript.steps)} of {self.steps} command lines left]"
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": text + left})
+        return None
+
+    def _ranking(self, transcript, submitted: list[str], k: int) -> list[tuple[str, float]]:
+        found: dict[str, None] = {}
+        for path in submitted:
+            doc_id = self.tree_.doc_id(path)
+            if doc_id is None:
+                transcript.unknown_paths += 1
+            else:
+                found.setdefault(doc_id)
+        return [(doc_id, 1.0 / rank) for rank, doc_id in enumerate(list(found)[:k], start=1)]

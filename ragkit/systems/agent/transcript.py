@@ -12,21 +12,21 @@ SHOWN = 1_500  # characters of an output
 
 @dataclass(frozen=True)
 class Step:
-    """One command line and what came of it; `output` is cut to 1,500 characters."""
+    """One command line and its output, cut to 1,500 characters."""
 
     command: str
     output: str
     status: int
     seconds: float
     truncated: bool = False
-    refused: str | None = None
 
     @classmethod
     def of(cls, command: str, output: Output, seconds: float) -> Step:
+        """Return the step of a command line that took so many seconds."""
         text = output.text
         if len(text) > SHOWN:
             text = f"{text[:SHOWN]}\n[{len(output.text) - SHOWN:,} more characters]\n"
-        return cls(command, text, output.status, seconds, output.truncated, output.refused)
+        return cls(command, text, output.status, seconds, output.truncated)
 
 
 @dataclass
@@ -37,9 +37,10 @@ class Transcript:
     ----------
     question_id, question, policy : str
     steps : list of Step
+        Command lines; of the policy "offline" its searches.
     stopped : str
-        Why it ended: "submitted", "steps" or "seconds" (submitted when these were over), or
-        "failed", and then `reason` says how.
+        Why it ended: "submitted"; "steps" or "seconds" if the model submitted when these were
+        used up; or "failed", and then `reason` says how.
     ranking : list of (doc_id, score), or None
         None if the search failed: that is a missing result, where an empty list is a result.
     unknown_paths : int
@@ -60,6 +61,10 @@ class Transcript:
     seconds: float = 0.0
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+
+    def fail(self, reason: str) -> None:
+        """Note that the search has no result, and why."""
+        self.stopped, self.reason = "failed", reason
 
     def __str__(self) -> str:
         lines = [f"{self.question_id}: {self.question}", f"policy {self.policy}", ""]

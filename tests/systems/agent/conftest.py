@@ -1,7 +1,5 @@
 import pytest
 
-from ragkit.systems.agent.sandbox import Sandbox
-
 FILES = {
     "slack/general/one.txt": "Hello world\nthe queue is full\nhello again, World\n",
     "slack/general/two.txt": "no greeting here\n\nqueue_length 12\nqueue-length 13\n",
@@ -29,9 +27,3 @@ def plant(root, files=None):
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
     return plant(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture(scope="session")
-def sandbox(corpus):
-    with Sandbox(corpus, output_bytes=1 << 20) as one:
-        yield one

@@ -6,10 +6,10 @@ import pytest
 from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.llm import Client
 from ragkit.schema import check
-from ragkit.systems.agent import BashAgent, Sandbox
-from ragkit.systems.agent.offline import keywords, stem
-from ragkit.systems.agent.session import Session, Spent
-from ragkit.systems.agent.transcript import Transcript
+from ragkit.systems.agent import BashAgent
+from ragkit.systems.agent.offline import Offline, terms
+from ragkit.systems.agent.sandbox import Output
+from ragkit.systems.agent.transcript import Step
 from tests.llm.conftest import _environment, endpoint  # noqa: F401
 from tests.llm.server import Reply, chat
 
@@ -46,100 +46,72 @@ def offline():
 # The offline policy
 
 
-def test_keywords_leave_out_function_words_and_take_hyphenated_words_apart():
-    assert keywords("What did the set-up of OPS-88 cost in 2026, and why?") == [
-        "set",
-        "ops-88",
-        "cost",
-        "2026",
+def test_terms_are_stems_without_stop_words_and_identifiers_whole():
+    assert terms("Why were the ferries late on INC-212, at 9.5%?") == [
+        "ferri",
+        "late",
+        "inc-212",
+        "9.5",
     ]
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [("refunds", "refund"), ("cancellation", "cancell"), ("policies", "polic"), ("used", "used")]
-    + [("ops-88", "ops-88"), ("2026", "2026"), ("invoices", "invoic"), ("orders", "ord")],
-)
-def test_stems_keep_four_letters(word, expected):
-    if word == "orders":
-        expected = "order"
-    assert stem(word) == expected
+    assert terms("a re-opened issue") == ["open", "issu"]
 
 
 def test_the_document_that_holds_the_rare_words_comes_first(offline):
-    runs = check(offline.search([QUESTION, "What did the pumps for the Orla cost?"]), "runs")
-    first = runs[runs["rank"] == 1]
-    assert list(first["doc_id"]) == ["d1", "d2"]
+    runs = check(offline.search([QUESTION]), "runs")
+    assert runs["doc_id"].iloc[0] == "d1"
+    assert "d3" not in set(runs["doc_id"])
     assert (runs["system"] == "bash-offline").all()
-    assert runs["score"].gt(0).all()
-    assert runs.groupby("question_id")["score"].apply(lambda s: s.is_monotonic_decreasing).all()
+    assert list(runs["rank"]) == list(range(1, len(runs) + 1))
+    assert runs["score"].is_monotonic_decreasing
     assert offline.missing_ == {}
 
 
 def test_identifiers_are_found(offline):
-    runs = offline.search(["What happened in OPS-88?"])
-    assert runs["doc_id"].iloc[0] == "d4"
+    assert offline.search(["What is OPS-88 about?"])["doc_id"].iloc[0] == "d4"
 
 
 def test_a_word_found_nowhere_is_widened(offline):
-    runs = offline.search(["Any harbourmaster?"])
-    assert list(runs["doc_id"]) == ["d4"]
-    commands = [step.command for step in offline.transcripts_["0"].steps]
-    assert sum("harbour" in command and "grep" in command for command in commands) > 1
+    assert offline.search(["the harbouring of ships"])["doc_id"].iloc[0] == "d4"
 
 
 def test_the_number_of_documents_varies_and_k_bounds_it(offline):
-    runs = offline.search(["Where is the zebra?", "the pump of the Orla"])
-    assert set(runs["question_id"]) == {"1"}
-    assert offline.transcripts_["0"].ranking == []
-    assert offline.missing_ == {}  # an empty result is a result
-    assert len(runs) > 1
-    assert len(offline.search(["the pump of the Orla"], k=1)) == 1
+    assert len(offline.search(["pump"])) > 1
+    assert len(offline.search(["pump"], k=1)) == 1
+    assert offline.search(["zeppelin"]).empty
+    assert offline.missing_ == {}, "an empty result is a result"
 
 
 def test_the_same_question_gives_the_same_list(offline):
-    first, again = offline.search([QUESTION]), offline.search([QUESTION])
-    pd.testing.assert_frame_equal(first, again)
+    pd.testing.assert_frame_equal(offline.search([QUESTION]), offline.search([QUESTION]))
 
 
-def test_a_question_cannot_write_command_lines(offline):
-    hostile = "'; cat /etc/passwd # $(id) `id` | tee x > y \\ * ../.. \x00 --include=../ pump"
-    offline.search([hostile])
-    steps = offline.transcripts_["0"].steps
-    assert steps
-    assert [step for step in steps if step.refused] == []
+def test_bm25_weights_by_hand():
+    """One term in one of two documents of equal length: idf log(1 + 1.5/1.5), saturation 1."""
+    found = Offline({"a": "", "b": ""}, {"a": "ferry", "b": "train"}).search("ferry")
+    assert found == [("a", pytest.approx(0.6931, abs=1e-4))]
 
 
-def test_steps_and_seconds_end_a_search_which_keeps_what_it_found():
-    agent = BashAgent("offline", steps=3).fit(DOCUMENTS)
-    runs = agent.search([QUESTION])
-    transcript = agent.transcripts_["0"]
-    assert transcript.stopped == "steps"
-    assert len(transcript.steps) == 3
-    assert len(runs)
-    agent = BashAgent("offline", seconds=1e-9).fit(DOCUMENTS)
-    assert agent.search([QUESTION]).empty
-    assert agent.transcripts_["0"].stopped == "seconds"
+def test_names_in_titles_are_followed_and_neighbours_are_looked_at():
+    titles = {f"x/{n}.txt": f"note {n}" for n in range(30)} | {"team/a.txt": "Pump of the Orla"}
+    texts = dict.fromkeys(titles, "words of no use") | {"team/a.txt": "the broken pump"}
+    texts["x/3.txt"] = texts["x/4.txt"] = "Orla sails"
+    policy = Offline(titles, texts)
+    policy.search("broken pump")
+    assert ("orla (followed)", 3) in policy.log
 
 
 def test_a_transcript_can_be_read(offline):
-    offline.search([QUESTION])
-    text = str(offline.transcripts_["0"])
-    assert text.startswith(f"0: {QUESTION}\npolicy offline\n")
-    assert "$ grep -r -i -o -E" in text
-    assert "./slack/ops/1.txt" in text
-    assert "  1. d1 " in text
-    json.dumps(offline.transcripts_["0"].to_dict())
+    offline.search(pd.DataFrame({"question_id": ["q1"], "text": [QUESTION]}))
+    shown = str(offline.transcripts_["q1"])
+    assert shown.startswith(f"q1: {QUESTION}\npolicy offline")
+    assert "$ search: ferri\n1 documents" in shown
+    assert "1. d1" in shown
+    assert json.dumps(offline.transcripts_["q1"].to_dict())
 
 
-def test_a_long_output_is_cut_in_the_transcript(tmp_path):
-    (tmp_path / "x.txt").write_text("y" * 5_000)
-    transcript = Transcript("q", "?", "offline")
-    session = Session(Sandbox(tmp_path), transcript, steps=1, seconds=5)
-    session.run("cat x.txt")
-    assert transcript.steps[0].output == "y" * 1_500 + "\n[3,500 more characters]\n"
-    with pytest.raises(Spent, match="steps"):
-        session.run("ls")
+def test_a_long_output_is_cut_in_the_transcript():
+    step = Step.of("cat x", Output("y" * 5_000, 0), 0.1)
+    assert step.output == "y" * 1_500 + "\n[3,500 more characters]\n"
 
 
 # A model, scripted
@@ -251,7 +223,6 @@ def test_a_hostile_model_sees_nothing_of_the_machine(scripted):
     )
     assert agent.search([QUESTION]).empty
     transcript = agent.transcripts_["0"]
-    assert all(step.refused and step.status == 126 for step in transcript.steps)
     assert len(transcript.steps) == len(wanted)
     assert "root:x" not in agent.server.bodies[-1]
     assert transcript.unknown_paths == 2
@@ -265,12 +236,12 @@ def test_a_model_that_never_ends_runs_out_of_steps_and_is_missing(scripted):
     assert transcript.ranking is None
     assert agent.missing_ == {"0": "the steps were used up, nothing submitted"}
     assert len(agent.server.bodies) == 4
-    assert messages(agent)[-1]["content"].startswith("The command lines are over")
+    assert messages(agent)[-1]["content"].startswith("The steps are used up")
 
 
 def test_a_model_that_submits_when_the_steps_are_over_has_a_result(scripted):
     def late(body):
-        over = "are over" in (body["messages"][-1]["content"] or "")
+        over = "used up" in (body["messages"][-1]["content"] or "")
         made = call("submit", documents=["gmail/5.txt"]) if over else call("bash", command="ls")
         return calls(made)
 
@@ -293,10 +264,10 @@ def test_when_the_time_is_over_the_model_may_submit_once(scripted):
     agent = scripted(
         lambda body: calls(
             call("submit", documents=["gmail/5.txt"])
-            if "time is over" in (body["messages"][-1]["content"] or "")
+            if "seconds are used up" in (body["messages"][-1]["content"] or "")
             else call("bash", command="ls")
         ),
-        seconds=1e-9,
+        seconds=0.01,
     )
     assert list(agent.search([QUESTION])["doc_id"]) == ["d5"]
     assert agent.transcripts_["0"].stopped == "seconds"
@@ -366,9 +337,9 @@ def test_the_ledger_replays_a_search_without_a_call(endpoint, monkeypatch, tmp_p
     ("options", "message"),
     [
         ({"policy": "zsh"}, "no policy 'zsh'"),
-        ({"steps": 0}, "steps should be a whole number from 1"),
-        ({"k": 2.5}, "k should be a whole number from 1"),
-        ({"seconds": -1}, "seconds should be a number above 0"),
+        ({"steps": 0}, "steps should be a whole number of at least 1"),
+        ({"k": 2.5}, "k should be a whole number of at least 1"),
+        ({"seconds": -1}, "seconds should be a number of at least 0.01"),
     ],
 )
 def test_options_out_of_range(options, message):
@@ -390,10 +361,9 @@ def test_a_search_before_the_corpus():
     ("questions", "message"),
     [
         ("one string", "found one string"),
-        ([""], "question 1 should have a string as text"),
-        (["a", 5], "question 2 should have a string as text"),
+        (["a", 5], "query 2 .* should be a string"),
         (pd.DataFrame({"text": ["a"]}), "lack the column 'question_id'"),
-        (pd.DataFrame({"question_id": ["q", "q"], "text": ["a", "b"]}), "question 2 repeats"),
+        (pd.DataFrame({"question_id": ["q", "q"], "text": ["a", "b"]}), "query 2 repeats"),
     ],
 )
 def test_bad_questions(questions, message, offline):
@@ -402,10 +372,8 @@ def test_bad_questions(questions, message, offline):
 
 
 def test_the_tree_stays_where_it_is_asked_for(tmp_path):
-    agent = BashAgent(folder=tmp_path / "tree").fit(DOCUMENTS)
+    BashAgent(folder=tmp_path / "tree").fit(DOCUMENTS)
     assert (tmp_path / "tree" / "corpus" / "gmail" / "5.txt").is_file()
-    assert agent.tree_.written == 5
-    assert BashAgent(folder=tmp_path / "tree").fit(DOCUMENTS).tree_.written == 0
 
 
 @pytest.mark.slow

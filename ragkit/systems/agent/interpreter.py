@@ -1,0 +1,58 @@
+"""The child process of `Bashkit`: reads one command line as JSON, writes what came of it.
+
+echo '{"line": "ls", "folder": "corpus", ...}' | python -m ragkit.systems.agent.interpreter
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from typing import Any
+
+COMMANDS = 10_000_000  # the time ends a loop before
+OVERHEAD = 1 << 30  # address space of Python and the interpreter beside what the line may use
+
+
+def main() -> None:
+    """Run the line of standard input; print [text, exit status, whether the time was up]."""
+    asked = json.load(sys.stdin)
+    _limit(asked["memory_bytes"] + OVERHEAD, asked["seconds"])
+    print(json.dumps(_run(asked)))
+
+
+def _run(asked: dict[str, Any]) -> tuple[str, int, bool]:
+    import bashkit
+
+    bash = bashkit.Bash(
+        cwd="/corpus",
+        env={"HOME": "/", "LC_ALL": "C.UTF-8"},
+        timeout_seconds=asked["seconds"],
+        max_commands=COMMANDS,
+        max_loop_iterations=COMMANDS,
+        max_memory=asked["memory_bytes"],
+        mounts=[{"host_path": asked["folder"], "vfs_path": "/corpus", "writable": False}],
+        allowed_mount_paths=[asked["folder"]],
+        readonly_filesystem=True,
+    )
+    done = bash.execute_sync(asked["line"])
+    late = "execution timeout" in (done.error or "")
+    text = done.stdout + ("" if late else done.stderr)
+    if done.error and not late and done.error not in text:
+        text += f"{done.error}\n"
+    return text[: asked["output_bytes"] + 1], done.exit_code, late
+
+
+def _limit(memory: int, seconds: float) -> None:
+    """Let the operating system end what the interpreter's own limits miss."""
+    with contextlib.suppress(ImportError, ValueError, OSError):  # not on Windows
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        cpu = int(seconds) + 2
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+if __name__ == "__main__":
+    main()
