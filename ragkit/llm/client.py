@@ -17,13 +17,14 @@ from ragkit.errors import ModelError, UsageError
 from ragkit.llm.asking import Batch
 from ragkit.llm.endpoint import Endpoint
 from ragkit.llm.exchange import (
+    ENDPOINT,
+    PARAMETERS,
     Failure,
     Invalid,
     Request,
     Value,
     add,
     canonical,
-    check_parameters,
     digest,
     plain_request,
     read,
@@ -164,7 +165,7 @@ class Client:
                 f"no model is called {model!r}", "a model is named openai:NAME, as in openai:gpt-4o"
             )
         self.model, self.parameters = model, dict(parameters or {})
-        check_parameters(self.parameters)
+        checks.options(self.parameters, PARAMETERS, ENDPOINT)
         self.concurrency = checks.whole(concurrency, "concurrency")
         self.max_attempts = checks.whole(max_attempts, "max_attempts")
         self.timeout = checks.number(timeout, "timeout", least=0)

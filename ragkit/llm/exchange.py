@@ -12,11 +12,11 @@ from functools import lru_cache
 from typing import Any
 
 from ragkit import checks
-from ragkit.errors import UsageError, did_you_mean
+from ragkit.errors import UsageError
 
 KIND = "openai.chat"
 ROLES = ("system", "developer", "user", "assistant", "tool")
-# Sampling and length options of the chat endpoint; options of one server go in extra_body.
+ENDPOINT = "the chat endpoint"  # what only one server knows goes in extra_body
 PARAMETERS = frozenset(
     "temperature top_p max_tokens max_completion_tokens stop seed frequency_penalty "
     "presence_penalty logit_bias logprobs top_logprobs reasoning_effort verbosity tool_choice "
@@ -103,11 +103,8 @@ class Request:
             raise UsageError("messages must be a string or a list with at least one message")
         for number, message in enumerate(self.messages, 1):
             role = message.get("role") if isinstance(message, dict) else None
-            if role not in ROLES:
-                raise UsageError(
-                    f"message {number} has the role {role!r}", "known: " + ", ".join(ROLES)
-                )
-        check_parameters(self.parameters)
+            checks.choice(role, f"role of message {number}:", ROLES)
+        checks.options(self.parameters, PARAMETERS, ENDPOINT)
         checks.whole(self.repeat, "repeat", least=0)
         for tool in self.tools:
             if not isinstance(tool, dict) or set(tool) != {"name", "description", "parameters"}:
@@ -188,17 +185,12 @@ class Value(_Result):
     @property
     def message(self) -> dict[str, Any]:
         """The assistant's message, to continue the chat."""
-        message: dict[str, Any] = {"role": "assistant", "content": self.text}
-        if self.tool_calls:
-            message["tool_calls"] = [
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": canonical(call.arguments)},
-                }
-                for call in self.tool_calls
-            ]
-        return message
+        calls = []
+        for call in self.tool_calls:
+            function = {"name": call.name, "arguments": canonical(call.arguments)}
+            calls.append({"id": call.id, "type": "function", "function": function})
+        message = {"role": "assistant", "content": self.text}
+        return message | {"tool_calls": calls} if calls else message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,25 +351,12 @@ def body(model: str, request: Mapping[str, Any]) -> dict[str, Any]:
     parameters = dict(request["parameters"])
     sent = {"model": model, "messages": request["messages"], **parameters.pop("extra_body", {})}
     sent.update(parameters)
-    if request["schema"] is not None:
-        schema = {"schema": request["schema"], "strict": _is_strict(request["schema"])}
-        sent["response_format"] = {
-            "type": "json_schema",
-            "json_schema": {"name": "answer", **schema},
-        }
+    if (schema := request["schema"]) is not None:
+        answer = {"name": "answer", "schema": schema, "strict": _is_strict(schema)}
+        sent["response_format"] = {"type": "json_schema", "json_schema": answer}
     if request["tools"]:
         sent["tools"] = [{"type": "function", "function": tool} for tool in request["tools"]]
     return sent
-
-
-def check_parameters(parameters: Mapping[str, Any]) -> None:
-    """Raise `UsageError` for an option that the chat endpoint does not have."""
-    for name in parameters:
-        if name not in PARAMETERS:
-            raise UsageError(
-                f"the chat endpoint has no parameter {name!r}",
-                f"{did_you_mean(name, PARAMETERS)} (options of one server go in extra_body)",
-            )
 
 
 def add(*counts: int | None) -> int | None:
@@ -393,17 +372,16 @@ def _validator(schema: str):
     from referencing.jsonschema import DRAFT202012
 
     parsed = json.loads(schema)
+    registry = Registry()  # an empty registry fetches nothing
     try:
         Draft202012Validator.check_schema(parsed)
+        resolver = registry.with_resource("", DRAFT202012.create_resource(parsed)).resolver()
+        for reference in re.findall(r'"\$ref":"([^"]*)"', schema):
+            resolver.lookup(reference)
     except SchemaError as error:
         raise UsageError(f"not a JSON schema: {error.message} at {error.json_path}") from None
-    registry = Registry()  # an empty registry fetches nothing
-    resolver = registry.with_resource("", DRAFT202012.create_resource(parsed)).resolver()
-    for reference in re.findall(r'"\$ref":"([^"]*)"', schema):
-        try:
-            resolver.lookup(reference)
-        except Unresolvable:
-            raise UsageError(f"the schema refers to {reference!r}, which it lacks") from None
+    except Unresolvable as error:
+        raise UsageError(f"the schema refers to {error.ref!r}, which it lacks") from None
     return Draft202012Validator(parsed, registry=registry)
 
 
@@ -455,9 +433,7 @@ def _is_strict(schema: Any) -> bool:
         return all(map(_is_strict, schema))
     if not isinstance(schema, dict):
         return True
-    if schema.get("type") == "object" or "properties" in schema:
-        properties = schema.get("properties", {})
-        closed = schema.get("additionalProperties") is False
-        if not closed or set(schema.get("required", ())) != set(properties):
-            return False
-    return all(map(_is_strict, schema.values()))
+    required = set(schema.get("required", ())) == set(schema.get("properties", {}))
+    strict = required and schema.get("additionalProperties") is False
+    is_object = schema.get("type") == "object" or "properties" in schema
+    return (strict or not is_object) and all(map(_is_strict, schema.values()))

@@ -488,9 +488,9 @@ def _format(path: Path) -> int:
     with open(path, "rb") as file:
         header = file.read(100)
         size = file.seek(0, os.SEEK_END)
-    application, version, page, pages = (
+    page, pages, version, application = (
         int.from_bytes(header[start:stop], "big")
-        for start, stop in ((68, 72), (60, 64), (16, 18), (28, 32))
+        for start, stop in ((16, 18), (28, 32), (60, 64), (68, 72))
     )
     if header[:16] != b"SQLite format 3\0" or application != _APPLICATION:
         raise DataError(f"{path}: not a ledger", "it was not changed; name another file")

@@ -1,4 +1,4 @@
-"""What a token costs, from a file that the user keeps."""
+"""Prices of tokens, from a file that the user maintains."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragkit.errors import DataError, MissingData
+from ragkit import checks
+from ragkit.errors import DataError, MissingData, UsageError
 
 FILE = Path(__file__).with_name("prices.toml")
 
@@ -24,12 +25,12 @@ class Prices:
     def cost(
         self, model: str, prompt_tokens: int | None, completion_tokens: int | None
     ) -> float | None:
-        """Return the price in US dollars, or None if the price or a count is not known.
+        """Return the price in US dollars, or None if the price or a count is unknown.
 
-        `model` is the name with or without the `openai:` in front.
+        `model` is the name with or without `openai:`.
         """
         pair = self.models.get(model.removeprefix("openai:"))
-        if pair is None or prompt_tokens is None or completion_tokens is None:
+        if None in (pair, prompt_tokens, completion_tokens):
             return None
         return (pair[0] * prompt_tokens + pair[1] * completion_tokens) / 1e6
 
@@ -40,7 +41,7 @@ def load_prices(path: str | Path | None = None) -> Prices:
     Raises
     ------
     MissingData
-        If the file is not there.
+        If the file does not exist.
     DataError
         If it is not TOML, has no date, or a price is not a number of at least 0.
     """
@@ -55,19 +56,21 @@ def load_prices(path: str | Path | None = None) -> Prices:
         raise DataError(f'{path}: expected a date and currency = "USD" at the top')
     models = {}
     for name, entry in table.get("models", {}).items():
-        complete = isinstance(entry, dict) and set(entry) == {"input", "output"}
-        if not complete or not all(
-            type(price) in (int, float) and 0 <= price < float("inf") for price in entry.values()
-        ):
+        try:
+            if set(entry) != {"input", "output"}:
+                raise TypeError
+            models[name] = tuple(
+                checks.number(entry[way], way, least=0) for way in ("input", "output")
+            )
+        except (TypeError, UsageError):
             raise DataError(
                 f"{path}: model {name!r} needs input and output, in dollars per million tokens"
-            )
-        models[name] = (float(entry["input"]), float(entry["output"]))
+            ) from None
     return Prices(models, str(table["date"]), str(path))
 
 
 def dollars(cost: float | None) -> str:
-    """Return a cost for people: `$0.0123`, or `unknown`."""
+    """Return a cost for display, such as `$0.0123`, or `unknown`."""
     if cost is None:
         return "unknown"
     return f"${cost:,.2f}" if cost >= 1 or cost == 0 else f"${cost:.4g}"

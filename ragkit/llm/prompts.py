@@ -1,4 +1,4 @@
-"""Prompts: Markdown files with a name and a version, filled strictly.
+"""Prompts: Markdown files with a name and a version, whose placeholders must all be filled.
 
 A prompt file begins with its front matter; lines of the form `--- ROLE ---` divide the rest into
 messages (without one, all of it is one message of the user)::
@@ -13,8 +13,7 @@ messages (without one, all of it is one message of the user)::
     Fact: {{fact}}
     Answer: {{answer}}
 
-What is between double braces must be given, all of it and nothing else. Values are put in as
-they are: braces inside a value mean nothing.
+Braces inside the values of placeholders have no meaning.
 """
 
 from __future__ import annotations
@@ -26,7 +25,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ragkit.errors import DataError, UsageError, did_you_mean
+from ragkit import checks
+from ragkit.errors import DataError, UsageError
+from ragkit.files import read_text
 from ragkit.llm.exchange import ROLES, Request, digest
 
 FOLDER = Path(__file__).parent / "templates"
@@ -36,7 +37,7 @@ _ROLE = re.compile(r"^--- *([a-z]+) *---$")
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt as loaded: `name`, `version`, `parts` (pairs of role and text) and `sha256`."""
+    """A prompt file: `name`, `version`, `parts` (pairs of role and text) and `sha256`."""
 
     name: str
     version: str
@@ -45,7 +46,7 @@ class Prompt:
 
     @property
     def id(self) -> str:
-        """`name@version:hash`; the hash betrays an edit that kept the version."""
+        """`name@version:hash`; the hash reveals an edit that kept the version."""
         return f"{self.name}@{self.version}:{self.sha256[:8]}"
 
     @property
@@ -58,27 +59,23 @@ class Prompt:
         Raises
         ------
         UsageError
-            If a placeholder is not given, is None, or is not one of the prompt's.
+            If a placeholder has no value or None, or a value has no placeholder.
         """
-        missing = sorted(name for name in self.placeholders if values.get(name) is None)
-        if missing:
-            raise UsageError(f"the prompt {self.name!r} needs a value for {missing[0]!r}")
-        unknown = sorted(set(values) - self.placeholders)
-        if unknown:
-            raise UsageError(
-                f"the prompt {self.name!r} has no placeholder {unknown[0]!r}",
-                did_you_mean(unknown[0], self.placeholders),
-            )
+        checks.options(values, self.placeholders, f"the prompt {self.name!r}")
+        for name in sorted(self.placeholders):
+            if values.get(name) is None:
+                raise UsageError(f"the prompt {self.name!r} needs a value for {name!r}")
         return [
             {"role": role, "content": _HOLE.sub(lambda hole: str(values[hole[1]]), text)}
             for role, text in self.parts
         ]
 
     def request(self, values: Mapping[str, Any], **options: Any) -> Request:
-        """Return a `Request` with the prompt filled and its id set; `options` as there."""
+        """Return a `Request` with the filled prompt and its id; `options` are those of `Request`."""
         return Request(self.messages(**values), prompt=self.id, **options)
 
 
+@cache
 def load_prompt(name: str, folder: str | Path = FOLDER) -> Prompt:
     """Load `folder/name.md`.
 
@@ -90,47 +87,33 @@ def load_prompt(name: str, folder: str | Path = FOLDER) -> Prompt:
         If the file lacks name or version, has another field, an unknown role, an empty message
         or a name that is not the file's.
     """
-    return _load(name, Path(folder))
-
-
-@cache
-def _load(name: str, folder: Path) -> Prompt:
-    path = folder / f"{name}.md"
+    path = Path(folder) / f"{name}.md"
     if not path.is_file():
-        known = [other.stem for other in folder.glob("*.md")]
-        raise UsageError(f"there is no prompt {path}", did_you_mean(name, known))
-    lines = path.read_text(encoding="utf-8").splitlines()
+        checks.choice(name, f"prompt in {folder}:", [p.stem for p in Path(folder).glob("*.md")])
+    lines = read_text(path).splitlines()
     if not lines or lines[0] != "---" or "---" not in lines[1:]:
         raise DataError(f"{path}: line 1: expected front matter between two lines of ---")
     end = lines.index("---", 1)
     front = {}
     for number, line in enumerate(lines[1:end], 2):
-        field, colon, value = line.partition(":")
-        field, value = field.strip(), value.strip()
-        if not colon or field not in ("name", "version", "description") or not value:
+        field, _, value = (part.strip() for part in line.partition(":"))
+        if field not in ("name", "version", "description") or not value:
             raise DataError(
                 f"{path}: line {number}: expected name, version or description, not {line!r}"
             )
         front[field] = value
-    for field in ("name", "version"):
-        if field not in front:
-            raise DataError(f"{path}: the front matter has no {field}")
-    if front["name"] != name:
-        raise DataError(f"{path}: the prompt calls itself {front['name']!r}")
-
+    if front.get("name") != name or "version" not in front:
+        raise DataError(f"{path}: expected the name {name!r} and a version in the front matter")
     parts: list[tuple[str, list[str]]] = []
     for number, line in enumerate(lines[end + 1 :], end + 2):
         mark = _ROLE.match(line)
         if mark and mark[1] not in ROLES:
-            raise DataError(
-                f"{path}: line {number}: no role {mark[1]!r}; known: {', '.join(ROLES)}"
-            )
-        if mark:
-            parts.append((mark[1], []))
-        elif parts:
+            known = ", ".join(ROLES)
+            raise DataError(f"{path}: line {number}: no role {mark[1]!r}; known: {known}")
+        if mark or (line.strip() and not parts):
+            parts.append((mark[1] if mark else "user", []))
+        if parts and not mark:
             parts[-1][1].append(line)
-        elif line.strip():
-            parts.append(("user", [line]))
     texts = tuple((role, "\n".join(body).strip()) for role, body in parts)
     if not texts or not all(text for _, text in texts):
         raise DataError(f"{path}: a message is empty")

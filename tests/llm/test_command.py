@@ -99,7 +99,7 @@ def test_a_budget_needs_a_price(run):
         ('{"messages": "a"}\n[]', "line 2: expected an object with messages"),
         ('{"messages": "a", "purpos": "b"}', "did you mean 'purpose'"),
         ('{"messages": []}', "line 1: messages must be"),
-        ('{"messages": "a", "parameters": {"x": 1}}', "line 1: the chat endpoint has no"),
+        ('{"messages": "a", "parameters": {"x": 1}}', "line 1: no option of the chat endpoint 'x'"),
     ],
 )
 def test_a_malformed_line_is_named(run, text, says):

@@ -101,10 +101,10 @@ def test_canonical_json_keeps_the_value_and_is_a_fixed_point(value):
     ("build", "says"),
     [
         (lambda: Request([]), "at least one message"),
-        (lambda: Request([{"role": "robot", "content": "x"}]), "role 'robot'"),
-        (lambda: Request(["x"]), "role None"),
+        (lambda: Request([{"role": "robot", "content": "x"}]), "no role of message 1: 'robot'"),
+        (lambda: Request(["x"]), "no role of message 1: None"),
         (lambda: Request("q", parameters={"temprature": 0}), "did you mean 'temperature'"),
-        (lambda: Request("q", parameters={"n": 2}), "no parameter 'n'"),
+        (lambda: Request("q", parameters={"n": 2}), "no option of the chat endpoint 'n'"),
         (lambda: Request("q", parameters={"seed": float("nan")}), "cannot be written as JSON"),
         (lambda: Request("q", repeat=-1), "repeat"),
         (lambda: Request("q", repeat=True), "repeat"),
