@@ -43,6 +43,11 @@ def test_the_packages_file_is_dated_and_in_dollars():
     prices = load_prices()
     assert prices.cost("gpt-4o-mini", 1_000_000, 1_000_000) == pytest.approx(0.75)
     assert prices.date[:2] == "20"
+    # The hosted models of the three papers; their open weights have no list price.
+    named = "gpt-4o gpt-4o-mini gpt-4.1-2025-04-14 gpt-5.4 text-embedding-3-large gemini-2.0-flash"
+    for name in (*named.split(), "claude-3-5-sonnet-20241022", "claude-3-7-sonnet-20250219"):
+        assert prices.cost(name, 1_000_000, 0) > 0
+    assert prices.cost("Falcon3-10B-Instruct", 1, 1) is None
 
 
 @pytest.mark.parametrize(
