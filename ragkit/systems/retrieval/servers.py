@@ -7,9 +7,11 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from abc import abstractmethod
 from contextlib import contextmanager
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OURS = "ragkit"  # the part of a server's metadata that is about this package
+INDEX = Path(__file__).with_name("opensearch.toml")
 AT_ONCE = 100  # questions in one request
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,199}")  # no wildcard: `overwrite` deletes by name
 
@@ -33,8 +36,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,199}")  # no wildcard: `overwrite` del
 class Server(Retriever):
     """An index on a server.
 
-    `fit` sends documents in batches and keeps none of them; `attach` uses the index of an earlier
-    `fit`.
+    `fit` sends documents and keeps none of them; `attach` uses the index of an earlier `fit`.
 
     Parameters
     ----------
@@ -241,27 +243,6 @@ class OpenSearch(Server):
     def _delete(self) -> None:
         self.client.indices.delete(index=self.name)
 
-    def _body(self) -> dict:
-        index = {
-            "number_of_shards": self.shards,
-            "number_of_replicas": 0,
-            "refresh_interval": -1,  # `fit` refreshes once, at its end
-            "similarity": {OURS: {"type": "BM25", "k1": self.k1, "b": self.b}},
-        }
-        standard = {"type": "standard", "stopwords": "_none_", "max_token_length": 255}
-        mappings = {
-            "dynamic": "strict",
-            "_meta": {OURS: self._settings()},
-            "_source": {"includes": ["doc_id"]},
-            "properties": {
-                "position": {"type": "integer"},
-                "doc_id": {"type": "keyword", "index": False, "doc_values": False},
-                "text": {"type": "text", "analyzer": OURS, "similarity": OURS},
-            },
-        }
-        analysis = {"analyzer": {OURS: standard}}
-        return {"settings": {"index": index, "analysis": analysis}, "mappings": mappings}
-
     def _send(self, documents):
         from opensearchpy.helpers import streaming_bulk
 
@@ -269,29 +250,30 @@ class OpenSearch(Server):
             {"_id": str(number), "position": number, "doc_id": doc_id, "text": text}
             for number, (doc_id, text) in enumerate(documents)
         )
+        body = tomllib.loads(INDEX.read_text("utf-8"))
+        body["settings"]["index"]["number_of_shards"] = self.shards
+        body["settings"]["index"]["similarity"][OURS] |= {"k1": self.k1, "b": self.b}
+        body["mappings"]["_meta"] = {OURS: self._settings()}
         limits = {"chunk_size": self.batch, "max_chunk_bytes": 10_000_000}
         retries = {"max_retries": 5, "initial_backoff": 1}
-        self.client.indices.create(index=self.name, body=self._body())
-        done = streaming_bulk(self.client, actions, index=self.name, **limits, **retries)
-        sent = sum(1 for _ in done)
+        self.client.indices.create(index=self.name, body=body)
+        sent = sum(
+            1 for _ in streaming_bulk(self.client, actions, index=self.name, **limits, **retries)
+        )
         self.client.indices.refresh(index=self.name)
         meta = {OURS: {**self._settings(), "documents": sent}}
         self.client.indices.put_mapping(index=self.name, body={"_meta": meta})
         return sent
 
     def _ask(self, ids, texts, k):
-        options = {
-            "size": k,
-            "sort": [{"_score": "desc"}, {"position": "asc"}],
-            "track_scores": True,
-            "track_total_hits": False,
-            "_source": ["doc_id"],
-        }
-        queries = ({"match": {"text": {"query": text, "operator": "or"}}} for text in texts)
-        lines = [line for query in queries for line in ({}, {"query": query, **options})]
-        answer = self.client.msearch(
-            body=lines, index=self.name, search_type="dfs_query_then_fetch"
-        )
+        sort = [{"_score": "desc"}, {"position": "asc"}]
+        shown = {"_source": ["doc_id"], "track_scores": True, "track_total_hits": False}
+        lines = []
+        for text in texts:
+            query = {"match": {"text": {"query": text, "operator": "or"}}}
+            lines += [{}, {"query": query, "size": k, "sort": sort, **shown}]
+        how = {"index": self.name, "search_type": "dfs_query_then_fetch"}
+        answer = self.client.msearch(body=lines, **how)
         for name, found in zip(ids, answer["responses"], strict=True):
             if "error" in found or found["timed_out"] or found["_shards"]["failed"]:
                 problem = found.get("error", "only a part of the index answered")
@@ -403,13 +385,12 @@ class Qdrant(Server):
     def _ask(self, ids, texts, k):
         from qdrant_client.models import QueryRequest, SearchParams
 
-        asked = [text for text in texts if text.strip()]
         # The embedded mode is always exact, and warns when told to be.
         params = None if self._embedded else SearchParams(exact=self.exact)
-        requests = [
-            QueryRequest(query=vector, limit=k, params=params, with_payload=True)
-            for vector in (self._vectors(asked, "query").tolist() if asked else ())
-        ]
+        how = {"limit": k, "params": params, "with_payload": True}
+        asked = [text for text in texts if text.strip()]
+        vectors = self._vectors(asked, "query").tolist() if asked else []
+        requests = [QueryRequest(query=vector, **how) for vector in vectors]
         answers = iter(self.client.query_batch_points(self.name, requests) if asked else ())
         for text in texts:
             points = next(answers).points if text.strip() else []
@@ -418,8 +399,9 @@ class Qdrant(Server):
 
     def _vectors(self, texts: list[str], kind: str) -> np.ndarray:
         vectors = encode(self.encoder, texts, kind, cache=True, progress=False)
-        if not np.isfinite(vectors).all():
-            text = texts[int((~np.isfinite(vectors).all(axis=1)).argmax())]
+        bad = ~np.isfinite(vectors).all(axis=1)
+        if bad.any():
+            text = texts[int(bad.argmax())]
             raise DataError(f"{self.encoder.name} gives NaN or infinity for the text {text!r:.80}")
         return vectors.astype(np.float32)
 
