@@ -511,7 +511,7 @@ def _converted(db: sqlite3.Connection, readonly: bool) -> sqlite3.Connection:
     db.execute("BEGIN IMMEDIATE")
     if db.execute("PRAGMA user_version").fetchone()[0] < FORMAT:
         rows = [Exchange(*row).row for row in db.execute("SELECT * FROM calls").fetchall()]
-        db.execute("ALTER TABLE calls ADD COLUMN checksum")
+        db.execute("ALTER TABLE calls ADD COLUMN checksum TEXT")
         db.executemany(f"REPLACE INTO calls VALUES ({_MARKS})", rows)
         db.execute(_PENDING)
         db.execute(f"PRAGMA user_version = {FORMAT}")

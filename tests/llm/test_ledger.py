@@ -208,7 +208,13 @@ def _first_format(path):
         ledger.put(exchange("a", prompt_tokens=7))
         ledger.export(path.with_suffix(".jsonl"))
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("ALTER TABLE calls DROP COLUMN checksum")
+        # It was a strict table, which takes no column without a type.
+        names = [row[1] for row in db.execute("PRAGMA table_info(calls)")][:-1]
+        typed = ", ".join(f"{name} ANY" for name in names)
+        db.execute(f"CREATE TABLE first ({typed}, PRIMARY KEY (key)) STRICT")
+        db.execute(f"INSERT INTO first SELECT {', '.join(names)} FROM calls")
+        db.execute("DROP TABLE calls")
+        db.execute("ALTER TABLE first RENAME TO calls")
         db.execute("DROP TABLE pending")
         db.execute("PRAGMA user_version = 1")
     row = json.loads(path.with_suffix(".jsonl").read_text().splitlines()[1])
