@@ -136,12 +136,7 @@ class Dense(Retriever):
         doc_ids : sequence of str, length n
         vectors : array of shape (n, d), float16, float32 or float64
             One row for each document; they are not normalised. Memory-mapped arrays of float16 and
-            float32 are read block by block and never copied as a whole; float64 is rounded to
-            float32.
-
-        Returns
-        -------
-        self
+            float32 are not copied as a whole; float64 is rounded to float32.
 
         Raises
         ------
@@ -159,19 +154,10 @@ class Dense(Retriever):
     def search_vectors(
         self, vectors: np.ndarray, k: int = 10, *, question_ids: Sequence[str] | None = None
     ) -> pd.DataFrame:
-        """Return the best documents for questions that are vectors.
+        """Return the best documents for vectors of shape (q, d); see `search`.
 
-        Parameters
-        ----------
-        vectors : array of shape (q, d)
-        k : int, at least 1
-        question_ids : sequence of str, length q, optional
-            The position, from "0", by default.
-
-        Returns
-        -------
-        DataFrame
-            As `search`. A zero vector has score 0 with every document: they come in their order.
+        The questions are named by `question_ids`, by default their positions from "0". A zero
+        vector has score 0 with every document: they come in their order.
         """
         self._check_fitted()
         k = checks.whole(k, "k")

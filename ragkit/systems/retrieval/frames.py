@@ -185,8 +185,7 @@ def _rows(documents, fields):
     columns = ("doc_id", *fields)
     if isinstance(documents, str | Mapping):
         raise DataError(f"expected documents, found one {type(documents).__name__}")
-    parts = [documents] if hasattr(documents, "columns") else documents
-    for number, part in enumerate(parts, start=1):
+    for number, part in enumerate([documents] if hasattr(documents, "columns") else documents, 1):
         if hasattr(part, "columns"):
             _need(columns, part.columns, "the documents lack the column")
             yield from zip(*(part[column].array for column in columns), strict=True)
@@ -194,15 +193,11 @@ def _rows(documents, fields):
             _need(columns, part, f"document {number} lacks")
             yield tuple(part[column] for column in columns)
         else:
-            raise DataError(
-                f"document {number} should be a mapping or a frame, found {type(part).__name__}"
-            )
+            kind = type(part).__name__
+            raise DataError(f"document {number} should be a mapping or a frame, found {kind}")
 
 
 def _need(columns, found, complaint: str) -> None:
     for column in columns:
         if column not in found:
-            raise DataError(
-                f"{complaint} {column!r}",
-                f"expected {', '.join(columns)}; found {', '.join(map(str, found))}",
-            )
+            raise DataError(f"{complaint} {column!r}", f"found {', '.join(map(str, found))}")

@@ -20,14 +20,12 @@ def choose(
     *,
     measures: Sequence[str] = ("R@1", "R@5"),
     seed: int = 0,
-    level: float = 0.95,
-    n_resamples: int = 9999,
 ) -> pd.DataFrame:
     """Choose among systems on one half of the questions and score them all on the other.
 
-    The best on a half is the one with the largest mean over the measures, the earlier one if two
-    are equal. What it scores on that half is too good, because it was chosen there; what it scores
-    on the other half is not.
+    The best system on a half has the largest mean over the measures; of equal ones, the first.
+    Its score on that half is biased upwards, because it was chosen there; its score on the other
+    half is not.
 
     Parameters
     ----------
@@ -38,16 +36,14 @@ def choose(
     measures : sequence of str
         As in `ragkit.measures.metrics.retrieval`.
     seed : int
-        Deals the questions into two halves, of which the first is larger by one if it must.
-    level, n_resamples
-        Of the bootstrap interval over the questions of the other half.
+        Deals the questions into two halves; the first is larger by one if their number is odd.
 
     Returns
     -------
     DataFrame
         One row per half, system and measure, in the order of `runs`: half ("first", "second": where
         the choice is made), system, chosen (whether it is the best there), metric, here (the mean
-        on this half), value, low, high, n (on the other half).
+        on this half), value, low, high (a 95 % interval), n (on the other half).
 
     Raises
     ------
@@ -60,23 +56,17 @@ def choose(
     items = scores["item_id"].unique()
     if len(items) < 2:
         raise DataError(f"two halves need at least 2 questions, found {len(items)}")
-    dealt = np.random.default_rng(seed).permutation(items)
-    cut = (len(items) + 1) // 2
-    parts = {"first": set(dealt[:cut]), "second": set(dealt[cut:])}
-    wide = {
-        half: scores[scores["item_id"].isin(part)].groupby(["subject_id", "metric"], sort=False)
-        for half, part in parts.items()
-    }
+    first = np.random.default_rng(seed).permutation(items)[: (len(items) + 1) // 2]
+    in_first = scores["item_id"].isin(first)
+    halves = {"first": scores[in_first], "second": scores[~in_first]}
     rows = []
     for half, other in (("first", "second"), ("second", "first")):
-        here = wide[half]["score"].mean()
+        here = halves[half].groupby(["subject_id", "metric"], sort=False)["score"].mean()
         best = here.groupby("subject_id", sort=False).mean().idxmax()
-        for (system, measure), values in wide[other]["score"]:
-            ordered = values.to_numpy()
-            value, low, high, n = stats.bootstrap_interval(
-                ordered, level=level, n_resamples=n_resamples, seed=seed
-            )
+        groups = halves[other].groupby(["subject_id", "metric"], sort=False)["score"]
+        for (system, measure), values in groups:
+            interval = stats.bootstrap_interval(values.to_numpy(), n_resamples=9999, seed=seed)
             row = (half, system, system == best, measure, here[system, measure])
-            rows.append((*row, value, low, high, n))
+            rows.append((*row, *interval))
     columns = ["half", "system", "chosen", "metric", "here", "value", "low", "high", "n"]
     return pd.DataFrame(rows, columns=columns)
