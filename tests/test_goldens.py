@@ -25,8 +25,8 @@ import pytest
 
 from ragkit import datasets, irt, judging, models
 from ragkit.cli import main
-from ragkit.judging.offline_probe import perturb
-from ragkit.judging.offline_verdicts import judged_answers
+from ragkit.judging.attacks import perturb
+from ragkit.judging.verdicts import judged_answers
 from ragkit.measures import corpus, diversity, metrics
 from ragkit.systems.retrieval import BM25
 from tests.conftest import ROOT, mirror_folder

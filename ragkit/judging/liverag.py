@@ -1,4 +1,4 @@
-"""LiveRAG's correctness: what of the reference is covered, and how much of the answer is to it."""
+"""LiveRAG's correctness: the harmonic mean of coverage and relatedness."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 from ragkit import schema
 from ragkit.errors import DataError, UsageError
-from ragkit.judging.judges import CLAIM_KINDS, Judge, Task
+from ragkit.judging.judges import CLAIM_KINDS, Judge, Task, ask
 
 RANGE = (-1.0, 2.0)
 VITAL = ("direct", "useful")
@@ -25,14 +25,13 @@ def correctness_score(coverage: float, relatedness: float, *, unit: bool = False
     relatedness : float in [0, 1]
         Share of the answer's claims that bear on the question.
     unit : bool
-        Return the harmonic mean itself, in [0, 1], which is what the paper's item response model
-        is fed.
+        Return the harmonic mean itself, in [0, 1], which the paper's item response model uses.
 
     Returns
     -------
     float in [-1, 2]
-        -1 where either is 0, 2 where both are 1. The paper gives the range, and maps it to [0, 1]
-        linearly; so the harmonic mean h is taken as 3 h - 1 of it.
+        -1 where either is 0, 2 where both are 1. The paper gives the range and maps it to [0, 1]
+        linearly, so a harmonic mean h becomes 3 h - 1.
 
     Raises
     ------
@@ -62,10 +61,10 @@ def correctness(
 ) -> pd.DataFrame:
     """Judge LiveRAG's correctness of every answer.
 
-    The claims of the reference are those of the questions (`claims_direct`, `claims_useful`,
-    `claims_useless`, as the official file has them); where a question has none, the judge takes
-    them from its gold answer. The judge takes the answer apart in the same way. Each vital claim
-    of the reference is then checked against the answer alone.
+    The claims of the reference are those of the question (`claims_direct`, `claims_useful`,
+    `claims_useless`, as in the official file); if it has none, the judge extracts them from its
+    gold answer. The judge extracts the claims of the answer in the same way. Each vital claim of
+    the reference is then checked against the answer alone.
 
     Parameters
     ----------
@@ -75,8 +74,7 @@ def correctness(
         A frame `questions` with gold answers or claims.
     judge : Judge
     vital : sequence of {"direct", "useful", "useless"}
-        Which claims of the reference are vital. The paper does not say; only useless ones are
-        certainly not.
+        Which claims of the reference are vital. The paper does not say; useless ones are not.
     unit : bool
         As in `correctness_score`.
 
@@ -84,15 +82,15 @@ def correctness(
     -------
     DataFrame
         One row per answer judged: system, question_id, coverage, relatedness, correctness (NaN
-        where a verdict is missing or the reference has no vital claim), vital (claims of the
-        reference), claims (of the answer), note. An answer without claims has relatedness 0.
+        where a verdict is missing or the reference has no vital claim), vital (number of claims
+        of the reference), claims (of the answer), note. Without claims, relatedness is 0.
 
     Raises
     ------
     DataError
         If a frame is not valid, or an answer's question has neither gold answer nor claims.
     UsageError
-        If `vital` is no selection of the kinds of claims, or the judge cannot take answers apart.
+        If `vital` is no selection of the kinds of claims, or the judge cannot extract claims.
     """
     judge.need("claims", "fact")
     if not vital or not set(vital) <= set(CLAIM_KINDS):
@@ -105,74 +103,59 @@ def correctness(
     for name in names:
         if name not in known or not (_given(known[name]) or known[name]["answer"]):
             raise DataError(f"question {name!r} has neither a gold answer nor claims")
-
-    unknown = [name for name in names if not _given(known[name])]
-    texts = [(known[name]["text"], known[name]["answer"]) for name in unknown]
-    spoken = [answer.strip() for answer in rows["answer"]]
-    texts += [
-        (known[name]["text"], answer)
-        for name, answer in zip(rows["question_id"], spoken, strict=True)
-        if answer
+    said = [
+        (system, name, answer.strip())
+        for system, name, answer in rows[["system", "question_id", "answer"]].to_numpy()
     ]
-    tasks = [Task("claims", {"question": text, "answer": answer}) for text, answer in texts]
-    found = iter(judge.judge(tasks) if tasks else [])
-    reference = {name: next(found) for name in unknown}
-    claims = [next(found).value if answer else [] for answer in spoken]
-
-    expected: dict[str, list[str] | None] = {}
-    for name in names:
-        if name in reference:
-            taken = reference[name].value
-            expected[name] = (
-                None if taken is None else [one["claim"] for one in taken if one["kind"] in vital]
-            )
-        else:
-            expected[name] = [claim for kind in vital for claim in known[name][f"claims_{kind}"]]
+    texts = {(name, known[name]["answer"]) for name in names if not _given(known[name])}
+    texts = sorted(texts | {(name, answer) for _, name, answer in said if answer})
+    tasks = [Task("claims", {"question": known[n]["text"], "answer": text}) for n, text in texts]
+    extracted = {pair: v.value for pair, v in zip(texts, ask(judge, tasks), strict=True)}
+    wanted = {name: _wanted(known[name], vital, extracted) for name in names}
+    pairs = sorted({(n, answer, c) for _, n, answer in said if answer for c in wanted[n] or ()})
     tasks = [
         Task("fact", {"question": known[name]["text"], "fact": claim, "answer": answer})
-        for name, answer in zip(rows["question_id"], spoken, strict=True)
-        if answer
-        for claim in expected[name] or ()
+        for name, answer, claim in pairs
     ]
-    held = iter(judge.judge(tasks) if tasks else [])
+    held = {key: v.value for key, v in zip(pairs, ask(judge, tasks), strict=True)}
     table = []
-    for system, name, answer, own in zip(
-        rows["system"], rows["question_id"], spoken, claims, strict=True
-    ):
-        wanted = expected[name]
-        support = [next(held).value if answer else False for _ in wanted or ()]
-        coverage = relatedness = score = math.nan
-        note = ""
-        if wanted is None:
-            note = "the claims of the reference could not be had"
-        elif not wanted:
-            note = "the reference has no vital claim"
-        elif None in support:
-            note = f"{support.count(None)} of {len(support)} claims were not judged"
-        else:
-            coverage = sum(support) / len(support)
+    for system, name, answer in said:
+        own = extracted[name, answer] if answer else []
+        support = [held[name, answer, c] if answer else False for c in wanted[name] or ()]
+        coverage, note = _coverage(wanted[name], support)
+        relatedness = math.nan
         if own is None:
-            note = note or "the claims of the answer could not be had"
+            note = note or "the judge failed to extract the claims of the answer"
         else:
-            related = sum(one["kind"] != "useless" for one in own)
+            related = sum(claim["kind"] != "useless" for claim in own)
             relatedness = related / len(own) if own else 0.0
+        score = math.nan
         if not math.isnan(coverage + relatedness):
             score = correctness_score(coverage, relatedness, unit=unit)
-        table.append(
-            {
-                "system": system,
-                "question_id": name,
-                "coverage": coverage,
-                "relatedness": relatedness,
-                "correctness": score,
-                "vital": math.nan if wanted is None else len(wanted),
-                "claims": math.nan if own is None else len(own),
-                "note": note,
-            }
-        )
+        sizes = [math.nan if claims is None else len(claims) for claims in (wanted[name], own)]
+        table.append((system, name, coverage, relatedness, score, *sizes, note))
     columns = ["system", "question_id", "coverage", "relatedness", "correctness"]
     return pd.DataFrame(table, columns=[*columns, "vital", "claims", "note"])
 
 
 def _given(question: Mapping) -> bool:
     return any(len(question.get(f"claims_{kind}", ())) for kind in CLAIM_KINDS)
+
+
+def _wanted(question: Mapping, vital: Sequence[str], extracted: Mapping) -> list[str] | None:
+    """Return the vital claims of the reference, None if the judge failed to extract them."""
+    if _given(question):
+        return [claim for kind in vital for claim in question[f"claims_{kind}"]]
+    claims = extracted[question["question_id"], question["answer"]]
+    return None if claims is None else [one["claim"] for one in claims if one["kind"] in vital]
+
+
+def _coverage(wanted: list[str] | None, support: list) -> tuple[float, str]:
+    """Return the share of claims that are supported; NaN, and why, if it is not known."""
+    if wanted is None:
+        return math.nan, "the judge failed to extract the claims of the reference"
+    if not wanted:
+        return math.nan, "the reference has no vital claim"
+    if None in support:
+        return math.nan, f"{support.count(None)} of {len(support)} claims were not judged"
+    return sum(support) / len(support), ""

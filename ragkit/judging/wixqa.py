@@ -1,4 +1,4 @@
-"""WixQA's two judged metrics: factuality of an answer, and context recall of what was retrieved."""
+"""WixQA's judged metrics: factuality of answers, and context recall of retrieved documents."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pandas as pd
 from ragkit import schema
 from ragkit.errors import DataError
 from ragkit.judging.goldset import join_documents
-from ragkit.judging.judges import Judge, Task
+from ragkit.judging.judges import Judge, Task, ask
 
 
 def factuality(
     answers: pd.DataFrame, questions: pd.DataFrame, judge: Judge, *, repeat: int = 1
 ) -> pd.DataFrame:
-    """Judge how much of the gold answer each answer carries, without error.
+    """Judge how much of the gold answer each answer states, without errors.
 
     Parameters
     ----------
@@ -26,14 +26,14 @@ def factuality(
         A frame `questions` with gold answers.
     judge : Judge
     repeat : int >= 1
-        Verdicts for each; the score is their mean.
+        Number of verdicts on each; the score is their mean.
 
     Returns
     -------
     DataFrame
-        One row per answer judged: system, question_id, metric, value in [0, 1] (1 to 5, made
-        linear by `ragkit.judging.unit_rating`; NaN where the verdict is missing), reason, model,
-        spread, repeats (the values of each).
+        One row per answer judged: system, question_id, metric, value in [0, 1] (from 1 to 5 by
+        `ragkit.judging.unit_rating`; NaN where the verdict is missing), reason, model, spread,
+        repeats (the value of each).
 
     Raises
     ------
@@ -49,11 +49,7 @@ def factuality(
     rows = schema.check(answers, "answers")
     rows = rows[rows["answer"].notna()]
     gold = _gold(rows, questions)
-    tasks = [
-        Task("factuality", {**gold[name], "answer": answer})
-        for name, answer in zip(rows["question_id"], rows["answer"], strict=True)
-    ]
-    return _judged("factuality", rows, tasks, judge, repeat)
+    return _judged("factuality", "answer", rows["answer"], rows, gold, judge, repeat)
 
 
 def context_recall(
@@ -77,7 +73,7 @@ def context_recall(
         A frame `documents`, or the texts.
     judge : Judge
     cutoff : int, optional
-        Show the judge no more than so many documents; the paper retrieves 5.
+        The most documents to show to the judge; the paper retrieves 5.
     repeat : int >= 1
 
     Returns
@@ -88,7 +84,7 @@ def context_recall(
     Raises
     ------
     DataError, UsageError
-        As in `factuality`; also if a document's text is not there.
+        As in `factuality`; also if the text of a document is missing.
 
     References
     ----------
@@ -100,14 +96,13 @@ def context_recall(
     if isinstance(documents, pd.DataFrame):
         schema.check(documents, "documents")
         documents = dict(zip(documents["doc_id"], documents["text"], strict=True))
-    tasks = []
-    for name, docs in zip(rows["question_id"], rows["doc_ids"], strict=True):
-        absent = [doc for doc in docs[:cutoff] if doc not in documents]
+    shown = [docs[:cutoff] for docs in rows["doc_ids"]]
+    for name, docs in zip(rows["question_id"], shown, strict=True):
+        absent = [doc for doc in docs if doc not in documents]
         if absent:
             raise DataError(f"question {name!r}: the text of document {absent[0]!r} is not there")
-        context = join_documents(documents[doc] for doc in docs[:cutoff])
-        tasks.append(Task("context_recall", {**gold[name], "context": context}))
-    return _judged("context_recall", rows, tasks, judge, repeat)
+    contexts = [join_documents(documents[doc] for doc in docs) for docs in shown]
+    return _judged("context_recall", "context", contexts, rows, gold, judge, repeat)
 
 
 def _gold(answers: pd.DataFrame, questions: pd.DataFrame) -> dict[str, dict[str, str]]:
@@ -123,18 +118,22 @@ def _gold(answers: pd.DataFrame, questions: pd.DataFrame) -> dict[str, dict[str,
     return known
 
 
-def _judged(kind: str, rows: pd.DataFrame, tasks, judge: Judge, repeat: int) -> pd.DataFrame:
+def _judged(kind, field, texts, rows: pd.DataFrame, gold, judge: Judge, repeat) -> pd.DataFrame:
     judge.need(kind)
-    verdicts = judge.judge(tasks, repeat=repeat) if tasks else []
-    return pd.DataFrame(
-        {
-            "system": rows["system"].to_numpy(),
-            "question_id": rows["question_id"].to_numpy(),
-            "metric": kind,
-            "value": [math.nan if v.missing else float(v.value) for v in verdicts],
-            "reason": [v.reason for v in verdicts],
-            "model": [v.model for v in verdicts],
-            "spread": [math.nan if v.spread is None else v.spread for v in verdicts],
-            "repeats": [v.values for v in verdicts],
-        }
+    tasks = [
+        Task(kind, {**gold[name], field: text})
+        for name, text in zip(rows["question_id"], texts, strict=True)
+    ]
+    verdicts = ask(judge, tasks, repeat=repeat)
+    return (
+        rows[["system", "question_id"]]
+        .assign(
+            metric=kind,
+            value=[math.nan if v.missing else float(v.value) for v in verdicts],
+            reason=[v.reason for v in verdicts],
+            model=[v.model for v in verdicts],
+            spread=[math.nan if v.spread is None else v.spread for v in verdicts],
+            repeats=[v.values for v in verdicts],
+        )
+        .reset_index(drop=True)
     )

@@ -2,6 +2,7 @@ import json
 import math
 import random
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +10,17 @@ from hypothesis import strategies as st
 from ragkit.cli import main
 from ragkit.errors import DataError, UsageError
 from ragkit.judging import Task, load_judge, read
+from ragkit.judging.attacks import ATTACKS, attack, perturb
+from ragkit.judging.calibrate import calibrate, sample_attacks
+from ragkit.judging.features import (
+    ATTACK,
+    FEATURES,
+    against,
+    attacking,
+    conflicts,
+    coverage,
+    weight,
+)
 from ragkit.judging.offline import (
     COEFFICIENTS,
     Coefficients,
@@ -16,20 +28,17 @@ from ragkit.judging.offline import (
     features,
     read_coefficients,
 )
-from ragkit.judging.offline_calibrate import SIGNS, calibrate
-from ragkit.judging.offline_features import FEATURES, against, conflicts, coverage, weight
-from ragkit.judging.offline_probe import perturb
 from ragkit.judging.offline_text import (
     abstains,
-    abstentions,
     asks_abstention,
+    cues,
     identifiers,
     names,
     opposed,
     parse,
     sentences,
-    stem,
 )
+from ragkit.judging.verdicts import correctness_tasks
 from tests.judging.helpers import answer_rows, question_rows, questions, write_jsonl
 
 GOLD = "The limit is 10 MiB per file, owned by Ada Byron since April 7, 2026."
@@ -148,14 +157,14 @@ def test_names_and_identifiers():
 )
 def test_abstentions(text):
     assert abstains(text)
-    assert abstentions(text) == 1
+    assert cues(text, "abstention") == 1
     assert abstains(f"{text} " * 3)
     assert not abstains("The limit is 10. " * 20 + text)
 
 
 @pytest.mark.parametrize("text", ["The limit is 10 MiB.", "It is not 10 but 20.", "No, 5 days."])
 def test_no_abstentions(text):
-    assert abstentions(text) == 0
+    assert cues(text, "abstention") == 0
     assert not asks_abstention(text)
 
 
@@ -164,15 +173,24 @@ def test_gold_answers_without_an_answer():
     assert asks_abstention("This is not documented anywhere.")
 
 
-def test_sentences_and_stems():
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("That is wrong.", "retraction"),
+        ("None of this is true.", "retraction"),
+        ("It is no longer valid.", "retraction"),
+        ("Either 5 days.", "hedge"),
+        ("It could also be 5 days.", "hedge"),
+        ("There are several possible answers.", "hedge"),
+    ],
+)
+def test_cues(text, kind):
+    assert cues(text, kind) >= 1
+    assert cues("The limit is 10 MiB per file, owned by Ada.", kind) == 0
+
+
+def test_sentences():
     assert sentences("One point. Two!\n- three\n\n---\n") == ("One point.", "Two!", "three")
-    assert [stem(word) for word in ("limits", "configured", "class", "bus", "sharing")] == [
-        "limit",
-        "configur",
-        "class",
-        "bus",
-        "shar",
-    ]
 
 
 # -------------------------------------------------------------------------------------- features
@@ -232,7 +250,8 @@ texts = st.text(alphabet=st.characters(codec="utf-8"), max_size=80) | st.sampled
 @settings(max_examples=150, deadline=None)
 @given(texts, texts, texts)
 def test_any_text_gives_finite_features_and_a_probability(question, gold, answer):
-    assert all(math.isfinite(value) for value in against(question, gold, answer).values())
+    for table in (against(question, gold, answer), attacking(question, gold, answer)):
+        assert all(math.isfinite(value) for value in table.values())
     judge = OfflineJudge()
     tasks = [
         task(answer, gold, question),
@@ -345,7 +364,8 @@ def test_calibration_learns_verdicts():
     own = OfflineJudge(calibrate(tasks, verdicts))
     assert [verdict.value for verdict in own.judge(tasks)] == verdicts
     for model in own.coefficients.models.values():
-        assert all(SIGNS.get(name, 0) * value >= 0 for name, value in model.items())
+        for name, value in model.items():
+            assert (FEATURES | ATTACK).get(name, 0) * value >= 0
 
 
 def test_calibration_does_not_depend_on_the_order_and_skips_missing_verdicts():
@@ -433,7 +453,7 @@ def test_coefficients_to_a_file_and_back(tmp_path):
     ("text", "message"),
     [
         ("= 3", "not a file of coefficients"),
-        ("[other]", "expected the tables"),
+        ("[other]", "expected the table models"),
         ("[models.fact]\nx = 1.0", "the model of correctness should give intercept"),
         (None, "finite number"),
     ],
@@ -492,6 +512,74 @@ def test_damage_is_found_on_the_sample(judge):
     assert share["other question's"] == share["no answer"] == 0
     assert share["number changed"] < 0.15
     assert share["negated"] < 0.35
+
+
+# ----------------------------------------------------------------------------------------- attacks
+
+
+TEMPLATED = ("taken back", "more numbers", "hedged")
+
+
+def test_attacks_by_hand():
+    frame = questions().assign(answer=["red or dark red", "two", "This is not documented."])
+    documents = {"d1": "One. Two. Three."}
+    made = attack(frame, documents).groupby("change")["answer"].agg(list)
+    assert made["sorted keywords"] == ["dark, red", "two"]
+    assert sorted(made["shuffled"][0].split()) == sorted("red or dark red".split())
+    assert made["whole document"] == ["One. Two. Three."]
+    assert made["extracted"][0].startswith("red or dark red ")
+    assert all("red or dark red" in answer and "two" in answer for answer in made["all answers"])
+    assert "two" in made["hedged"][0]
+    assert attack(frame, documents).equals(attack(frame, documents))
+    assert not attack(frame).equals(attack(frame, seed=1))
+    # No template takes part in the calibration and in the test.
+    fit, held = attack(frame, held_out=False), attack(frame)
+    fit, held = (one[one["change"].isin(TEMPLATED)]["answer"] for one in (fit, held))
+    assert len(held) == 6
+    assert not set(fit) & set(held)
+
+
+def test_signs_of_an_attack_by_hand():
+    gold = "Refunds take 30 days after the request."
+    clean = attacking("How long?", gold, f"According to the guide: {gold}")
+    assert {name for name, value in clean.items() if value} == set()
+    back = attacking("How long?", gold, f"{gold} That is false.")
+    assert back["taken_back"] == 1
+    more = attacking("How long?", gold, f"{gold} Or 41, 42, 43.")
+    assert more["number_lists"] == math.log(4)
+    # refund, take... : 30 days refund request and three numbers
+    assert more["extra_numbers"] == pytest.approx(3 / len(parse(f"{gold} Or 41, 42, 43.").tokens))
+    order = attacking("How long?", gold, "request take days refunds after the 30")
+    assert order["disorder"] == 1
+    partial = attacking("How long?", gold, "Or 41, 42, 43 days. That is false.")
+    assert max(partial.values()) < 1e-6
+
+
+@pytest.mark.parametrize("change", [name for name in ATTACKS if name != "whole document"])
+def test_held_out_attacks_are_rejected(judge, change):
+    """At most 10 % of each kind, on questions and templates that no calibration has seen."""
+    frame = sample_attacks(held_out=True).query("change == @change")
+    probability = pd.Series(judge.probability(correctness_tasks(frame)), index=frame.index)
+    assert len(frame) > 200
+    assert (probability >= 0.5).mean() <= 0.10
+
+
+def test_harmless_changes_are_accepted_and_whole_documents_are_a_known_limit(judge):
+    frame = sample_attacks(held_out=True)
+    yes = pd.Series(judge.probability(correctness_tasks(frame)), index=frame.index) >= 0.5
+    share = yes.groupby(frame["change"]).mean()
+    assert share["harmless"] >= 0.95
+    assert share["extracted"] >= 0.9
+    assert share["whole document"] <= 0.3
+
+
+def test_verdicts_near_one_half_are_unsure(judge):
+    frame = sample_attacks(held_out=True).query("change == 'whole document'").head(60)
+    margin = read_coefficients().unsure["margin"]
+    assert 0 < margin < 0.5
+    for verdict in judge.judge(correctness_tasks(frame)):
+        assert verdict.unsure == (abs(verdict.score - 0.5) < margin)
+        assert ("(unsure)" in verdict.reason) == verdict.unsure
 
 
 # ------------------------------------------------------------------------------------ command line

@@ -156,10 +156,10 @@ def test_answers_without_claims_and_without_verdicts():
     assert (evasive["claims"], evasive["correctness"]) == (0, -1)
     lost = liverag.correctness(*one("down"), judge).iloc[0]
     assert math.isnan(lost["correctness"])
-    assert lost["note"] == "the claims of the answer could not be had"
+    assert lost["note"] == "the judge failed to extract the claims of the answer"
     unknown = liverag.correctness(*one("red", "down"), judge).iloc[0]
     assert math.isnan(unknown["correctness"])
-    assert unknown["note"] == "the claims of the reference could not be had"
+    assert unknown["note"] == "the judge failed to extract the claims of the reference"
     pointless = liverag.correctness(*one("red", "by"), judge).iloc[0]
     assert math.isnan(pointless["correctness"])
     assert pointless["note"] == "the reference has no vital claim"

@@ -3,29 +3,29 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kendalltau, spearmanr
+from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.judging.calibrate import main
 from ragkit.judging.offline import COEFFICIENTS, OfflineJudge
-from ragkit.judging.offline_verdicts import correctness_tasks, fact_tasks, judged_answers
-from ragkit.judging.offline_worth import (
+from ragkit.judging.validation import (
     auc,
     by_type,
     calibration_curve,
     calibration_error,
     clustered,
     concordance,
+    dependence,
     held_out,
-    kendall,
     predict,
-    reading,
+    repeatability,
     spearman,
     standings,
-    twice,
+    summarise,
     variance_shares,
-    worth,
 )
+from ragkit.judging.verdicts import correctness_tasks, fact_tasks, judged_answers
 
 
 def verdicts(judges=("A", "B"), systems=3, questions=24, seed=0):
@@ -72,10 +72,8 @@ def test_measures_are_those_of_other_libraries(rows):
     assert auc(truth, score) == pytest.approx(roc_auc_score(truth, score))
     if np.ptp(score) == 0:
         assert np.isnan(spearman(truth, score))
-        assert np.isnan(kendall(truth, score))
         return
     assert spearman(truth, score) == pytest.approx(spearmanr(truth, score).statistic)
-    assert kendall(truth, score) == pytest.approx(kendalltau(truth, score).statistic)
 
 
 def test_calibration_by_hand():
@@ -90,19 +88,23 @@ def test_calibration_by_hand():
     assert curve["probability"].tolist() == pytest.approx([0.25, 0.95])
 
 
-def test_intervals_resample_clusters():
-    values = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])
-    found = clustered(list("aaabbb"), lambda rows: values[rows].mean())
+def test_intervals_resample_questions():
+    def frame(names):
+        return pd.DataFrame({"question_id": list(names), "value": [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]})
+
+    def mean(rows):
+        return rows["value"].mean()
+
+    found = clustered(frame("aaabbb"), mean)
     assert (found.estimate, found.low, found.high, found.n) == (0.5, 0, 1, 6)
-    rows = clustered(range(6), lambda rows: values[rows].mean())
+    rows = clustered(frame("abcdef"), mean)
     assert rows.low > 0
     assert rows.high < 1
-    assert clustered(range(6), lambda rows: values[rows].mean()) == rows
-    one = clustered([1, 1], lambda rows: float(len(rows)))
-    assert (one.estimate, one.n) == (2, 2)
+    assert clustered(frame("abcdef"), mean) == rows
+    one = clustered(frame("aaaaaa"), mean)
+    assert (one.estimate, one.n) == (0.5, 6)
     assert np.isnan(one.low)
-    never = clustered([1, 2], lambda rows: np.nan)
-    assert np.isnan(never.high)
+    assert np.isnan(clustered(frame("aaabbb"), lambda rows: np.nan).high)
 
 
 def test_variance_by_hand():
@@ -132,7 +134,7 @@ def test_concordance_by_hand():
     )
     found = concordance(frame)
     # q: higher, equal; r: lower; s has no pair
-    assert (found.estimate, found.n) == (0.5, 3)
+    assert found == 0.5
     with pytest.raises(DataError, match="different verdicts"):
         concordance(frame[frame["question_id"] == "s"])
 
@@ -146,7 +148,7 @@ def test_answers_of_other_systems_are_predicted():
         found = held_out(frame, scheme=scheme, folds=3)
         assert found.index.equals(frame.index)
         assert found["probability"].notna().all()
-        table = worth(found, resamples=50).set_index("metric")
+        table = summarise(found, resamples=50).set_index("metric")
         assert table.loc["ROC AUC", "value"] > 0.95
         assert table.loc["ROC AUC", "n"] == len(frame)
         assert (table["low"] <= table["high"]).all()
@@ -179,7 +181,7 @@ def test_bad_schemes():
 
 def test_what_verdicts_depend_on():
     frame = predict(verdicts(), OfflineJudge(), facts=False)
-    found = reading(frame, resamples=20).set_index("judge")
+    found = dependence(frame, resamples=20).set_index("judge")
     silent = frame["answer"] == "I could not find it."
     assert found["accepted_abstaining"].tolist() == [0, 0]
     a = frame["judge"] == "A"
@@ -191,10 +193,10 @@ def test_what_verdicts_depend_on():
     assert board["value"].tolist() == frame.groupby(["judge", "system"])["correct"].mean().tolist()
 
 
-def test_the_same_judge_twice():
+def test_the_same_judge_repeatability():
     frame = verdicts(judges=("A",))
     again = frame.assign(judge="A again", correct=frame["correct"] ^ (frame.index == 0))
-    found = twice(pd.concat([frame, again]), "A", "A again")
+    found = repeatability(pd.concat([frame, again]), "A", "A again")
     assert found["answers"] == len(frame)
     assert found["agreement"] == 1 - 1 / len(frame)
     assert found["spearman"] == pytest.approx(1)
@@ -226,7 +228,7 @@ def test_the_public_verdicts(public):
     assert sizes["systems"].to_dict() == {"A": 7, "A again": 4, "B": 4, "Mistral-7B": 7}
     assert sizes["n"].to_dict() == {"A": 3499, "A again": 1999, "B": 2000, "Mistral-7B": 3498}
     assert (public["answerable"] == (public["type"] != "info_not_found")).all()
-    same = twice(public, "A", "A again")
+    same = repeatability(public, "A", "A again")
     assert same["answers"] == 1999
     assert same["agreement"] > 0.99
 
@@ -247,9 +249,7 @@ def test_each_report_fits_its_own_answers_best(public):
 def test_the_coefficients_come_from_the_public_verdicts(mirror, tmp_path):
     from click.testing import CliRunner
 
-    from ragkit.judging.offline_calibrate import main
-
-    out = tmp_path / "made.toml"
+    out = tmp_path / "own.toml"
     ran = CliRunner().invoke(main, ["--data", str(mirror), "--out", str(out)])
     assert ran.exit_code == 0, ran.output
     assert out.read_bytes() == COEFFICIENTS.read_bytes()
@@ -258,7 +258,7 @@ def test_the_coefficients_come_from_the_public_verdicts(mirror, tmp_path):
 @pytest.mark.slow
 def test_targets_on_systems_held_out(public):
     strict = public[public["judge"].isin(["A", "B"]) & public["answerable"]]
-    table = worth(held_out(strict), resamples=20).set_index("metric")["value"]
-    assert table["ROC AUC"] >= 0.92
+    table = summarise(held_out(strict), resamples=20).set_index("metric")["value"]
+    assert table["ROC AUC"] >= 0.93
     assert table["Spearman, completeness"] >= 0.70
-    assert table["tau, share of yes"] >= 0.9
+    assert table["tau, share of yes"] >= 0.85

@@ -1,52 +1,46 @@
 """Fit the offline judge's coefficients to verdicts: your own, or those that come with it.
 
-`python -m ragkit.judging.offline_calibrate --data FOLDER` makes `offline.toml` again from the
-public answers and verdicts; the same data give the same file.
+`python -m ragkit.judging.calibrate --data FOLDER` writes `offline.toml` again from the public
+answers and verdicts and the embedded sample; the same data give the same file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+import pandas as pd
 
+from ragkit import datasets
 from ragkit.datasets.registry import entry
 from ragkit.errors import DataError, UsageError
 from ragkit.files import write_text
+from ragkit.judging.attacks import ATTACKS, attack, perturb
 from ragkit.judging.judges import Task, Verdict
 from ragkit.judging.offline import (
     CALIBRATED,
     COEFFICIENTS,
     IGNORANCE,
+    MODELS,
     Coefficients,
+    OfflineJudge,
+    attack_features,
     bare,
     features,
     ignorance,
 )
-from ragkit.judging.offline_features import FEATURES
 from ragkit.judging.offline_text import asks_abstention, parse
+from ragkit.judging.verdicts import correctness_tasks, fact_tasks, judged_answers
 
-# What a task whose verdict needs no judge counts beside a judged one.
+# The weight of a task whose verdict needs no judge; a judged one has 1.
 ANCHORS = 0.1
-# Features that may only speak for a yes (1) or against it (-1), so that no accident of the data
-# turns a contradicted number into a merit.
-SIGNS = {
-    "covered": 1,
-    "best": 1,
-    "numbers": 1,
-    "numbers_missing": -1,
-    "conflicts": -1,
-    "identifiers": 1,
-    "names": 1,
-    "reversed": -1,
-    "renumbered": -1,
-    "precision": 1,
-    "abstains": -1,
-    "abstentions": -1,
-}
+# Outside the margin of unsure verdicts, this share of the verdicts agrees.
+SURE = 0.9
+SAMPLES = ("enterpriserag_bench", "wixqa")
 
 
 def calibrate(
@@ -55,17 +49,20 @@ def calibrate(
     *,
     groups: Sequence[Hashable] | None = None,
     weights: Sequence[float] | None = None,
+    attacks: pd.DataFrame | None = None,
     penalty: float = 1.0,
     provenance: Mapping[str, Any] | None = None,
 ) -> Coefficients:
     """Fit the offline judge to verdicts.
 
     A ridge-penalised logistic regression for each kind of task, on standardised features whose
-    direction is fixed where it is known (`SIGNS`). Tasks of one group have one verdict, the share
-    of yes among them (an answer's completeness, where the verdict on each fact is not recorded):
-    the mean of their probabilities is fitted to it. Gold answers that ask for an abstention are
-    set apart; of those, the share of yes is counted by where the answer abstains, with one yes
-    and one no added.
+    direction is fixed where it is known (`ragkit.judging.features.FEATURES`). Tasks of one group
+    share a verdict, the share of yes among them (an answer's completeness, if the verdict on each
+    fact is not recorded): the mean of their probabilities is fitted to it. Gold answers that ask
+    for an abstention are treated separately: the share of yes is counted by where the answer
+    abstains, with one yes and one no added. A third regression separates attacks from harmless
+    changes of gold answers and from the answers of systems. The margin of unsure verdicts is the
+    smallest beyond which `SURE` of the verdicts on correctness agree.
 
     Parameters
     ----------
@@ -76,11 +73,13 @@ def calibrate(
     groups : sequence, as long, optional
         Tasks of one kind with the same group share a verdict. Default: each has its own.
     weights : sequence of float >= 0, as long, optional
-        How much a verdict counts; a group's is the mean. Default: 1.
+        The weight of each verdict; a group's is the mean. Default: 1.
+    attacks : DataFrame, optional
+        As `ragkit.judging.attacks.attack` returns it. Default: attacks on the embedded samples.
     penalty : float > 0
         On half the squared weights of standardised features.
     provenance : mapping, optional
-        What the data are, to be kept with the coefficients.
+        A description of the data, kept with the coefficients.
 
     Returns
     -------
@@ -90,7 +89,7 @@ def calibrate(
     Raises
     ------
     DataError
-        If a verdict is outside [0, 1], or a kind has not both yes and no among its verdicts.
+        If a verdict is outside [0, 1], or a kind lacks yes or no among its verdicts.
     UsageError
         If the lengths differ, a task is of another kind, or the penalty is not positive.
     """
@@ -102,37 +101,78 @@ def calibrate(
         raise UsageError("weights should not be negative")
     if not penalty > 0:
         raise UsageError(f"penalty should be positive, found {penalty!r}")
-    for task in tasks:
-        if task.kind not in CALIBRATED:
-            raise UsageError(f"the offline judge is fitted to {' and '.join(CALIBRATED)} only")
     targets = np.array([_share(verdict) for verdict in verdicts], dtype=float)
     unanswerable: dict[str, list[float]] = {place: [] for place in IGNORANCE}
     rows: dict[str, list[int]] = {kind: [] for kind in CALIBRATED}
     for place, task in enumerate(tasks):
+        if task.kind not in CALIBRATED:
+            raise UsageError(f"the offline judge is fitted to {' and '.join(CALIBRATED)} only")
         answer = bare(task.fields["answer"])
         if np.isnan(targets[place]) or not parse(answer).tokens:
             continue
-        wanted = task.fields["gold" if task.kind == "correctness" else "fact"]
-        if not asks_abstention(wanted):
+        if not asks_abstention(task.fields["gold" if task.kind == "correctness" else "fact"]):
             rows[task.kind].append(place)
         elif task.kind == "correctness":
             unanswerable[ignorance(answer)].append(targets[place])
     models = {}
     for kind, places in rows.items():
-        matrix = np.array([list(features(tasks[place]).values()) for place in places])
-        models[kind] = _fit(
-            kind,
-            matrix,
-            targets[places],
-            [groups[place] for place in places],
-            heavy[places],
-            penalty,
-        )
+        matrix = [list(features(tasks[place]).values()) for place in places]
+        own = [groups[place] for place in places]
+        models[kind] = _fit(kind, np.array(matrix), targets[places], own, heavy[places], penalty)
+    plain = [place for place in rows["correctness"] if heavy[place] == heavy.max()]
+    models["attack"] = _fit_attacks(attacks, [tasks[place] for place in plain], penalty)
     table = {
         name: round((float(sum(seen)) + 1) / (len(seen) + 2), 4)
         for name, seen in unanswerable.items()
     }
-    return Coefficients(models, table, dict(provenance or {}))
+    judge = OfflineJudge(Coefficients(models, table, {"margin": 0.0}))
+    sure = np.array(judge.probability([tasks[place] for place in plain])) - 0.5
+    margin = _margin(np.abs(sure), (sure >= 0) == (targets[plain] >= 0.5))
+    return Coefficients(models, table, {"margin": margin}, dict(provenance or {}))
+
+
+def _fit_attacks(attacks: pd.DataFrame | None, answers: list[Task], penalty: float) -> dict:
+    """Return the regression of attacks; attacks and the rest weigh the same in all."""
+    frame = sample_attacks(held_out=False) if attacks is None else attacks
+    tasks = [*correctness_tasks(frame), *answers]
+    side = np.array([*frame["change"].isin(ATTACKS).astype(int), *([2] * len(answers))])
+    matrix = np.array([list(attack_features(task).values()) for task in tasks])
+    # Half of the weight for attacks, a quarter each for harmless changes and for real answers.
+    share = np.array([0.25, 0.5, 0.25]) * len(side) / np.maximum(np.bincount(side, minlength=3), 1)
+    return _fit("attack", matrix, (side == 1).astype(float), range(len(side)), share[side], penalty)
+
+
+def _margin(distance: np.ndarray, agree: np.ndarray) -> float:
+    """Return the smallest distance, of hundredths up to 0.45, beyond which `SURE` agree."""
+    for step in range(46):
+        beyond = distance >= step / 100
+        if not beyond.any() or agree[beyond].mean() >= SURE:
+            break
+    return step / 100
+
+
+@cache
+def sample_attacks(*, held_out: bool) -> pd.DataFrame:
+    """Return attacks on the gold answers of the embedded samples, with their documents.
+
+    Parameters
+    ----------
+    held_out : bool
+        As in `ragkit.judging.attacks.attack`. The questions are held out, too: the attacks of the
+        calibration are on every second question, the held out ones on the others.
+
+    Returns
+    -------
+    DataFrame
+        As `ragkit.judging.attacks.attack` returns it, and benchmark.
+    """
+    parts = []
+    for name in SAMPLES:
+        sample = datasets.load(name)
+        texts = dict(zip(sample.documents["doc_id"], sample.documents["text"], strict=True))
+        asked = sample.questions.iloc[int(held_out) :: 2]
+        parts.append(attack(asked, texts, held_out=held_out).assign(benchmark=name))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _share(verdict) -> float:
@@ -143,8 +183,8 @@ def _share(verdict) -> float:
     return value
 
 
-def _fit(kind, matrix, targets, groups, heavy, penalty: float) -> dict[str, float]:
-    """Return intercept and weights that make the groups' mean probabilities meet their targets."""
+def _fit(kind: str, matrix, targets, groups, heavy, penalty: float) -> dict[str, float]:
+    """Return intercept and weights with which the groups' mean probabilities fit their targets."""
     from scipy.optimize import minimize
 
     if not len(targets) or targets.max() == targets.min():
@@ -167,31 +207,30 @@ def _fit(kind, matrix, targets, groups, heavy, penalty: float) -> dict[str, floa
         gradient = np.concatenate([[slope.sum()], standard.T @ slope + penalty * weights[1:]])
         return value + penalty * (weights[1:] ** 2).sum() / 2, gradient
 
-    signs = [SIGNS.get(name, 0) for name in FEATURES]
-    bounds = [(0 if sign > 0 else None, 0 if sign < 0 else None) for sign in (0, *signs)]
+    names = MODELS[kind]
+    bounds = [(0 if s > 0 else None, 0 if s < 0 else None) for s in (0, *names.values())]
     start = np.zeros(len(bounds))
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
     weights = found.x[1:] / scale
     intercept = found.x[0] - weights @ middle
-    values = zip(("intercept", *FEATURES), (intercept, *weights), strict=True)
-    # Four decimals, so that the last bits of another machine's arithmetic do not show.
+    values = zip(("intercept", *names), (intercept, *weights), strict=True)
+    # Four decimals, so that the last bits of another machine's arithmetic do not matter.
     return {name: round(float(value), 4) + 0.0 for name, value in values}
 
 
-def fit_public(frame, *, provenance: Mapping[str, Any] | None = None) -> Coefficients:
-    """Return coefficients fitted to rows of `judged_answers`.
+def fit_public(frame: pd.DataFrame, *, provenance: Mapping[str, Any] | None = None) -> Coefficients:
+    """Fit the coefficients to rows of `judged_answers`.
 
     Correctness is fitted to the verdicts, facts to the completeness of each answer. Systems hardly
     ever give the gold answer with one number changed or one "not" added, so verdicts alone teach
-    nothing about that: the questions' gold answers and facts themselves join in as right, and
-    copies with a changed number or a negation as wrong (`ragkit.judging.offline_probe.perturb`),
-    each with the weight `ANCHORS`.
+    nothing about such answers: the questions' gold answers and facts take part as right, and
+    copies with a changed number or a negation as wrong (`ragkit.judging.attacks.perturb`), each
+    with the weight `ANCHORS`.
     """
-    from ragkit.judging.offline_verdicts import correctness_tasks, fact_tasks
-
     facts, rows = fact_tasks(frame)
     anchors, truth = _anchors(frame)
     tasks = [*correctness_tasks(frame), *facts, *anchors]
+    judged = len(tasks) - len(anchors)
     return calibrate(
         tasks,
         [*frame["correct"].astype(float), *frame["completeness"].to_numpy()[rows], *truth],
@@ -200,17 +239,13 @@ def fit_public(frame, *, provenance: Mapping[str, Any] | None = None) -> Coeffic
             *rows,
             *(("anchor", place) for place in range(len(anchors))),
         ],
-        weights=[
-            ANCHORS if place >= len(tasks) - len(anchors) else 1.0 for place in range(len(tasks))
-        ],
+        weights=[1.0] * judged + [ANCHORS] * len(anchors),
         provenance=provenance,
     )
 
 
-def _anchors(frame) -> tuple[list[Task], list[float]]:
+def _anchors(frame: pd.DataFrame) -> tuple[list[Task], list[float]]:
     """Return tasks whose verdicts need no judge, and those verdicts."""
-    from ragkit.judging.offline_probe import perturb
-
     asked = frame.drop_duplicates("question_id")[["question_id", "question", "gold", "facts"]]
     asked = asked.rename(columns={"question": "text"})
     tasks, truth = [], []
@@ -218,11 +253,10 @@ def _anchors(frame) -> tuple[list[Task], list[float]]:
         texts = asked.explode(column).rename(columns={column: "answer"})
         made = perturb(texts[["question_id", "text", "answer"]])
         made = made[made["change"].isin(["gold", "number changed", "negated"])]
-        for question, gold, answer, change in made[
-            ["question", "gold", "answer", "change"]
-        ].to_numpy():
-            tasks.append(Task(kind, {"question": question, field: gold, "answer": answer}))
-            truth.append(float(change == "gold"))
+        for row in made.itertuples():
+            fields = {"question": row.question, field: row.gold, "answer": row.answer}
+            tasks.append(Task(kind, fields))
+            truth.append(float(row.change == "gold"))
     return tasks, truth
 
 
@@ -231,12 +265,9 @@ def _anchors(frame) -> tuple[list[Task], list[float]]:
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=COEFFICIENTS)
 def main(data: str | None, out: Path) -> None:
     """Fit the coefficients that come with the package."""
-    from ragkit.datasets import files
-    from ragkit.judging.offline_verdicts import judged_answers
-
     frame = judged_answers(data=data)
     frame = frame[frame["judge"].isin(["A", "B"])]
-    used = [path for name in ("erb_answers", "erb_judged") for path in files(name)]
+    used = [path for name in ("erb_answers", "erb_judged") for path in datasets.files(name)]
     used.append("enterpriserag_bench/questions.jsonl")
     fitted = fit_public(
         frame,
@@ -245,6 +276,7 @@ def main(data: str | None, out: Path) -> None:
             "questions": int(frame["question_id"].nunique()),
             "answers": len(frame),
             "anchors": ANCHORS,
+            "attacks": f"on the embedded samples of {' and '.join(SAMPLES)}",
             "sha256": [f"{path} {entry(path).sha256}" for path in used],
         },
     )

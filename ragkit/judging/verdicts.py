@@ -1,4 +1,4 @@
-"""Answers to EnterpriseRAG-Bench with the verdicts that language models gave them."""
+"""Public answers to EnterpriseRAG-Bench with language models' verdicts on them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ragkit.errors import DataError
 from ragkit.judging.judges import Task
 from ragkit.judging.offline_text import asks_abstention
 
-# Reports whose name does not say which file of answers they judged: found by comparing the
-# document recall of every question with what the answers' documents give.
+# Reports that do not name the file of answers that they judged; it was found by comparing the
+# document recall of every question with that of the answers' documents.
 _ANSWERS = {
     "results/erb-official-judge-v1": "bench/answers-official",
     "results/results-submission-official": "bench/answers-submission",
     "results/results-submission-rerank": "bench/answers-submission-rerank",
     "results/results-submission-final": "bench/answers-submission-final",
 }
-# The other author's: the report FOLDER/eval_NAME judged the answers FOLDER/NAME.
+# Folders of the other author: the report FOLDER/eval_NAME judged the answers FOLDER/NAME.
 _FOLDERS = ("results_v6", "results_v6.2", "results6.2-model")
 
 
@@ -46,9 +46,9 @@ def judged_answers(*, data: str | os.PathLike | None = None) -> pd.DataFrame:
     Raises
     ------
     MissingData
-        If a file is not at hand.
+        If a file is missing.
     DataError
-        If a known report or file of answers is not in them.
+        If a known report or file of answers is missing from them.
     """
     questions = datasets.load("enterpriserag_bench", profile="paper", data=data).questions
     answers = datasets.load("erb_answers", profile="paper", data=data).answers

@@ -1,0 +1,147 @@
+"""Changed gold answers that a judge must tell apart: damaged copies, and attacks on the judge.
+
+The sentences around a gold answer are data, in `attacks.toml`.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from ragkit import text
+from ragkit.judging.offline_text import asks_abstention, parse
+
+CHANGES = ("gold", "number changed", "negated", "truncated", "other question's", "no answer")
+ATTACKS = (
+    "taken back",
+    "more numbers",
+    "hedged",
+    "all answers",
+    "shuffled",
+    "sorted keywords",
+    "whole document",
+)
+HARMLESS = ("harmless", "extracted")
+COLUMNS = ["question_id", "question", "gold", "change", "answer"]
+# The most gold answers that "all answers" lists.
+MOST_ANSWERS = 60
+_ABSTENTION = "I could not find that in the documents."
+_NUMBER = re.compile(r"(?<![\w.,:/-])(\d{1,4})(?![\d:/-]|[.,]\d)")
+_VERB = re.compile(
+    r"\b(is|are|was|were|must|should|can|will|has|have|does|do)\b(?! not\b|n't)", re.IGNORECASE
+)
+
+
+def perturb(questions: pd.DataFrame) -> pd.DataFrame:
+    """Return gold answers and damaged copies of them.
+
+    A changed number is one more than the first whole number that the question does not have; a
+    negated answer has a "not" behind its first auxiliary verb; a truncated one keeps the first
+    third of its words. If that leaves the answer unchanged, there is no such row.
+
+    Parameters
+    ----------
+    questions : DataFrame
+        A frame `questions`. Questions without a gold answer, and those whose gold answer says
+        that there is none, are left out.
+
+    Returns
+    -------
+    DataFrame
+        question_id, question, gold, change (one of `CHANGES`), answer.
+    """
+    kept = _answerable(questions)
+    golds = list(kept["answer"])
+    rows = []
+    for place, (name, question, gold) in enumerate(_triples(kept)):
+        changed = (
+            gold,
+            _renumbered(gold, question),
+            _VERB.sub(r"\1 not", gold, count=1),
+            " ".join(gold.split()[: max(1, len(gold.split()) // 3)]),
+            golds[(place + 1) % len(golds)],
+            _ABSTENTION,
+        )
+        rows += [
+            (name, question, gold, change, answer)
+            for change, answer in zip(CHANGES, changed, strict=True)
+            if change == "gold" or answer != gold
+        ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def attack(
+    questions: pd.DataFrame,
+    documents: Mapping[str, str] | None = None,
+    *,
+    held_out: bool = True,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return gold answers that are changed to please a judge, and harmless changes of them.
+
+    "taken back", "more numbers", "hedged" and "harmless" are templates of `attacks.toml`, one at
+    random for each question. "all answers" lists the gold answers to 60 questions, in a random
+    order; "shuffled" has the words of the gold answer in a random order; "sorted keywords" its
+    words that are no stop words, in alphabetical order; "whole document" is the text of a gold
+    document; "extracted" adds one or two sentences of it to the gold answer.
+
+    Parameters
+    ----------
+    questions : DataFrame
+        As in `perturb`.
+    documents : mapping of id to text, optional
+        Texts of gold documents. Without them there is no "whole document" and no "extracted".
+    held_out : bool
+        Use the templates that took no part in the calibration of the offline judge.
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        As `perturb`; change is one of `ATTACKS` or `HARMLESS`.
+    """
+    kept, rng = _answerable(questions), random.Random(seed)
+    file = Path(__file__).with_suffix(".toml")
+    tables = tomllib.loads(file.read_text("utf-8")).items()
+    templates = {name: table["held_out" if held_out else "fit"] for name, table in tables}
+    golds, rows = list(kept["answer"]), []
+    for (name, question, gold), docs in zip(_triples(kept), kept["gold_doc_ids"], strict=True):
+        others = [answer for answer in golds if answer != gold] or [_ABSTENTION]
+        numbers = dict(zip("abc", rng.sample(range(3, 999), 3), strict=True))
+        filled = {"gold": gold, "other": rng.choice(others), **numbers}
+        changed = {change: rng.choice(own).format(**filled) for change, own in templates.items()}
+        listed = [gold, *rng.sample(others, min(len(others), MOST_ANSWERS - 1))]
+        changed["all answers"] = "\n".join(rng.sample(listed, len(listed)))
+        changed["shuffled"] = " ".join(rng.sample(gold.split(), len(gold.split())))
+        words = {word.strip(".,;:!?()\"'") for word in gold.split()}
+        keywords = sorted(word for word in words if word.lower() not in text.STOP_WORDS)
+        changed["sorted keywords"] = ", ".join(filter(None, keywords))
+        whole = next((documents[doc] for doc in docs if doc in documents), "") if documents else ""
+        if whole:
+            lines = text.sentences(whole)
+            some = rng.sample(lines, min(len(lines), rng.choice((1, 2))))
+            changed |= {"whole document": whole, "extracted": " ".join([gold, *some])}
+        rows += [(name, question, gold, change, answer) for change, answer in changed.items()]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _answerable(questions: pd.DataFrame) -> pd.DataFrame:
+    kept = questions[questions["answer"].notna()]
+    return kept[~kept["answer"].map(asks_abstention).astype(bool)]
+
+
+def _triples(questions: pd.DataFrame):
+    return questions[["question_id", "text", "answer"]].itertuples(index=False, name=None)
+
+
+def _renumbered(gold: str, question: str) -> str:
+    asked = parse(question).numbers
+    for found in _NUMBER.finditer(gold):
+        if found[1] not in asked:
+            return f"{gold[: found.start()]}{int(found[1]) + 1}{gold[found.end() :]}"
+    return gold
