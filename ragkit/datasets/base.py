@@ -129,7 +129,7 @@ class Dataset:
         if self.profile != "paper":
             return self.label
         told = (*self.gaps, *self.remarks)
-        gaps = [gap for gap in told if not parts or any(part in gap for part in parts)]
+        gaps = [gap for gap in told if not parts or any(part in f"/{gap}" for part in parts)]
         return "; ".join([*gaps, self.portion] if self.portion else gaps)
 
     def only(self, *names: str) -> Dataset:
