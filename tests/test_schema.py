@@ -86,20 +86,6 @@ def test_a_planted_empty_id_is_found_at_its_row(kind, ids, empty, data):
     assert f"row {place + 1} of {kind} has an empty {ID[kind]}" in complaint(bad, kind)
 
 
-@QUICK
-@given(
-    kind=st.sampled_from(sorted(schema.TEXTS)),
-    ids=st.lists(IDS, unique=True, min_size=1, max_size=6),
-    empty=st.sampled_from([None, float("nan"), "", " \n", "\xa0"]),
-    data=st.data(),
-)
-def test_a_planted_empty_text_is_found_and_its_id_named(kind, ids, empty, data):
-    place = data.draw(st.integers(0, len(ids) - 1))
-    bad = frame(kind, ids)
-    bad["text"] = [empty if row == place else "body" for row in range(len(ids))]
-    assert f"row {place + 1} of {kind} ({ids[place]}) has no text" in complaint(bad, kind)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_column_is_needed(kind):
     for column in schema.COLUMNS[kind]:
@@ -116,13 +102,6 @@ def test_ids_are_strings(kind, wrong):
     assert f"row 2 of {kind}: {ID[kind]} should be a string" in complaint(bad, kind)
 
 
-@pytest.mark.parametrize("kind", sorted(schema.TEXTS))
-def test_texts_are_strings(kind):
-    bad = frame(kind, ["a", "b"])
-    bad["text"] = ["fine", ["not", "fine"]]
-    assert f"row 2 of {kind}: text should be a string" in complaint(bad, kind)
-
-
 @pytest.mark.parametrize(
     ("kind", "column"), [(kind, column) for kind, some in schema.TUPLES.items() for column in some]
 )
@@ -137,17 +116,6 @@ def test_lists_are_tuples_of_strings(kind, column, wrong):
 def test_a_missing_score_is_no_row():
     bad = frame("scores", ["a", "b"]).assign(score=[0.0, float("nan")])
     assert "row 2 of scores has no score" in complaint(bad, "scores")
-
-
-def test_a_missing_rank_is_found():
-    bad = frame("runs", ["a", "b"]).assign(rank=[1, None])
-    assert "row 2 of runs has an empty rank" in complaint(bad, "runs")
-
-
-def test_rows_are_counted_by_place_whatever_the_index():
-    bad = frame("documents", ["a", "b", "a"])
-    bad.index = [7, 7, 7]
-    assert "row 3 of documents repeats doc_id='a'" in complaint(bad, "documents")
 
 
 def test_an_unknown_kind_gets_the_nearest_name():

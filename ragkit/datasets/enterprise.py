@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from ragkit import schema
-from ragkit.datasets import readers
+from ragkit.datasets import readers, registry
 from ragkit.datasets.base import Source
 from ragkit.datasets.registry import Declaration, Found
 from ragkit.errors import DataError
@@ -38,7 +38,7 @@ def enterprise(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
     for found in source.each(dataset):
         kind = found.read["frame"]
         if kind != "documents":
-            frames[kind] = read_questions(found.path)
+            frames[kind] = schema.check(readers.frame(found), "questions", str(found.path))
         elif source.sample:
             frames[kind] = _sample_documents(found.path)
         else:
@@ -100,22 +100,9 @@ def read_questions(path: Path) -> pd.DataFrame:
     DataError
         With file and row, if a field is missing or is not what it should be.
     """
-    rows = read_jsonl(path, FIELDS)
-    for number, row in enumerate(rows, start=1):
-        for column in ("source_types", "expected_doc_ids", "answer_facts"):
-            row[column] = schema.strings(row[column], f"{path}: row {number}: {column}")
-    frame = pd.DataFrame(
-        {
-            "question_id": [row["question_id"] for row in rows],
-            "text": [row["question"] for row in rows],
-            "type": [row["question_type"] for row in rows],
-            "answer": [row["gold_answer"] for row in rows],
-            "facts": [row["answer_facts"] for row in rows],
-            "gold_doc_ids": [row["expected_doc_ids"] for row in rows],
-            "source_types": [row["source_types"] for row in rows],
-        }
-    )
-    return schema.check(frame, "questions", str(path))
+    declared = registry.entry(QUESTIONS)
+    found = Found(declared, declared, path, "own")
+    return schema.check(readers.frame(found), "questions", str(path))
 
 
 def erb_judged(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:

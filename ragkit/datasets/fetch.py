@@ -66,7 +66,6 @@ class _Answer:
 def fetch(
     file: Entry,
     *,
-    url: str | None = None,
     refresh: bool = False,
     progress: bool = True,
     timeout: float = 60.0,
@@ -82,8 +81,6 @@ def fetch(
     Parameters
     ----------
     file : Entry
-    url : str, optional
-        Another address for the same file.
     refresh : bool
         Ask the server whether it has another version of a file that is in the cache.
     progress : bool
@@ -100,7 +97,7 @@ def fetch(
     """
     target = paths.cache_dir() / file.path
     part = target.with_name(target.name + ".part")
-    address = url or file.url
+    address = file.url
     if address.startswith(HUB):
         address = hub() + address.removeprefix(HUB)
     try:

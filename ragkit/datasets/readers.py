@@ -43,14 +43,15 @@ def frame(found: Found) -> pd.DataFrame:
     DataError
         With file, row and column, if a column is missing or a value is not what it should be.
     """
-    read, kind = found.read, found.read["frame"]
+    read = found.read
+    kind = read["frame"].removeprefix("extra_")
     rows = read_rows(found.path, found.entry.columns() or found.wanted.columns())
     found.rows = len(rows)
     data: dict[str, list] = {}
     for ours, theirs in read["columns"].items():
         values = [theirs.format_map(row) if "{" in theirs else row[theirs] for row in rows]
         wanted = f"{found.path}: row {{}}: {theirs}"
-        if ours in schema.TUPLES.get(kind, ()):
+        if ours in (*schema.TUPLES.get(kind, ()), "source_types"):
             values = [schema.strings(v, wanted.format(n)) for n, v in enumerate(values, 1)]
         elif ours in read.get("numbers", ()):
             values = [number(v, wanted.format(n)) for n, v in enumerate(values, 1)]

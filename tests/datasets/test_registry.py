@@ -149,7 +149,8 @@ def test_a_dataset_is_added_by_one_declaration(tmp_path):
     )
 
     def run(*words):
-        environment = os.environ | {"PYTHONPATH": str(copy), "RAGKIT_CACHE": str(tmp_path / "c")}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("COV")}
+        environment |= {"PYTHONPATH": str(copy), "RAGKIT_CACHE": str(tmp_path / "c")}
         done = subprocess.run(
             [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True
         )
@@ -164,15 +165,6 @@ def test_a_dataset_is_added_by_one_declaration(tmp_path):
     status = run("-m", "ragkit", "data", "status", "--dataset", "harbour", "--data", "mine")
     assert "1 present" in status
     assert "no digest was ever pinned" in status
-
-
-def test_a_registry_that_is_not_utf8_or_not_there_is_named(tmp_path):
-    path = tmp_path / "registry.toml"
-    with pytest.raises(MissingData, match=r"registry\.toml: no such file"):
-        registry.entries(path)
-    path.write_bytes(b"[[file]]\nnote = '\xff'\n")
-    with pytest.raises(DataError, match=r"registry\.toml: line 2 is not UTF-8"):
-        registry.entries(path)
 
 
 # -------------------------------------------------------------------------------- finding by path
@@ -323,12 +315,6 @@ def test_the_official_file_comes_first_then_the_largest_part(data, monkeypatch):
     assert Store(data).need(KB).entry.official
 
 
-def test_stand_ins_can_be_left_out(data, monkeypatch):
-    parts(monkeypatch)
-    put(data, "few.jsonl", b"few")
-    assert Store(data).find(KB, stand_ins=False) is None
-
-
 # ------------------------------------------------------------------------------------------- pins
 
 
@@ -350,14 +336,3 @@ def test_a_damaged_pin_is_named(data, monkeypatch, pin):
     with pytest.raises(DataError) as info:
         Store(data).find(NQ)
     assert info.value.message.startswith(f"{registry.pin_path(at)}: ")
-
-
-def test_looking_changes_nothing(data, monkeypatch):
-    register(monkeypatch, entry(NQ), entry(KB, pinned=False))
-    put(data, NQ, encode(NQ, b"wrong"))
-    before = sorted((path, path.stat().st_mtime_ns) for path in data.rglob("*"))
-    with pytest.raises(HashMismatch):
-        Store(data).find(NQ)
-    assert Store(data).find(KB) is None
-    assert sorted((path, path.stat().st_mtime_ns) for path in data.rglob("*")) == before
-    assert not paths.cache_dir().exists()
