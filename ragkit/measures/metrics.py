@@ -15,10 +15,10 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -58,9 +58,7 @@ def token_f1(prediction: str | None, golds: Golds) -> float:
     DataError
         If there is no gold answer, or something is no string.
 
-    References
-    ----------
-    WixQA, section 4; FlashRAG (Jin et al. 2024). The yes/no rule is HotpotQA's.
+    Source: WixQA, section 4; FlashRAG (Jin et al. 2024). The yes/no rule is HotpotQA's.
     """
 
     def compare(mine, gold):
@@ -99,7 +97,12 @@ def rouge_n(prediction: str | None, golds: Golds, n: int) -> float:
     Source: WixQA, section 4; FlashRAG `rouge-1`, `rouge-2`.
     """
     checks.whole(n, "n")
-    return _best(prediction, golds, partial(_dotted_ngrams, n=n), _set_f)
+    return _best(
+        prediction,
+        golds,
+        partial(_dotted_ngrams, n=n),
+        lambda mine, gold: _f(len(mine & gold), mine, gold, 1e-8),
+    )
 
 
 def google_rouge_n(prediction: str | None, golds: Golds, n: int) -> float:
@@ -157,13 +160,11 @@ def corpus_bleu(
     DataError
         If the lengths differ, there is no answer or no gold answer, or something is no string.
 
-    References
-    ----------
-    Papineni et al. (2002), BLEU; Lin and Och (2004), ORANGE, section 4; WixQA, section 4.
+    Source: Papineni et al. (2002), BLEU; Lin and Och (2004), ORANGE, section 4; WixQA, section 4.
     """
     rows = _flashrag_rows(predictions, golds)
     sums = rows.sum(axis=0) + smooth * (np.arange(rows.shape[1]) > 1)
-    return float(_bleu(sums, smooth_method="none")) if len(rows) else math.nan
+    return float(_bleu(sums)) if len(rows) else math.nan
 
 
 def sacre_bleu(predictions: Sequence[str | None], golds: Sequence[Golds]) -> float:
@@ -173,10 +174,7 @@ def sacre_bleu(predictions: Sequence[str | None], golds: Sequence[Golds]) -> flo
     penalty compares with the gold answer of the nearest length. Source: Post (2018).
     """
     rows = _sacre_rows(predictions, golds)
-    return float(_bleu(rows.sum(axis=0), smooth_method="exp")) if len(rows) else math.nan
-
-
-# -- helpers ----------------------------------------------------------------------------------
+    return float(_smoothed_bleu(rows.sum(axis=0))) if len(rows) else math.nan
 
 
 def _best(prediction, golds, prepare, compare) -> float:
@@ -199,11 +197,8 @@ def _text(value) -> str:
 
 
 def _golds(golds) -> list[str]:
-    golds = [golds] if isinstance(golds, str) else golds
-    try:
-        golds = list(golds)
-    except TypeError:
-        raise DataError(f"a gold answer should be a string, found {golds!r:.80}") from None
+    several = isinstance(golds, Iterable) and not isinstance(golds, str)
+    golds = list(golds) if several else [golds]
     if not golds:
         raise DataError("there is no gold answer", "leave the question out and count it")
     for gold in golds:
@@ -222,19 +217,14 @@ def _dotted_ngrams(text: str, n: int) -> set:
 
 
 def _bag_f1(mine: list, gold: list) -> float:
-    shared = sum((Counter(mine) & Counter(gold)).values())
+    return _f(sum((Counter(mine) & Counter(gold)).values()), mine, gold)
+
+
+def _f(shared: int, mine, gold, added: float = 0.0) -> float:
     if shared == 0:
         return 0.0
     precision, recall = shared / len(mine), shared / len(gold)
-    return 2 * precision * recall / (precision + recall)
-
-
-def _set_f(mine: set, gold: set) -> float:
-    shared = len(mine & gold)
-    if shared == 0:
-        return 0.0
-    precision, recall = shared / len(mine), shared / len(gold)
-    return 2.0 * (precision * recall / (precision + recall + 1e-8))
+    return 2.0 * (precision * recall / (precision + recall + added))
 
 
 @cache
@@ -284,10 +274,7 @@ def _sacre_rows(predictions, golds, *, shortest: bool = False) -> np.ndarray:
     return np.array(rows, dtype=float).reshape(len(rows), 10)
 
 
-_flashrag_rows = partial(_sacre_rows, shortest=True)
-
-
-def _bleu(sums: np.ndarray, n: int = 0, *, smooth_method: str) -> np.ndarray:
+def _bleu(sums: np.ndarray, n: int = 0, *, smooth_method: str = "none") -> np.ndarray:
     compute = _sacrebleu().compute_bleu
     scores = [
         compute(row[2:6], row[6:], row[0], row[1], smooth_method).score / 100
@@ -296,19 +283,18 @@ def _bleu(sums: np.ndarray, n: int = 0, *, smooth_method: str) -> np.ndarray:
     return np.minimum(scores, 1.0).reshape(np.shape(sums)[:-1])
 
 
-# -- tables of metrics ------------------------------------------------------------------------
+_flashrag_rows = partial(_sacre_rows, shortest=True)
+_smoothed_bleu = partial(_bleu, smooth_method="exp")
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(NamedTuple):
     """A metric of one answer: `function(prediction, golds)`, and whose definition it is."""
 
     function: Callable
     origin: str
 
 
-@dataclass(frozen=True)
-class CorpusMetric:
+class CorpusMetric(NamedTuple):
     """A metric of all answers together: a statistic of the sums of `rows(predictions, golds)`."""
 
     rows: Callable
@@ -328,15 +314,12 @@ METRICS = {
     "sentence_bleu": Metric(sentence_bleu, "sacreBLEU, sentence level"),
 }
 CORPUS_METRICS = {
-    "corpus_bleu": CorpusMetric(
-        _flashrag_rows, partial(_bleu, smooth_method="none"), "FlashRAG bleu"
-    ),
-    "sacre_bleu": CorpusMetric(
-        _sacre_rows, partial(_bleu, smooth_method="exp"), "sacreBLEU, default settings"
-    ),
+    "corpus_bleu": CorpusMetric(_flashrag_rows, _bleu, "FlashRAG bleu"),
+    "sacre_bleu": CorpusMetric(_sacre_rows, _smoothed_bleu, "sacreBLEU, default settings"),
 }
 # The measures of WixQA's Tables 3 to 5 that need no judge.
 WIXQA_METRICS = ("token_f1", "corpus_bleu", "rouge_1", "rouge_2")
+ANSWER_METRICS = ("token_f1", "rouge_1", "rouge_2")
 # Measures of ranked lists, in the notation of ir_measures; those that need no cutoff.
 _CUT = ("R", "P", "RR", "nDCG", "Success", "AP")
 _UNCUT = ("RR", "nDCG", "AP")
@@ -344,14 +327,8 @@ _MEASURE = re.compile(rf"({'|'.join(_CUT)})@[1-9][0-9]{{0,5}}|{'|'.join(_UNCUT)}
 RETRIEVAL_MEASURES = ("R@1", "R@5", "R@10", "P@5", "RR", "nDCG@10", "Success@5")
 
 
-# -- frames -----------------------------------------------------------------------------------
-
-
 def score_answers(
-    answers: pd.DataFrame,
-    questions: pd.DataFrame,
-    *,
-    metrics: Sequence[str] = ("token_f1", "rouge_1", "rouge_2"),
+    answers: pd.DataFrame, questions: pd.DataFrame, *, metrics: Sequence[str] = ANSWER_METRICS
 ) -> pd.DataFrame:
     """Score every answer to a question that has a gold answer.
 
@@ -374,15 +351,14 @@ def score_answers(
     Raises
     ------
     DataError
-        If a frame is not valid, or a system has no row for any question with a gold answer.
-    UsageError
-        If a metric is unknown, or one of whole systems.
+        If a frame is not valid, or a system has no row for any question with a gold answer. A
+        metric that is unknown, or one of whole systems, is a `UsageError`.
     """
     if whole := set(metrics) & set(CORPUS_METRICS):
         raise UsageError(
             f"{min(whole)} has no value for a single answer", "use summarise_answers for it"
         )
-    metrics = _names(metrics, METRICS)
+    metrics = [checks.choice(name, "metric", METRICS) for name in _names(metrics)]
     present = _joined(answers, questions).dropna(subset=["answer"])
     texts, golds = present["answer"].tolist(), present["golds"].tolist()
     keys = present[["system", "question_id"]].set_axis(["subject_id", "item_id"], axis=1)
@@ -413,7 +389,8 @@ def summarise_answers(
         (the answer is None), absent (no row for the question), no_gold (questions without a gold
         answer: left out); value, low, high. A system without any answer has NaN.
     """
-    metrics = _names(metrics, {**METRICS, **CORPUS_METRICS})
+    known = [*METRICS, *CORPUS_METRICS]
+    metrics = [checks.choice(name, "metric", known) for name in _names(metrics)]
     asked = int(questions["answer"].notna().sum())
     table = []
     for system, rows in _joined(answers, questions).groupby("system", sort=False):
@@ -461,16 +438,13 @@ def compare_corpus(
 
 
 def retrieval(
-    runs: pd.DataFrame,
-    questions: pd.DataFrame,
-    *,
-    measures: Sequence[str] = RETRIEVAL_MEASURES,
+    runs: pd.DataFrame, questions: pd.DataFrame, *, measures: Sequence[str] = RETRIEVAL_MEASURES
 ) -> pd.DataFrame:
     """Score the ranked list of every system for every question that has gold documents.
 
-    Lists are ordered by `rank`, so ties of the score stand where the system put them. A question
-    for which a system found nothing scores 0, as with trec_eval's `-c`; `questions` are therefore
-    those that were asked.
+    ir_measures computes the measures (MacAvaney, Macdonald and Ounis 2022). Lists are ordered by
+    `rank`, so ties of the score stand where the system put them. A question for which a system
+    found nothing scores 0, as with trec_eval's `-c`; so `questions` are those that were asked.
 
     Parameters
     ----------
@@ -494,17 +468,16 @@ def retrieval(
     ------
     DataError
         If a frame is not valid, no question has gold documents, a list holds a document twice, or
-        a system has none of the questions.
-    UsageError
-        If a measure is unknown.
-
-    References
-    ----------
-    MacAvaney, Macdonald and Ounis (2022), Streamlining evaluation with ir-measures.
+        a system has none of the questions. An unknown measure is a `UsageError`.
     """
     import ir_measures
 
-    parsed = {name: ir_measures.parse_measure(name) for name in _measures(measures)}
+    for name in (measures := _names(measures)):
+        # Checked here, because trec_eval ends the whole process on a cutoff of 0.
+        if not isinstance(name, str) or not _MEASURE.fullmatch(name):
+            hint = f"known: {', '.join(f'{known}@k' for known in _CUT)}, {', '.join(_UNCUT)}"
+            raise UsageError(f"no retrieval measure {name!r}", hint)
+    parsed = {name: ir_measures.parse_measure(name) for name in measures}
     _check_questions(questions, "gold_doc_ids")
     judged = questions[questions["gold_doc_ids"].map(len) > 0]
     if judged.empty:
@@ -549,37 +522,23 @@ def summarise_retrieval(
         (an empty list), no_gold (questions without gold documents: left out), value, low, high.
     """
     scores = retrieval(runs, questions, measures=measures)
-    table = stats.summarise(scores, **options).rename(columns={"mean": "value"})
-    empty = scores[scores["retrieved"] == 0].groupby(["metric", "subject_id"]).size()
-    empty = empty.rename("nothing_found").reset_index()
-    table = table.merge(empty, how="left").fillna({"nothing_found": 0})
-    table = table.astype({"nothing_found": int}).rename(columns={"subject_id": "system"})
+    table = stats.summarise(scores, **options)
+    table = table.rename(columns={"subject_id": "system", "mean": "value"})
+    empty = scores["retrieved"].eq(0).groupby([scores["metric"], scores["subject_id"]]).sum()
+    table["nothing_found"] = empty.loc[
+        list(zip(table["metric"], table["system"], strict=True))
+    ].array
     table["no_gold"] = len(questions) - scores["item_id"].nunique()
-    order = {system: number for number, system in enumerate(dict.fromkeys(scores["subject_id"]))}
-    table = table.sort_values("system", key=lambda s: s.map(order), kind="stable")
+    order = list(dict.fromkeys(scores["subject_id"]))
+    table = table.sort_values("system", key=lambda s: s.map(order.index), kind="stable")
     columns = "system metric n nothing_found no_gold value low high".split()
     return table[columns].reset_index(drop=True)
 
 
-# -- checks of frames -------------------------------------------------------------------------
-
-
-def _names(names, known: dict) -> list[str]:
+def _names(names) -> list[str]:
     names = list(dict.fromkeys([names] if isinstance(names, str) else names))
     if not names:
-        raise UsageError("no metric was asked for", f"known: {', '.join(known)}")
-    return [checks.choice(name, "metric", known) for name in names]
-
-
-def _measures(names: Sequence[str]) -> list[str]:
-    names = list(dict.fromkeys([names] if isinstance(names, str) else names))
-    hint = f"known: {', '.join(name + '@k' for name in _CUT)}, {', '.join(_UNCUT)}"
-    if not names:
-        raise UsageError("no measure was asked for", hint)
-    for name in names:
-        # Checked here, because trec_eval ends the whole process on a cutoff of 0.
-        if not isinstance(name, str) or not _MEASURE.fullmatch(name):
-            raise UsageError(f"no retrieval measure {name!r}", hint)
+        raise UsageError("no metric was asked for", f"known: {', '.join(METRICS)}")
     return names
 
 

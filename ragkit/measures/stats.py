@@ -5,7 +5,7 @@ measure that is no mean, such as corpus BLEU, takes part as a *statistic of sums
 contributes a row of counts, and the measure is a function of the column sums.
 
 The resampling is the project's own because scipy draws anew for every pair: for all pairs of 24
-systems its permutation test alone takes 30 times as long (`python -m tests.bench metrics`). The
+systems its permutation test alone takes 100 times as long (`python -m tests.bench metrics`). The
 tests hold both methods against scipy. Draws come from `numpy.random.default_rng(seed)`; a pair
 gets the same numbers whatever other systems are in the table and in whatever order the rows come.
 """

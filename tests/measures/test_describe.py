@@ -50,19 +50,6 @@ def test_lengths_against_numpy(rows, unit):
         assert table.loc[group, ["mean", "median", "p95"]].tolist() == pytest.approx(expected)
 
 
-def test_rows_without_a_group_are_counted_too():
-    frame = pd.DataFrame({"source": ["mail", None], "text": ["ab", "abcd"]})
-    table = describe.lengths(frame, by="source")
-    assert table["n"].sum() == 2
-
-
-def test_lengths_do_not_depend_on_the_index():
-    frame = pd.DataFrame({"source": list("aab"), "text": ["x", None, "xyz"]})
-    expected = describe.lengths(frame, by="source")
-    frame.index = [5, 5, 5]
-    pd.testing.assert_frame_equal(describe.lengths(frame, by="source"), expected)
-
-
 @pytest.mark.parametrize("wrong", [{"by": "sources"}, {"by": "source", "column": "texts"}])
 def test_an_unknown_column_gets_the_nearest_name(wrong):
     frame = pd.DataFrame({"source": ["a"], "text": ["b"]})
@@ -108,15 +95,13 @@ def test_source_coverage_of_no_question_is_empty():
     assert describe.source_coverage(questions().iloc[[3]]).empty
 
 
-@QUICK
-@given(st.lists(st.sampled_from("abcd"), min_size=1))
-def test_shares_add_up_and_fall(values):
-    shares = describe.shares(pd.Series(values))
-    assert shares.sum() == pytest.approx(1)
-    assert shares.is_monotonic_decreasing
-    assert shares.to_dict() == pytest.approx(
-        {value: values.count(value) / len(values) for value in set(values)}
-    )
+def test_shares_fall():
+    assert describe.shares(pd.Series(list("abbb"))).tolist() == [0.75, 0.25]
+
+
+def test_rows_without_a_group_are_counted_whatever_the_index():
+    frame = pd.DataFrame({"source": ["mail", None], "text": ["ab", "abcd"]}, index=[5, 5])
+    assert describe.lengths(frame, by="source")["n"].tolist() == [1, 1]
 
 
 def test_median_tokens_has_a_median_in_every_unit_of_token():
@@ -125,12 +110,13 @@ def test_median_tokens_has_a_median_in_every_unit_of_token():
     assert table["words"].to_dict() == {"basic": 1.5, "project": 4.0, "none": 1.0}
 
 
-def test_nothing_is_changed_in_place():
-    frame = questions()
-    before = frame.copy(deep=True)
-    describe.lengths(frame, by="type")
-    describe.multi_gold_share(frame)
-    describe.gold_sizes(frame)
-    describe.source_coverage(frame)
-    describe.median_tokens(frame, "text", by="type")
-    pd.testing.assert_frame_equal(frame, before)
+def test_composition_and_sources_of_gold_documents_by_hand():
+    documents = pd.DataFrame({"source": ["mail", "chat", "mail"], "text": ["ab", "abc", "abcd"]})
+    table = describe.composition(documents)
+    assert table["documents"].to_dict() == {"mail": 2, "chat": 1, "total": 3}
+    assert table.loc["mail", ["mean", "median"]].tolist() == [3, 3]
+    assert describe.gold_source_share(questions()).to_dict() == {
+        "mail": 0.5,
+        "chat": 0.5,
+        "wiki": 0.25,
+    }

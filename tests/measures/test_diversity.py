@@ -7,6 +7,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -171,3 +172,12 @@ def test_definitions_mark_one_default_each():
     items = ["Who wrote this book?", "Where is the river?", "Who wrote that song?"]
     table = diversity.definitions(items, np.random.default_rng(0).normal(size=(3, 4)))
     assert table.groupby("metric")["default"].sum().tolist() == [1, 1]
+
+
+def test_deviations_from_samples_by_hand():
+    samples = pd.DataFrame({"row": "a", "sample": [0, 1], "mean_length": [10.0, 12.0]})
+    printed = pd.DataFrame({"row": ["a"], "metric": ["mean_length"], "value": [14.0]})
+    row = diversity.against_samples(printed, samples, size=50, available={"a": 100}).iloc[0]
+    # The spread sqrt(2) is sqrt(v (1/50 - 1/100)); the error is sqrt(v (1/50 + 1/100)).
+    assert row["error"] == pytest.approx(math.sqrt(2 * 3))
+    assert row["deviations"] == pytest.approx((14 - 11) / math.sqrt(6))

@@ -219,37 +219,16 @@ def cluster_similarity(
     """Return the mean cosine of pairs of documents within and across k-means clusters.
 
     The paper draws pairs at random. With unit vectors, the sum S_c of cluster c and the sum S of
-    all, the means over all pairs are
+    all, the means over all pairs are linear in n. Both are given:
 
         in     (sum_c |S_c|^2 - n) / sum_c n_c (n_c - 1)
         cross  (|S|^2 - sum_c |S_c|^2) / (n^2 - sum_c n_c^2)
 
-    which is linear in n. Both are given.
+    `pairs` are drawn within clusters, and as many across: uniformly from all such pairs, with
+    replacement; their intervals hold for the given clusters. Raises `DataError` if no pair is in
+    one cluster or none crosses two, and as in `cluster`.
 
-    Parameters
-    ----------
-    embeddings : array of shape (n, d)
-    k : int, default=10
-        Clusters.
-    pairs : int, default=1000
-        Pairs drawn within clusters, and as many across: uniformly from all such pairs, with
-        replacement.
-    seed : int, default=0
-        For the clusters and the pairs.
-
-    Returns
-    -------
-    ClusterSimilarity
-        Intervals are those of the drawn pairs, given the clusters.
-
-    Raises
-    ------
-    UsageError, DataError
-        As in `cluster`; also if no pair is in one cluster or none crosses two.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 3.2, "Global clustering", and Table 3.
+    Source: EnterpriseRAG-Bench, section 3.2, "Global clustering", and Table 3.
     """
     checks.whole(pairs, "pairs", least=2)
     array = matrix(embeddings)
@@ -325,7 +304,8 @@ def profile(
     ----------
     embeddings : array of shape (n, d)
     size : int, optional
-        Documents in a part, drawn without replacement; default: all.
+        Documents in a part, drawn without replacement; default: all. `DataError` if there are
+        fewer, or too few for ten neighbours or k clusters.
     repeats : int, default=5
         Parts; with all documents only the seed of k-means and of the samples changes.
     k : int, default=10
@@ -340,11 +320,6 @@ def profile(
         evenness and tightness_spread of the clusters; intrinsic_dimension from ten neighbours;
         near_duplicates, the share (0 to 1) of documents with a neighbour at a cosine of 0.9 or
         more.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than `size` documents, or too few for the neighbours or clusters.
 
     References
     ----------

@@ -53,10 +53,6 @@ def nested(
     DataError
         If an id repeats, a gold document is not in the corpus, or a size is below the number of
         gold documents or above n.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 6.2.
     """
     checks.whole(seed, "seed", least=0)
     places = {doc_id: place for place, doc_id in enumerate(doc_ids)}

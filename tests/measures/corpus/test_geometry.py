@@ -45,11 +45,6 @@ def test_density_of_a_sample_covers_that_of_all(clustered):
     assert covered >= 52  # 95 % of 60 is 57; 52 or fewer happen once in a hundred times
 
 
-def test_density_is_the_same_for_a_seed(clustered):
-    assert corpus.local_density(clustered, 50) == corpus.local_density(clustered, 50)
-    assert corpus.local_density(clustered, 50) != corpus.local_density(clustered, 50, seed=1)
-
-
 def test_density_grows_with_the_corpus(clustered):
     table = corpus.density_by_size(clustered, [20, 80, 300], repeats=4)
     assert table["size"].tolist() == [20] * 4 + [80] * 4 + [300]
@@ -278,14 +273,6 @@ def test_ordering_that_changes():
         corpus.ordering(swept, "gapp")
     with pytest.raises(UsageError, match="k=20"):
         corpus.ordering(swept, "gap", reference=20)
-
-
-def test_similarity_by_k_of_equal_parts(clustered):
-    swept = corpus.similarity_by_k({"a": clustered}, ks=[5], seeds=[3], size=100)
-    part = clustered[np.sort(np.random.default_rng(3).choice(300, 100, replace=False))]
-    assert swept["in_cluster"].item() == corpus.cluster(part, 5, 3).in_cluster
-    with pytest.raises(DataError, match="part of 'a' needs at least 301 documents, found 300"):
-        corpus.similarity_by_k({"a": clustered}, size=301)
 
 
 def test_profile_consists_of_the_measures(clustered):

@@ -38,12 +38,6 @@ def test_equals_the_full_matrix_whatever_the_block(clustered, monkeypatch, block
     np.testing.assert_allclose(found.similarity, similarity, atol=1e-6)
 
 
-def test_some_rows_only(clustered):
-    every = neighbours(clustered, k=3)
-    some = neighbours(clustered, [17, 4], k=3)
-    assert np.array_equal(some.ids, every.ids[[17, 4]])
-
-
 def test_duplicates_are_neighbours_and_a_document_never_its_own(clustered):
     array = np.concatenate([np.repeat(clustered[:1], 30, axis=0), clustered])
     found = neighbours(array, k=10)
@@ -79,15 +73,6 @@ def test_integers_lists_and_other_layouts(clustered):
     strided = np.asfortranarray(clustered)
     assert np.array_equal(neighbours(strided, k=3).ids, neighbours(clustered, k=3).ids)
     assert np.array_equal(neighbours(clustered[::2], k=3).ids, brute(clustered[::2], 3)[0])
-
-
-def test_a_memory_mapped_array(clustered, tmp_path):
-    np.save(tmp_path / "vectors.npy", clustered.astype(np.float16))
-    mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
-    expected = neighbours(clustered.astype(np.float16), k=10)
-    found = neighbours(mapped, k=10)
-    assert np.array_equal(found.ids, expected.ids)
-    assert np.array_equal(found.similarity, expected.similarity)
 
 
 def test_lengths_that_overflow_single_precision(clustered):
