@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragkit.errors import UsageError, did_you_mean
+from ragkit import checks
 from ragkit.files import atomic_path
 
 if TYPE_CHECKING:
@@ -13,20 +14,11 @@ if TYPE_CHECKING:
 
 # Inches: one column and the full width of a page.
 WIDTHS = {"column": 3.3, "page": 6.9}
+# Okabe and Ito's colours, which the colour-blind can tell apart.
+BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY, YELLOW, BLACK, GREY = "#E69F00", "#56B4E9", "#F0E442", "#000000", "#999999"
 
-BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, YELLOW, BLACK = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#F0E442",
-    "#000000",
-)
-GREY = "#999999"
-
-# One colour and one marker for a thing, in every figure.
+# One colour and one marker for a dataset or a system, in every figure.
 MARKS = {
     "liverag": (BLUE, "o"),
     "triviaqa": (VERMILION, "s"),
@@ -36,16 +28,29 @@ MARKS = {
     "natural_questions": (SKY, "P"),
     "wixqa": (BLACK, "X"),
     "enterpriserag_bench": (GREY, "h"),
+    "company": (GREY, "h"),
+    "help centre": (BLACK, "X"),
+    "web": (BLUE, "o"),
+    "generated help centre": (ORANGE, "v"),
     "expertwritten": (BLUE, "o"),
     "simulated": (VERMILION, "s"),
     "synthetic": (GREEN, "^"),
     "measured": (BLUE, "o"),
     "reported": (BLACK, "x"),
+    "printed": (BLACK, "x"),
     "bm25": (BLUE, "o"),
+    "BM25": (BLUE, "o"),
     "dense": (VERMILION, "s"),
+    "vector": (VERMILION, "s"),
+    "vector-only": (VERMILION, "s"),
     "hybrid": (GREEN, "^"),
+    "hybrid-bm25": (GREEN, "^"),
     "bash_agent": (PURPLE, "D"),
+    "agent": (PURPLE, "D"),
 }
+# For all other names, in the order in which they are first drawn.
+_PAINTS, _SHAPES = (ORANGE, SKY, PURPLE, GREEN, BLACK, VERMILION, BLUE, GREY), "vPDs^Xo"
+SPARE = tuple((_PAINTS[n % 8], _SHAPES[n % 7]) for n in range(56))
 NAMES = {
     "liverag": "LiveRAG",
     "triviaqa": "TriviaQA",
@@ -59,10 +64,14 @@ NAMES = {
 
 
 def use_style() -> None:
-    """Set the style of all figures made from now on."""
-    import matplotlib.pyplot as plt
+    """Set the style of all figures made from now on: seaborn's theme, and our own settings."""
+    import matplotlib as mpl
+    import seaborn as sns
 
-    plt.style.use(Path(__file__).with_name("ragkit.mplstyle"))
+    own = mpl.rc_params_from_file(
+        Path(__file__).with_name("ragkit.mplstyle"), use_default_template=False
+    )
+    sns.set_theme(context="paper", style="ticks", palette="colorblind", rc=dict(own))
 
 
 def size(width: str = "column", height: float | None = None, *, ratio: float = 0.72):
@@ -74,19 +83,20 @@ def size(width: str = "column", height: float | None = None, *, ratio: float = 0
     height : float, optional
         Inches; `ratio` times the width if not given.
     """
-    if width not in WIDTHS:
-        raise UsageError(f"no width {width!r}", did_you_mean(width, WIDTHS))
+    checks.choice(width, "width", WIDTHS)
     return WIDTHS[width], height or WIDTHS[width] * ratio
 
 
-def colour(name: str) -> str:
-    """Return the fixed colour of a dataset or system."""
-    return _mark(name)[0]
+def mark(name: str, besides: Container[tuple[str, str]] = ()) -> tuple[str, str]:
+    """Return the colour and marker of a dataset or system: the fixed ones, else spare ones.
 
-
-def marker(name: str) -> str:
-    """Return the fixed marker of a dataset or system."""
-    return _mark(name)[1]
+    Parameters
+    ----------
+    name : str
+    besides : container of (str, str)
+        Spare ones that are taken.
+    """
+    return MARKS.get(name) or next((spare for spare in SPARE if spare not in besides), SPARE[0])
 
 
 def save(fig: Figure, stem: str | Path) -> Path:
@@ -109,9 +119,3 @@ def save(fig: Figure, stem: str | Path) -> Path:
             fig.savefig(temporary, format=suffix[1:], metadata=metadata)
     plt.close(fig)
     return stem.with_name(stem.name + ".png")
-
-
-def _mark(name: str) -> tuple[str, str]:
-    if name not in MARKS:
-        raise UsageError(f"{name!r} has no colour and marker yet", did_you_mean(name, MARKS))
-    return MARKS[name]

@@ -6,38 +6,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragkit.report.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, size
+from ragkit.report.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
+from ragkit.report.plots.base import axes, dots, facets, legend, marks_of, words
+from ragkit.report.tables import plain
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-
-# The corpora of the geometry notebook, as their benchmarks are drawn elsewhere.
-CORPORA = {
-    "company": (GREY, "h"),
-    "help centre": (BLACK, "X"),
-    "web": (BLUE, "o"),
-    "generated help centre": (ORANGE, "v"),
-}
-
-
 # Sources of documents: seven colours, the second seven with another marker.
+_SOURCES = "slack gmail linear google_drive hubspot fireflies github jira confluence article"
+_SOURCES += " feature_request known_issue web"
 SOURCES = {
     name: ((BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)[number % 7], "o^"[number // 7])
-    for number, name in enumerate(
-        (
-            *("slack", "gmail", "linear", "google_drive", "hubspot", "fireflies", "github"),
-            *("jira", "confluence", "article", "feature_request", "known_issue", "web"),
-        )
-    )
+    for number, name in enumerate(_SOURCES.split())
 }
-
-
 SIMILARITIES = {
     "local_similarity": "ten nearest",
     "in_exact": "same cluster",
     "cross_exact": "other cluster",
+}
+SWEPT = {
+    "in_cluster": "in-cluster similarity",
+    "cross_cluster": "cross-cluster similarity",
+    "gap": "their gap",
+    "silhouette": "silhouette",
 }
 
 
@@ -53,44 +46,22 @@ def similarity(profiles: pd.DataFrame, by_size: pd.DataFrame, *, label: str = ""
     label : str
         What the second panel's documents are.
     """
-    import matplotlib.pyplot as plt
-
-    fig, axes = plt.subplots(1, 2, figsize=size("page", 2.6), width_ratios=[1.5, 1])
-    variants, names = (
-        list(dict.fromkeys(profiles["variant"])),
-        list(dict.fromkeys(profiles["corpus"])),
-    )
-    rows = [(measure, variant) for measure in SIMILARITIES for variant in variants]
-    for (name, variant), group in profiles.groupby(["corpus", "variant"], sort=False):
-        paint, shape = CORPORA[name]
-        for measure in SIMILARITIES:
-            place = -rows.index((measure, variant)) + 0.16 * (
-                len(names) / 2 - names.index(name) - 0.5
-            )
-            values = group[measure]
-            axes[0].plot([values.min(), values.max()], [place] * 2, color=paint, linewidth=1)
-            axes[0].plot(values.mean(), place, shape, color=paint)
-    axes[0].set_yticks(
-        [-number for number in range(len(rows))],
-        [f"{SIMILARITIES[measure]}, {variant}" for measure, variant in rows],
-    )
-    axes[0].set_xlabel("mean cosine similarity (line: range over parts)")
-    axes[0].grid(axis="x")
-    for name, group in by_size.groupby("corpus", sort=False):
-        paint, shape = CORPORA[name]
-        values = group.groupby("size")["local_density"]
-        axes[1].fill_between(
-            values.min().index, values.min(), values.max(), color=paint, alpha=0.15, linewidth=0
-        )
-        axes[1].plot(values.mean(), marker=shape, color=paint, label=name)
-    axes[1].set_xscale("log")
-    axes[1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    long = profiles.melt(["corpus", "variant"], list(SIMILARITIES), "measure")
+    found = long.groupby(["measure", "variant", "corpus"], sort=False)["value"]
+    found = found.agg(value="mean", low="min", high="max").reset_index()
+    found["row"] = found["measure"].map(SIMILARITIES) + ", " + found["variant"]
+    marks = marks_of(profiles["corpus"])
+    fig, (left, right) = axes("page", 2.6, 1, 2, width_ratios=[1.5, 1])
+    dots(left, found, "row", hue="corpus", marks=marks)
+    left.set_xlabel("mean cosine similarity (line: range over parts)")
+    _bands(right, by_size, "size", "local_density", marks)
+    right.set_xscale("log")
+    right.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     shown = sorted(set(by_size["size"]))
-    axes[1].set_xticks(shown[:: 1 + (len(shown) - 1) // 6])
-    axes[1].minorticks_off()
-    axes[1].set_xlabel(f"{label or 'documents'} (log scale)")
-    axes[1].set_ylabel("local density (cosine)")
-    fig.legend(*axes[1].get_legend_handles_labels(), loc="outside upper right", ncols=len(names))
+    right.set_xticks(shown[:: 1 + (len(shown) - 1) // 6])
+    right.minorticks_off()
+    right.set(xlabel=f"{label or 'documents'} (log scale)", ylabel="local density (cosine)")
+    legend(fig, marks)
     return fig
 
 
@@ -104,27 +75,19 @@ def sweep(swept: pd.DataFrame, *, reference: int = 10) -> Figure:
     reference : int, default=10
         The k that the paper prints, marked.
     """
-    import matplotlib.pyplot as plt
+    marks = marks_of(swept["corpus"])
+    long = swept.melt(["corpus", "k"], list(SWEPT), "measure")
 
-    labels = {
-        "in_cluster": "in-cluster similarity",
-        "cross_cluster": "cross-cluster similarity",
-        "gap": "their gap",
-        "silhouette": "silhouette",
-    }
-    fig, axes = plt.subplots(1, len(labels), sharex=True, figsize=size("page", 1.9))
-    for ax, (measure, label) in zip(axes, labels.items(), strict=True):
-        for name, group in swept.groupby("corpus", sort=False):
-            paint, shape = CORPORA[name]
-            values = group.groupby("k")[measure]
-            ax.fill_between(
-                values.min().index, values.min(), values.max(), color=paint, alpha=0.15, linewidth=0
-            )
-            ax.plot(values.mean(), marker=shape, markersize=3, color=paint, label=name)
+    def draw(ax, rows):
+        _bands(ax, rows, "k", "value", marks)
         ax.axvline(reference, color=GREY, linewidth=0.6, linestyle="--")
-        ax.set_title(label, fontweight="normal")
-        ax.set_xlabel("clusters k")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=4)
+        ax.set_title(SWEPT[rows["measure"].iloc[0]], fontweight="normal")
+        ax.set(xlabel="clusters k", ylabel="")
+
+    fig, panels = facets(long, draw, col="measure", sharey=False, height=2.1)
+    for measure, ax in panels.items():
+        ax.set_title(SWEPT[measure], fontweight="normal")
+    legend(fig, marks)
     return fig
 
 
@@ -134,55 +97,55 @@ def maps(points: pd.DataFrame) -> Figure:
     Parameters
     ----------
     points : DataFrame
-        Rows of `ragkit.measures.corpus.atlas` with a column corpus. A cluster's terms stand in its middle.
+        Rows of `ragkit.measures.corpus.atlas` with a column corpus. The number in the middle of
+        a cluster refers to its terms, below.
     """
-    import matplotlib.pyplot as plt
-    from matplotlib.patheffects import withStroke
+    import seaborn as sns
 
-    methods, corpora = (list(dict.fromkeys(points[column])) for column in ("method", "corpus"))
-    fig, grid = plt.subplots(
-        len(methods), len(corpora), figsize=size("page", 0.5 + 2.2 * len(methods)), squeeze=False
-    )
-    for (method, name), group in points.groupby(["method", "corpus"], sort=False):
-        ax = grid[methods.index(method), corpora.index(name)]
-        width = float(np.clip(110 / np.sqrt(len(group)), 1.2, 9))
-        for source, own in group.groupby("source", sort=False):
-            paint, shape = _source(source)
-            ax.scatter(
-                own["x"], own["y"], width, paint, marker=shape, linewidths=0, rasterized=True
-            )
-        places = group.groupby("terms")[["x", "y"]].median().sort_values("y")
-        # Labels one above the other, at least a line apart.
-        line = 0.055 * float(np.ptp(group["y"]))
-        places["y"] = _apart(places["y"].to_numpy(), line)
-        for terms, place in places.iterrows():
-            ax.annotate(
-                terms,
-                place,
-                ha="center",
-                va="center",
-                fontsize=6,
-                path_effects=[withStroke(linewidth=1.8, foreground="white")],
-            )
-        ax.set_title(f"{name}, {method}", fontsize=7)
-        ax.set_xlabel(
-            f"{len(group):,} points, trustworthiness {group['trustworthiness'].iloc[0]:.2f}",
-            fontsize=7,
-        )
-        ax.set_xticks([])
-        ax.set_yticks([])
+    present = list(dict.fromkeys(points["source"]))
+    sources = [name for name in SOURCES if name in present]
+    sources += sorted(name for name in present if name not in SOURCES)
+    marks = {name: _source(name) for name in sources}
+
+    def draw(ax, rows):
+        sns.scatterplot(
+            rows, x="x", y="y", hue="source", style="source", legend=False, linewidth=0, ax=ax,
+            palette={name: paint for name, (paint, _) in marks.items()}, rasterized=True,
+            markers={name: shape for name, (_, shape) in marks.items()},
+            s=float(np.clip(220 / np.sqrt(len(rows)), 3, 16)),
+        )  # fmt: skip
+        middles = rows.groupby("terms")[["x", "y"]].median()
+        for number, (x, y) in enumerate(middles.to_numpy(), start=1):
+            box = {"boxstyle": "circle,pad=0.2", "fc": "white", "ec": BLACK, "lw": 0.5}
+            ax.annotate(str(number), (x, y), ha="center", va="center", fontsize=6, bbox=box)
+        listed = [f"{n}  {plain(terms)}" for n, terms in enumerate(middles.index, start=1)]
+        first = f"{len(rows):,} points, trustworthiness {rows['trustworthiness'].iloc[0]:.2f}"
+        ax.set_xlabel("\n".join([first, *listed]), fontsize=6.5, loc="left")
+        ax.set(ylabel="", xticks=[], yticks=[])
         ax.set_aspect("equal", "datalim")
         ax.spines[["left", "bottom"]].set_visible(False)
-    present = set(points["source"])
-    handles = [
-        plt.Line2D(
-            [], [], marker=_source(source)[1], color=_source(source)[0], linestyle="none",
-            label=str(source).replace("_", " "),
-        )
-        for source in [*(name for name in SOURCES if name in present), *sorted(present - {*SOURCES})]
-    ]  # fmt: skip
-    fig.legend(handles=handles, loc="outside lower center", ncols=7, handletextpad=0.2)
+
+    rows, clusters = points["method"].nunique(), points.groupby("corpus")["terms"].nunique().max()
+    fig, _ = facets(
+        points, draw, row="method", col="corpus", sharex=False, sharey=False,
+        titles="{col_name}\n{row_name}",
+        small=True, height=0.6 + (1.9 + 0.11 * clusters) * rows,
+    )  # fmt: skip
+    names = {words(name): found for name, found in marks.items()}
+    legend(fig, names, loc="lower center", ncols=min(7, len(names)))
     return fig
+
+
+def _bands(ax, table: pd.DataFrame, x: str, y: str, marks: dict) -> None:
+    """Draw means over repeats against x, and bands from the least to the largest value."""
+    import seaborn as sns
+
+    sns.lineplot(
+        table, x=x, y=y, hue="corpus", style="corpus", errorbar=("pi", 100), dashes=False, ax=ax,
+        palette={name: paint for name, (paint, _) in marks.items()}, legend=False, markersize=4,
+        markers={name: shape for name, (_, shape) in marks.items()}, markeredgewidth=0,
+        err_kws={"alpha": 0.15, "linewidth": 0},
+    )  # fmt: skip
 
 
 class Page:
@@ -266,7 +229,7 @@ def explorer(points: pd.DataFrame) -> Page:
                     "symbol": {"o": "circle", "^": "triangle-up"}[shape],
                 },
                 customdata=[
-                    [escape(str(value)) for value in row]
+                    [escape(plain(str(value))) for value in row]
                     for row in group[["title", "source", "terms"]].itertuples(index=False)
                 ],
                 hovertemplate="%{customdata[0]}<br>%{customdata[1]}, cluster: %{customdata[2]}"
@@ -285,14 +248,6 @@ def explorer(points: pd.DataFrame) -> Page:
         legend={"orientation": "h", "y": -0.02},
     )
     return Page(fig)
-
-
-def _apart(heights: np.ndarray, gap: float) -> np.ndarray:
-    """Return rising heights, moved as little as need be to lie at least `gap` apart."""
-    from sklearn.isotonic import isotonic_regression
-
-    steps = gap * np.arange(len(heights))
-    return isotonic_regression(heights - steps) + steps
 
 
 def _source(name: str) -> tuple[str, str]:

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragkit.report.figures import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    NAMES,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    size,
-)
-from ragkit.report.plots.marks import broken, marks_of
+from ragkit.report.figures import BLACK, BLUE, GREY, PURPLE, SKY, VERMILION
+from ragkit.report.plots.base import axes, below, dots, facets, legend, marks_of, words
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-
-WIDTH = 46  # characters of a line below a figure one column wide
 
 
 def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = "") -> Figure:
@@ -41,28 +26,17 @@ def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = ""
     label : str
         What is measured, with unit and direction.
     note : str
-        What it was measured on, for the legend's line.
+        What it was measured on.
     """
-    import matplotlib.pyplot as plt
-
-    kinds = [kind for kind in order if kind in set(table["type"])]
-    systems = list(dict.fromkeys(table["system"]))
-    shifts = np.linspace(0.28, -0.28, len(systems)) if len(systems) > 1 else [0.0]
-    marks = marks_of(systems)
-    fig, ax = plt.subplots(figsize=size("column", 1.0 + 0.3 * len(kinds)))
-    for system, shift in zip(systems, shifts, strict=True):
-        rows = table[table["system"] == system].set_index("type").reindex(kinds)
-        places = np.arange(len(kinds))[::-1] + shift
-        paint, shape = marks[system]
-        ax.hlines(places, rows["low"], rows["high"], color=paint, linewidth=1)
-        ax.plot(rows["value"], places, shape, color=paint, markersize=3.5, label=system)
     sizes = table.groupby("type")["n"].max()
-    names = [f"{broken(kind.replace('_', ' '))} ({sizes[kind]:.0f})" for kind in kinds]
-    ax.set_yticks(np.arange(len(kinds))[::-1], names)
-    ax.set_ylim(-0.6, len(kinds) - 0.4)
-    ax.grid(axis="x")
-    fig.supxlabel("\n".join([label, *wrap(note, WIDTH)]), fontsize=8)
-    fig.legend(loc="outside upper right", ncols=min(len(systems), 4), columnspacing=1)
+    kinds = {kind: f"{words(kind, 16)} ({sizes[kind]:.0f})" for kind in order if kind in sizes}
+    marks = marks_of(table["system"])
+    fig, ax = axes("column", 1.0 + 0.34 * len(kinds))
+    shown = table.assign(type=table["type"].map(kinds))
+    dots(ax, shown, "type", hue="system", marks=marks, order=kinds.values(), dodge=0.6)
+    ax.set_xlabel(label)
+    below(fig, note)
+    legend(fig, marks, ncols=min(len(marks), 4))
     return fig
 
 
@@ -76,24 +50,26 @@ def ranking(table: pd.DataFrame, *, label: str) -> Figure:
     label : str
         What is measured, with unit and direction.
     """
-    import matplotlib.pyplot as plt
+    sizes = table["judge_group"].value_counts().sort_index()
+    table = table.sort_values("mean", ascending=False, kind="stable")
+    table = table.assign(rank=table.groupby("judge_group").cumcount() + 1)
 
-    groups = dict(iter(table.groupby("judge_group")))
-    widths = [max(len(rows), 0.18 * len(table)) for rows in groups.values()]
-    fig, axes = plt.subplots(
-        1, len(groups), sharey=True, figsize=size("page", 2.5), width_ratios=widths, squeeze=False
-    )
-    paints = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
-    for ax, (group, rows), paint in zip(axes.flat, groups.items(), paints, strict=False):
-        rows = rows.sort_values("mean", ascending=False, kind="stable")
-        places = np.arange(1, len(rows) + 1)
-        ax.vlines(places, rows["low"], rows["high"], color=paint, linewidth=0.8, alpha=0.5)
-        ax.plot(places, rows["mean"], "o", color=paint, markersize=2)
+    def draw(ax, rows):
+        ax.vlines(rows["rank"], rows["low"], rows["high"], color=BLUE, linewidth=0.8, alpha=0.5)
+        ax.plot(rows["rank"], rows["mean"], "o", color=BLUE, markersize=2)
         ax.axhline(rows["low"].iloc[0], color=BLACK, linewidth=0.6, linestyle="--")
-        ax.set_title(broken(group) if len(groups) > 1 else group, fontsize=7)
-        ax.set_xlabel("rank")
+        ax.set(xlabel="rank", xlim=(0, len(rows) + 1))
+        ax.locator_params(axis="x", integer=True, nbins=max(2, min(6, len(rows) // 3)))
         ax.grid(axis="y")
-    axes.flat[0].set_ylabel(label)
+
+    widths = [max(n, 0.18 * len(table)) for n in sizes]
+    fig, panels = facets(
+        table, draw, col="judge_group", col_order=list(sizes.index), sharex=False, height=2.5,
+        gridspec_kws={"width_ratios": widths},
+    )  # fmt: skip
+    for name, ax in panels.items():
+        ax.set_title(words(name, 18) if len(sizes) > 1 else name, fontsize=7)
+    fig.axes[0].set_ylabel(label)
     fig.supxlabel("dashed: lower end of the best system's interval", fontsize=7)
     return fig
 
@@ -110,33 +86,23 @@ def type_map(scores: pd.DataFrame, *, order: list[str], label: str) -> Figure:
     label : str
         What is measured, with unit and direction.
     """
-    import matplotlib.pyplot as plt
+    import seaborn as sns
 
-    groups = dict(iter(scores.groupby("judge_group")))
-    counts = {name: rows["subject_id"].nunique() for name, rows in groups.items()}
-    widths = [max(count, 0.18 * sum(counts.values())) for count in counts.values()]
+    counts = scores.groupby("judge_group")["subject_id"].nunique()
+    widths = [max(count, 0.18 * counts.sum()) for count in counts]
     kinds = [kind for kind in order if kind in set(scores["question_type"])]
-    fig, axes = plt.subplots(
-        1, len(groups), sharey=True, figsize=size("page", 2.4), width_ratios=widths, squeeze=False
-    )
-    for ax, (name, rows) in zip(axes.flat, groups.items(), strict=True):
+    fig, panels = axes("page", 2.5, 1, len(counts), sharey=True, width_ratios=widths, squeeze=False)
+    for ax, (name, rows) in zip(panels.flat, scores.groupby("judge_group"), strict=True):
         means = rows.groupby("subject_id")["score"].mean().sort_values(kind="stable")
         grid = rows.pivot_table(index="question_type", columns="subject_id", values="score")
-        image = ax.imshow(
-            grid.reindex(index=kinds, columns=means.index),
-            aspect="auto",
-            vmin=0,
-            vmax=1,
-            interpolation="nearest",
-        )
-        title = broken(name) if len(groups) > 1 else name
-        ax.set_title(f"{title}\n({counts[name]} systems)", fontsize=7)
-        ax.set_xticks([])
-        ax.set_xlabel("worst to best")
+        grid = grid.reindex(index=kinds, columns=means.index)
+        sns.heatmap(grid, vmin=0, vmax=1, cmap="viridis", cbar=False, xticklabels=False, ax=ax, rasterized=True)  # fmt: skip
+        title = words(name, 18) if len(counts) > 1 else name
+        ax.set_title(f"{title}\n({len(means)} systems)", fontsize=7)
+        ax.set(xlabel="worst to best", ylabel="")
         ax.tick_params(length=0)
-        ax.spines[:].set_visible(False)
-    axes.flat[0].set_yticks(range(len(kinds)), [kind.replace("_", " ") for kind in kinds])
-    fig.colorbar(image, ax=axes, label=label, shrink=0.9)
+    panels.flat[0].set_yticks(np.arange(len(kinds)) + 0.5, map(words, kinds), rotation=0)
+    fig.colorbar(panels.flat[0].collections[0], ax=panels, label=label, shrink=0.9)
     return fig
 
 
@@ -148,45 +114,33 @@ def first_ranks(ranks: pd.DataFrame, *, depth: int, label: str = "") -> Figure:
     ranks : DataFrame
         Two columns named after the systems, and `type`; NaN where no gold document was found.
     depth : int
-        How deep the lists are; what was not found stands beyond.
+        The length of the lists; what was not found is drawn beyond.
     label : str
         What it was measured on.
     """
-    import matplotlib.pyplot as plt
+    import seaborn as sns
 
     one, other = [column for column in ranks.columns if column != "type"]
-    beyond = 2 * depth
-    fig, ax = plt.subplots(figsize=size("column", 3.2))
+    beyond, marks = 2 * depth, marks_of(ranks["type"])
     rng = np.random.default_rng(0)  # moves equal points apart, the same way each time
     shown = ranks[[one, other]].fillna(beyond) * np.exp(rng.normal(0, 0.05, (len(ranks), 2)))
-    kinds = list(dict.fromkeys(ranks["type"]))
-    marks = dict(
-        zip(kinds, [(c, m) for m in "os^" for c in (BLUE, VERMILION, GREEN, PURPLE)], strict=False)
-    )
-    for kind in kinds:
-        part = shown[ranks["type"] == kind]
-        paint, shape = marks[kind]
-        ax.plot(
-            part[one],
-            part[other],
-            shape,
-            color=paint,
-            markersize=3,
-            alpha=0.7,
-            markeredgewidth=0,
-            label=kind.replace("_", " "),
-            rasterized=len(ranks) > 300,
-        )
+    fig, ax = axes("column", 3.5)
+    ax.plot([1, beyond], [1, beyond], color=GREY, linewidth=0.6)
+    sns.scatterplot(
+        shown.assign(type=ranks["type"]), x=one, y=other, hue="type", style="type", legend=False, s=14,
+        palette={name: paint for name, (paint, _) in marks.items()}, alpha=0.7, linewidth=0, ax=ax,
+        markers={name: shape.replace("x", "X") for name, (_, shape) in marks.items()},
+        rasterized=len(ranks) > 300,
+    )  # fmt: skip
     ticks = [tick for tick in (1, 2, 3, 5, 10, 20, 50, 100) if tick <= depth]
     for axis, scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
         scale("log")
         axis.set_ticks([*ticks, beyond], [*map(str, ticks), f">{depth}"])
         axis.set_ticks([], minor=True)
-    ax.plot([1, beyond], [1, beyond], color=GREY, linewidth=0.6)
-    below = [f"rank of the first gold document, {one}", *wrap(label, WIDTH)]
-    ax.set_xlabel("\n".join(below))
-    ax.set_ylabel(f"the same, {other}")
-    fig.legend(loc="outside upper center", ncols=2, handletextpad=0.1, columnspacing=0.8)
+    ax.set(xlabel=f"rank of the first gold document, {one}", ylabel=f"the same, {other}")
+    below(fig, label)
+    shorter = {words(name): found for name, found in marks.items()}
+    legend(fig, shorter, loc="upper center", ncols=2, handletextpad=0.1)
     return fig
 
 
@@ -200,32 +154,24 @@ def recalls(table: pd.DataFrame, *, label: str) -> Figure:
     label : str
         What it was measured on.
     """
-    import matplotlib.pyplot as plt
-
     cutoffs = sorted(set(table["metric"]), key=lambda name: int(name.split("@")[1]))
-    values = table.pivot(index="system", columns="metric", values="value")
-    systems = values.sort_values(cutoffs[len(cutoffs) // 2], kind="stable").index.tolist()
+    middle = table[table["metric"] == cutoffs[len(cutoffs) // 2]]
+    order = middle.sort_values("value", ascending=False, kind="stable")["system"]
     paints = ((SKY, "o"), (BLUE, "s"), (VERMILION, "D"), (PURPLE, "^"))
-    shifts = np.linspace(0.2, -0.2, len(cutoffs)) if len(cutoffs) > 1 else [0.0]
-    fig, ax = plt.subplots(figsize=size("column", 0.9 + 0.26 * len(systems)))
-    for cutoff, shift, (paint, shape) in zip(cutoffs, shifts, paints, strict=False):
-        rows = table[table["metric"] == cutoff].set_index("system").reindex(systems)
-        places = np.arange(len(systems)) + shift
-        ax.hlines(places, rows["low"], rows["high"], color=paint, linewidth=1)
-        ax.plot(rows["value"], places, shape, color=paint, markersize=3.5, label=cutoff)
-    ax.set_yticks(np.arange(len(systems)), systems)
-    ax.set_ylim(-0.6, len(systems) - 0.4)
+    marks = dict(zip(cutoffs, paints, strict=False))
+    fig, ax = axes("column", 0.9 + 0.26 * len(order))
+    dots(ax, table, "system", hue="metric", marks=marks, order=order, dodge=0.4)
     ax.set_xlim(right=1.02)
-    ax.grid(axis="x")
-    ax.set_xlabel("\n".join(["recall, 95 % interval →", *wrap(label, WIDTH)]))
-    fig.legend(loc="outside upper right", ncols=len(cutoffs))
+    ax.set_xlabel("recall, 95 % interval →")
+    below(fig, label)
+    legend(fig, marks)
     return fig
 
 
 def overlap(
     table: pd.DataFrame, printed: pd.DataFrame, *, tables: dict[str, str], label: str
 ) -> Figure:
-    """Draw each system's overlap with the gold answers beside the range that a paper prints.
+    """Draw each system's overlap with the gold answers, and the range that a paper prints.
 
     Parameters
     ----------
@@ -238,33 +184,24 @@ def overlap(
     label : str
         What it was measured with.
     """
-    import matplotlib.pyplot as plt
+    systems, ranges = list(dict.fromkeys(table["system"])), printed.agg(["min", "max"])
 
-    sets, names = list(dict.fromkeys(table["set"])), list(dict.fromkeys(table["metric"]))
-    systems = list(dict.fromkeys(table["system"]))[::-1]
-    fig, axes = plt.subplots(
-        len(sets),
-        len(names),
-        sharex="col",
-        sharey=True,
-        squeeze=False,
-        figsize=size("page", 0.7 + (0.35 + 0.13 * len(systems)) * len(sets)),
-    )
-    ranges = printed.agg(["min", "max"])
-    for line, kind in zip(axes, sets, strict=True):
-        for ax, name in zip(line, names, strict=True):
-            rows = table[(table["set"] == kind) & (table["metric"] == name)]
-            rows = rows.set_index("system").reindex(systems)
-            low, high = ranges.loc[(tables[kind], name)]
-            ax.axvspan(low, high, color=GREY, alpha=0.25, linewidth=0)
-            places = np.arange(len(systems))
-            ax.hlines(places, rows["low"], rows["high"], color=BLUE, linewidth=1)
-            ax.plot(rows["value"], places, "o", color=BLUE, markersize=3)
-            ax.grid(axis="x")
-        line[0].set_yticks(np.arange(len(systems)), systems)
-        line[0].set_ylabel(kind)
-    for ax, name in zip(axes[-1], names, strict=True):
+    def draw(ax, rows):
+        kind, metric = rows["set"].iloc[0], rows["metric"].iloc[0]
+        low, high = ranges.loc[(tables[kind], metric)]
+        ax.axvspan(low, high, color=GREY, alpha=0.25, linewidth=0)
+        dots(ax, rows, "system", order=systems)
         ax.set_xlim(left=0)
-        ax.set_xlabel(NAMES.get(name, name.replace("_", " ")) + " →")
-    fig.supxlabel(f"grey: from the least to the most that the paper prints\n{label}", fontsize=7)
+
+    sets = table["set"].nunique()
+    fig, panels = facets(
+        table, draw, row="set", col="metric", sharex="col", margin_titles=False, titles="",
+        height=0.8 + (0.3 + 0.14 * len(systems)) * sets,
+    )  # fmt: skip
+    last = list(dict.fromkeys(table["set"]))[-1]
+    for (kind, metric), ax in panels.items():
+        ax.set_xlabel(f"{words(metric)} →" if kind == last else "")
+        if metric == table["metric"].iloc[0]:
+            ax.set_ylabel(kind)
+    below(fig, "grey: from the lowest to the highest that the paper prints", label, width=110)
     return fig

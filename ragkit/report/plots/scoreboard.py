@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragkit.report.figures import BLACK, GREEN, NAMES, SKY, VERMILION, YELLOW, size
+from ragkit.report.figures import BLACK, GREEN, NAMES, SKY, VERMILION, YELLOW
+from ragkit.report.plots.base import axes, legend
+from ragkit.report.tables import title
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-
-STATUS_COLOURS = {
-    "match": GREEN,
-    "close": YELLOW,
-    "differs": VERMILION,
-    "substitute": SKY,
-    "not run": "#cccccc",
-    "not available": "#888888",
+STATUS_MARKS = {
+    "match": (GREEN, "o"),
+    "close": (YELLOW, "s"),
+    "differs": (VERMILION, "D"),
+    "substitute": (SKY, "^"),
+    "not run": ("#cccccc", "s"),
+    "not available": ("#888888", "s"),
 }
 
 
@@ -31,22 +32,18 @@ def statuses(counts: pd.DataFrame) -> Figure:
     counts : DataFrame
         The result of `ragkit.report.tables.counts`.
     """
-    import matplotlib.pyplot as plt
-
-    rows = [row for row in counts.index if row != "all"][::-1]
-    fig, ax = plt.subplots(figsize=size("page", 1.7))
-    left = np.zeros(len(rows))
-    for status, paint in STATUS_COLOURS.items():
-        width = counts.loc[rows, status].to_numpy()
-        bars = ax.barh(
-            rows, width, left=left, color=paint, label=f"{status} ({counts.loc['all', status]})"
-        )
-        labels = [str(n) if n > 0.03 * counts["numbers"].max() else "" for n in width]
+    papers = counts.drop(index="all")
+    shown = papers[list(STATUS_MARKS)].rename(index=NAMES).iloc[::-1]
+    fig, ax = axes("page", 1.7)
+    paints = [paint for paint, _ in STATUS_MARKS.values()]
+    shown.plot.barh(stacked=True, color=paints, width=0.75, legend=False, ax=ax)
+    for bars, status in zip(ax.containers, shown, strict=True):
+        wide = shown[status] > 0.03 * papers["numbers"].max()
+        labels = shown[status].astype(str).where(wide, "")
         ax.bar_label(bars, labels, label_type="center", fontsize=7)
-        left += width
-    ax.set_yticks(range(len(rows)), [NAMES.get(row, row) for row in rows])
-    ax.set_xlabel("printed numbers")
-    fig.legend(loc="outside upper center", ncols=6, columnspacing=1, handlelength=1)
+    ax.set(xlabel="printed numbers", ylabel="")
+    marks = {f"{status} ({counts.loc['all', status]})": (STATUS_MARKS[status][0], "s") for status in shown}  # fmt: skip
+    legend(fig, marks, loc="upper center")
     return fig
 
 
@@ -58,37 +55,31 @@ def differences(shown: pd.DataFrame) -> Figure:
     shown : DataFrame
         Rows of a scoreboard with a measured number.
     """
-    import matplotlib.pyplot as plt
+    import seaborn as sns
 
-    rows = shown[shown["value"].abs() > 0].copy()
-    rows["percent"] = 100 * (rows["measured"] / rows["value"] - 1)
-    words = [
-        f"table {table}"
-        if table.isdigit()
-        else table.replace("text:", "section ").replace(":", " ")
-        for table in rows["table"]
-    ]
-    rows["where"] = [
-        f"{NAMES[paper]}, {table}" for paper, table in zip(rows["paper"], words, strict=True)
-    ]
-    places = {name: place for place, name in enumerate(dict.fromkeys(rows["where"]))}
-    fig, ax = plt.subplots(figsize=size("page", 0.9 + 0.24 * len(places)))
-    for status, group in rows.groupby("status"):
-        spread = np.linspace(-0.25, 0.25, len(group)) if len(group) > 1 else np.zeros(1)
-        heights = group["where"].map(places) + spread
-        ax.plot(
-            group["percent"],
-            heights,
-            "o",
-            color=STATUS_COLOURS[status],
-            markeredgecolor="white",
-            markeredgewidth=0.3,
-            label=status,
-        )
+    rows = shown.dropna(subset=["measured", "value"])
+    most = np.maximum(rows["measured"].abs(), rows["value"].abs())
+    rows = rows.assign(
+        percent=(100 * (rows["measured"] - rows["value"]) / most).fillna(0),
+        place=[title(*key) for key in zip(rows["paper"], rows["table"], strict=True)],
+    )
+    states = [status for status in STATUS_MARKS if status in set(rows["status"])]
+    places = list(dict.fromkeys(rows["place"]))
+    fig, ax = axes("page", 0.9 + 0.24 * len(places))
+    for status in reversed(states):
+        paint, shape = STATUS_MARKS[status]
+        sns.stripplot(
+            rows[rows["status"] == status], x="percent", y="place", order=places, color=paint,
+            marker=shape, jitter=False, size=4.5, linewidth=0.3, edgecolor=BLACK, alpha=0.8, ax=ax,
+        )  # fmt: skip
+    ends = [-100, -10, -1, 0, 1, 10, 100]
     ax.set_xscale("symlog", linthresh=1)
-    ax.axvline(0, color=BLACK, linewidth=0.6)
-    ax.set_yticks(list(places.values()), list(places))
-    ax.invert_yaxis()
-    ax.set_xlabel("measured against printed (%, linear within 1 %, then logarithmic)")
-    fig.legend(loc="outside upper right", ncols=4)
+    ax.set_xticks(ends, [f"{end:+g}" if end else "0" for end in ends])
+    ax.set_xlim(-260, 260)
+    ax.axvline(0, color=BLACK, linewidth=0.6, zorder=0)
+    for place in range(1, len(places), 2):
+        ax.axhspan(place - 0.5, place + 0.5, color="0.96", zorder=-1, linewidth=0)
+    ax.set(xlabel="measured less printed (% of the larger; log scale beyond 1 %)", ylabel="")
+    ax.tick_params(axis="y", length=0)
+    legend(fig, {status: STATUS_MARKS[status] for status in states})
     return fig
