@@ -7,13 +7,10 @@ import errno
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 
-from ragkit.datasets import reported
 from ragkit.errors import UsageError
-from ragkit.report import figures, tables
-from ragkit.report.plots import language, scoreboard
+from ragkit.report import figures
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +24,7 @@ def _style():
 
 def draw():
     fig, ax = plt.subplots(figsize=figures.size("column"))
-    ax.scatter(np.arange(50), np.arange(50) ** 2, rasterized=True, color=figures.colour("liverag"))
+    ax.scatter(np.arange(50), np.arange(50) ** 2, rasterized=True, color=figures.mark("liverag")[0])
     ax.set_xlabel("document length (words)")
     return fig
 
@@ -57,38 +54,8 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["plot.pdf", "plot.png"]
 
 
-def test_sizes_and_marks():
+def test_sizes_by_name():
     assert figures.size("column")[0] == 3.3
     assert figures.size("page", 2)[1] == 2
     with pytest.raises(UsageError, match="did you mean 'column'"):
         figures.size("colunm")
-    with pytest.raises(UsageError, match="did you mean 'liverag'"):
-        figures.colour("liverga")
-    colours = [figures.colour(n) for n in ("liverag", "triviaqa", "popqa", "webquestions")]
-    assert len(set(colours)) == 4
-
-
-def test_every_plot_draws_from_small_frames():
-    rng = np.random.default_rng(0)
-    printed = reported.load("liverag", "4")
-    metrics = list(language.DIVERSITY)
-    names = ["triviaqa", "popqa", "webquestions", "simpleqa", "natural_questions"]
-    samples = pd.DataFrame(rng.random((10, 5)), columns=metrics).assign(row=names * 2)
-    fig = language.diversity(samples, dict.fromkeys(metrics, 1.0), printed)
-    assert len(fig.axes) == len(metrics)
-    fig = language.lengths({name: rng.integers(1, 20, 30) for name in names})
-    assert len(fig.axes) == len(names)
-    board = tables.compare(printed, tables.nothing())
-    fig = scoreboard.statuses(tables.counts(board))
-    assert fig.legends
-
-
-def test_the_map_is_seeded_and_measured():
-    rng = np.random.default_rng(0)
-    vectors = {name: rng.normal(size=(30, 8)) for name in ("liverag", "popqa")}
-    first, trust = language.question_map(vectors, size=25, seed=1)
-    again, same = language.question_map(vectors, size=25, seed=1)
-    assert 0 < trust <= 1
-    assert trust == same
-    one, two = (fig.axes[0].collections[0].get_offsets() for fig in (first, again))
-    assert np.array_equal(one, two)
