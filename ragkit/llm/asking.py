@@ -41,6 +41,7 @@ class Batch:
         self._unanswered = self._answers = self._failures = 0
         self._said = False
         self._stopping = asyncio.Event()
+        self._slots = asyncio.Semaphore(client.concurrency)
         self._loop = self._task = None
 
     def main(self) -> dict[str, Value | Failure]:
@@ -71,7 +72,8 @@ class Batch:
             async with client.endpoint.connect() as self._connection:
                 ledger.reserve()
                 async with asyncio.TaskGroup() as group:
-                    for _ in range(min(client.concurrency, len(self.waiting))):
+                    # More workers than slots: who waits to try again does not hold up the others.
+                    for _ in range(min(4 * client.concurrency, len(self.waiting))):
                         group.create_task(self._work())
         finally:
             renewing.cancel()
@@ -86,7 +88,8 @@ class Batch:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(LEASE / 4)
-            self.client.ledger.renew(self.owner)
+            with suppress(DiskFull):
+                self.client.ledger.renew(self.owner)
 
     async def _work(self) -> None:
         while self.waiting:
@@ -112,10 +115,10 @@ class Batch:
         outcome, exchanges = job, []
         while not isinstance(outcome, Value | Failure):
             if not self.stopped:
-                claim = self.client.ledger.claim(outcome.key, self.owner)
+                claim = self._claim(outcome)
                 if claim is False:
                     return None
-                exchange = claim if claim is not True else await self._ask(outcome)
+                exchange = await self._ask(outcome) if claim is True else claim
                 if exchange is not None:
                     exchanges.append(exchange)
                     outcome = self.client.outcome(job, *exchanges, cached=False)
@@ -123,6 +126,16 @@ class Batch:
             kind, reason = self.stopped
             return Failure(kind=kind, reason=reason, **self.client.labels(job))
         return outcome
+
+    def _claim(self, job: Job) -> Exchange | bool | None:
+        """Claim a request as `Ledger.claim` does; stop the batch and return None on a full disk."""
+        try:
+            return self.client.ledger.claim(job.key, self.owner)
+        except DiskFull:
+            self._stop_full()
+
+    def _stop_full(self) -> None:
+        self.stop("stopped", f"not asked: the disk of {self.client.ledger.path} is full")
 
     async def _ask(self, job: Job) -> Exchange | None:
         """Ask until there is an answer or patience ends; None if the batch stopped before that."""
@@ -146,6 +159,15 @@ class Batch:
             finally:
                 client.reserved.pop(job.key, None)
 
+        async def pause(seconds: float) -> None:
+            if last.kind == "rate_limit":  # in the slot: the endpoint wants fewer requests
+                return await self._sleep(seconds)
+            self._slots.release()
+            try:
+                await self._sleep(seconds)
+            finally:
+                await self._slots.acquire()
+
         def enough(state) -> bool:
             return counted >= client.max_attempts or self._too_long(state)
 
@@ -157,12 +179,13 @@ class Batch:
             wait=lambda state: max(state.outcome.exception().wait_s or 0.0, backoff(state)),
             stop=enough,
             before_sleep=self._say,
-            sleep=self._sleep,
+            sleep=pause,
             reraise=True,
         )
         text = None
-        with suppress(Fault, _Stopped):
-            text = await retrying(attempt)
+        async with self._slots:
+            with suppress(Fault, _Stopped):
+                text = await retrying(attempt)
         if text is None and last is None:
             return None
         if text is None:
@@ -259,7 +282,7 @@ class Batch:
         except DiskFull:
             self.unwritten.append(exchange)
         if ledger.full:
-            self.stop("stopped", f"not asked: the disk of {ledger.path} is full")
+            self._stop_full()
         return exchange
 
     def _rescue(self) -> DataError:

@@ -165,7 +165,7 @@ def ask_in(folder, prefix=(), before=""):
 
 def test_a_disk_that_fills_loses_no_answer(tmp_path, monkeypatch):
     # A disk of its own, in memory, with room for the space set aside and some answers.
-    size = module.SPARE + (1 << 18)
+    size = module.SPARE + (1 << 19)
     script = f"""
         mount -t tmpfs -o size={size} none {tmp_path}/disk && cd {tmp_path}/disk || exit 77
         "$@"; status=$?; cp llm.sqlite* {tmp_path}; exit $status
