@@ -72,12 +72,11 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
         )
     dataset = registry.declared()[checks.choice(name, "dataset", names())]
     source = Source(profile, paths.SAMPLE if profile == "sample" else Store(data))
-    for module in (readers, wixqa, enterprise, liverag):
-        if read := getattr(module, dataset.reader, None):
-            frames = read(source, dataset)
-            break
-    else:
+    modules = (readers, wixqa, enterprise, liverag)
+    reader = next(filter(None, (getattr(m, dataset.reader, None) for m in modules)), None)
+    if reader is None:
         raise DataError(f"{paths.REGISTRY}: {name}: no reader is called {dataset.reader!r}")
+    frames = base.joined(source, dataset, reader)
     if not frames:
         source.place.need(registry.files(name)[0].path)
     return base.make(name, source, frames)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -43,11 +43,11 @@ class Source:
             path = self.place / file.sample
             found = Found(file, file, path, "sample") if file.sample else None
         else:
-            found = self.place.find(file.path)
-            if not (found or file.extra):
-                self.used.append(Found(file, file, None, "missing"))
+            found = self.place.find(file.path) or self.place.find_slices(file)
         if found:
             self.used.append(found)
+        elif not (self.sample or file.extra):
+            self.used.append(Found(file, file, None, "missing"))
         return found
 
     def whole(self, kind: str) -> bool:
@@ -204,6 +204,28 @@ class Dataset:
             f"<p><b>{self.name}</b> ({self.label})</p><table><tr><th>frame</th><th>rows</th>"
             f"<th style='text-align:left'>columns</th></tr>{rows}</table>"
         )
+
+
+def joined(source: Source, dataset: Declaration, reader: Callable) -> dict[str, pd.DataFrame]:
+    """Read each file of a dataset and join the tables of one frame.
+
+    Questions without ids are made distinct by their text, and numbered.
+    """
+    parts: dict[str, list[pd.DataFrame]] = {}
+    for found in source.each(dataset):
+        for kind, table in reader(found, dataset).items():
+            where = str(found.path)
+            if kind in schema.COLUMNS and schema.KEYS[kind][0] in table:
+                schema.check(table, kind, where)
+            if "gold_doc_ids" in table and "documents" in parts and source.whole("documents"):
+                schema.check_gold(table, parts["documents"][0], where)
+            parts.setdefault(kind, []).append(table)
+    frames = {kind: pd.concat(some, ignore_index=True) for kind, some in parts.items()}
+    if "questions" in frames and "question_id" not in frames["questions"]:
+        distinct = frames["questions"].drop_duplicates("text", ignore_index=True)
+        distinct.insert(0, "question_id", [f"{number:04d}" for number in range(len(distinct))])
+        frames["questions"] = distinct
+    return frames
 
 
 def make(name: str, source: Source, frames: dict[str, pd.DataFrame]) -> Dataset:

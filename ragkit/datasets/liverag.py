@@ -8,11 +8,10 @@ import pandas as pd
 
 from ragkit import schema
 from ragkit.datasets import readers
-from ragkit.datasets.base import Source
 from ragkit.datasets.readers import number
-from ragkit.datasets.registry import Declaration
+from ragkit.datasets.registry import Declaration, Found
 from ragkit.errors import DataError, did_you_mean
-from ragkit.files import read_rows, read_table, require
+from ragkit.files import read_table, require
 
 CATEGORIZATIONS = (
     "answer_type",
@@ -35,7 +34,7 @@ SESSIONS = ("First", "Second", "Both")
 SCORES = {"acs": "acs", "acs_std": "acs_std", "diff": "irt_diff", "disc": "irt_disc"}
 
 
-def liverag(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
+def liverag(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     """Read the benchmark.
 
     `questions` have their `session` and, in the official file, the answer, the claims as facts and
@@ -44,15 +43,12 @@ def liverag(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
     answer type where that is known. A categorization of the file that is not one of the eight is
     kept under its own name.
     """
-    for found in source.each(dataset):
-        if found.partial:
-            return {"questions": readers.frame(found)}
-        rows = read_rows(found.path)
-        found.rows = len(rows)
-        return _official(
-            rows if source.sample else _plain_scores(rows, found.path), str(found.path)
-        )
-    return {}
+    if found.partial:
+        return {"questions": readers.frame(found)}
+    rows = found.read_rows()
+    if found.state != "sample":
+        rows = _plain_scores(rows, found.path)
+    return _official(rows, str(found.path))
 
 
 def _plain_scores(rows: list[dict], where) -> list[dict]:
@@ -155,60 +151,56 @@ def _key(name: str) -> str:
     return str(name).strip().lower().replace("-", "_").replace(" ", "_").replace("/", "_")
 
 
-def grag(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
+def grag(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     """Read a response matrix of one pipeline's configurations.
 
     `scores` are relevance (-1 to 2) of a configuration's answer to a question, beside its
     faithfulness (-1 to 1); `systems` are the factors of each configuration.
     """
     numbers = ("relevance_score", "faithfulness_score")
-    for found in source.each(dataset):
-        frame = pd.DataFrame(read_table(found.path, ("qid", *numbers), numbers=numbers))
-        found.rows = len(frame)
-        factors = [column for column in frame.columns if column not in ("qid", *numbers)]
-        subject = frame[factors].agg("/".join, axis=1)
-        scores = pd.DataFrame(
+    frame = pd.DataFrame(read_table(found.path, ("qid", *numbers), numbers=numbers))
+    found.rows = len(frame)
+    factors = [column for column in frame.columns if column not in ("qid", *numbers)]
+    subject = frame[factors].agg("/".join, axis=1)
+    scores = pd.DataFrame(
+        {
+            "subject_id": subject,
+            "item_id": frame["qid"],
+            "score": frame["relevance_score"],
+            "faithfulness": frame["faithfulness_score"],
+        }
+    )
+    systems = frame[factors].assign(subject_id=subject).drop_duplicates("subject_id")
+    return {"scores": scores, "systems": systems.reset_index(drop=True)}
+
+
+def datamorgana(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
+    """Read pairs made with LiveRAG's generator under another configuration, and their documents."""
+    columns = ("qid", "question", "answer", "context", "document_ids")
+    rows = read_table(found.path, columns)
+    found.rows = len(rows)
+    kinds = [name for name in rows[0] if name.startswith(("question_", "user_"))]
+    kinds = [name for name in kinds if name != "question_length"]
+    documents: dict[str, str] = {}
+    questions = []
+    for place, row in enumerate(rows, start=1):
+        where = f"{found.path}: row {place}"
+        ids, texts = _literal(row["document_ids"], where), _literal(row["context"], where)
+        if len(ids) != len(texts):
+            raise DataError(f"{where}: {len(ids)} document ids, {len(texts)} texts")
+        documents.update(zip(ids, texts, strict=True))
+        questions.append(
             {
-                "subject_id": subject,
-                "item_id": frame["qid"],
-                "score": frame["relevance_score"],
-                "faithfulness": frame["faithfulness_score"],
+                "question_id": row["qid"],
+                "text": row["question"],
+                "type": row.get("question_factuality") or "unknown",
+                "answer": row["answer"],
+                "facts": (),
+                "gold_doc_ids": tuple(ids),
+                **{kind.removesuffix("-categorization"): row[kind] for kind in kinds},
             }
         )
-        systems = frame[factors].assign(subject_id=subject).drop_duplicates("subject_id")
-        return {"scores": scores, "systems": systems.reset_index(drop=True)}
-    return {}
-
-
-def datamorgana(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
-    """Read pairs made with LiveRAG's generator under another configuration, and their documents."""
-    for found in source.each(dataset):
-        columns = ("qid", "question", "answer", "context", "document_ids")
-        rows = read_table(found.path, columns)
-        found.rows = len(rows)
-        kinds = [name for name in rows[0] if name.startswith(("question_", "user_"))]
-        kinds = [name for name in kinds if name != "question_length"]
-        documents: dict[str, str] = {}
-        questions = []
-        for place, row in enumerate(rows, start=1):
-            where = f"{found.path}: row {place}"
-            ids, texts = _literal(row["document_ids"], where), _literal(row["context"], where)
-            if len(ids) != len(texts):
-                raise DataError(f"{where}: {len(ids)} document ids, {len(texts)} texts")
-            documents.update(zip(ids, texts, strict=True))
-            questions.append(
-                {
-                    "question_id": row["qid"],
-                    "text": row["question"],
-                    "type": row.get("question_factuality") or "unknown",
-                    "answer": row["answer"],
-                    "facts": (),
-                    "gold_doc_ids": tuple(ids),
-                    **{kind.removesuffix("-categorization"): row[kind] for kind in kinds},
-                }
-            )
-        return {"questions": pd.DataFrame(questions), "documents": _web_pages(documents)}
-    return {}
+    return {"questions": pd.DataFrame(questions), "documents": _web_pages(documents)}
 
 
 def _literal(text: str, where: str) -> tuple[str, ...]:

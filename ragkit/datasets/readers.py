@@ -1,7 +1,7 @@
 """Read the registered files of a dataset into frames: formats that several datasets share.
 
-A reader is a function of a `Source` and a `Declaration` that returns frames by name.
-`data/registry.toml` names the reader of each dataset and says how it reads each file.
+A reader is a function of one `Found` file and the dataset's `Declaration` that returns frames by
+name. `data/registry.toml` names the reader of each dataset and says how it reads each file.
 """
 
 from __future__ import annotations
@@ -11,22 +11,14 @@ import math
 import pandas as pd
 
 from ragkit import schema
-from ragkit.datasets.base import Source
 from ragkit.datasets.registry import Declaration, Found
 from ragkit.errors import DataError
-from ragkit.files import read_rows, read_table
+from ragkit.files import read_table
 
 
-def frames(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
-    """Read each file as its declaration says; files of one frame are joined."""
-    parts: dict[str, list[pd.DataFrame]] = {}
-    for found in source.each(dataset):
-        kind, where = found.read["frame"], str(found.path)
-        table = schema.check(frame(found), kind, where)
-        if kind == "questions" and "documents" in parts and source.whole("documents"):
-            schema.check_gold(table, parts["documents"][0], where)
-        parts.setdefault(kind, []).append(table)
-    return {kind: pd.concat(some, ignore_index=True) for kind, some in parts.items()}
+def frames(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
+    """Read a file as it is declared, into the frame that it is declared for."""
+    return {found.read["frame"]: frame(found)}
 
 
 def frame(found: Found) -> pd.DataFrame:
@@ -45,8 +37,7 @@ def frame(found: Found) -> pd.DataFrame:
     """
     read = found.read
     kind = read["frame"].removeprefix("extra_")
-    rows = read_rows(found.path, found.entry.columns() or found.wanted.columns())
-    found.rows = len(rows)
+    rows = found.read_rows(found.entry.columns() or found.wanted.columns())
     data: dict[str, list] = {}
     for ours, theirs in read["columns"].items():
         values = [theirs.format_map(row) if "{" in theirs else row[theirs] for row in rows]
@@ -91,72 +82,51 @@ def _known(value, known: dict, where: str) -> float:
     return known[value]
 
 
-def question_set(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
-    """Read questions, distinct by text, with their accepted answers as facts."""
-    seen: dict[str, tuple[str, ...]] = {}
-    for found in source.each(dataset):
-        read = found.read
-        columns = {"text": "question", "facts": "answers"} if source.sample else read["columns"]
-        question, accepted = columns["text"], columns["facts"]
-        rows = read_rows(found.path, (question, accepted))
-        found.rows = len(rows)
-        for place, row in enumerate(rows, start=1):
-            text, answers = row[question], row[accepted]
-            where = f"{found.path}: row {place}"
-            if not isinstance(text, str) or not text.strip():
-                raise DataError(f"{where}: {question} should be a text, found {text!r:.60}")
-            if read.get("one_answer") and not source.sample:
-                text, answers = text.strip(), [answers]
-            if read.get("quoted") and len(text) > 1 and text[0] == text[-1] == '"':
-                text = text[1:-1].replace('""', '"')  # as in a CSV file
-            seen.setdefault(text, schema.strings(answers, f"{where}: {accepted}"))
-    if not seen:
-        return {}
-    table = pd.DataFrame(
-        {
-            "question_id": [f"{place:04d}" for place in range(len(seen))],
-            "text": list(seen),
-            "type": dataset.name,
-            "answer": [answers[0] if answers else None for answers in seen.values()],
-            "facts": list(seen.values()),
-            "gold_doc_ids": [()] * len(seen),
-        }
-    )
-    return {"questions": table}
+def question_set(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
+    """Read questions with their accepted answers as facts."""
+    read, sample = found.read, found.state == "sample"
+    columns = {"text": "question", "facts": "answers"} if sample else read["columns"]
+    rows = []
+    for place, row in enumerate(found.read_rows(tuple(columns.values())), start=1):
+        text, answers = row[columns["text"]], row[columns["facts"]]
+        where = f"{found.path}: row {place}"
+        if not isinstance(text, str) or not text.strip():
+            raise DataError(f"{where}: {columns['text']} should be a text, found {text!r:.60}")
+        if read.get("one_answer") and not sample:
+            text, answers = text.strip(), [answers]
+        if read.get("quoted") and len(text) > 1 and text[0] == text[-1] == '"':
+            text = text[1:-1].replace('""', '"')  # as in a CSV file
+        facts = schema.strings(answers, f"{where}: {columns['facts']}")
+        rows.append((text, dataset.name, facts[0] if facts else None, facts, ()))
+    return {"questions": pd.DataFrame(rows, columns=schema.COLUMNS["questions"][1:])}
 
 
-def matrix(source: Source, dataset: Declaration) -> dict[str, pd.DataFrame]:
+def matrix(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     """Read a response matrix: a row a person, a column an item, an empty cell no response.
 
     A column `freq` counts the persons of a pattern. With the option `key` a response is right if
     it is the key's digit, and `missing` is the digit of no response.
     """
-    scores = {}
-    for found in source.each(dataset):
-        wide = pd.DataFrame(read_table(found.path, numbers=None))
-        found.rows = len(wide)
-        for column in [name for name in wide if name.lower() == "freq"]:
-            repeats = wide.pop(column)
-            bad = ~((repeats >= 0) & (repeats % 1 == 0))
-            if bad.any():
-                place = int(bad.to_numpy().argmax())
-                raise DataError(
-                    f"{found.path}: line {place + 2}: {column} should be a count, "
-                    f"found {repeats.iloc[place]:g}"
-                )
-            wide = wide.loc[wide.index.repeat(repeats.astype(int))].reset_index(drop=True)
-        if key := dataset.options.get("key"):
-            if wide.shape[1] != len(key):
-                raise DataError(f"{found.path}: {wide.shape[1]} items, expected {len(key)}")
-            given = wide.notna() & (wide != dataset.options["missing"])
-            wide = (wide == [int(digit) for digit in key]).where(given)
-        width = len(str(len(wide)))
-        wide.index = [f"{place:0{width}d}" for place in range(1, len(wide) + 1)]
-        long = (
-            wide.rename_axis("subject_id")
-            .reset_index()
-            .melt("subject_id", var_name="item_id", value_name="score")
-        )
-        long = long.dropna(subset="score").astype({"score": float})
-        scores = {"scores": long.reset_index(drop=True)}
-    return scores
+    wide = pd.DataFrame(read_table(found.path, numbers=None))
+    found.rows = len(wide)
+    for column in [name for name in wide if name.lower() == "freq"]:
+        repeats = wide.pop(column)
+        bad = ~((repeats >= 0) & (repeats % 1 == 0))
+        if bad.any():
+            place = int(bad.to_numpy().argmax())
+            raise DataError(
+                f"{found.path}: line {place + 2}: {column} should be a count, "
+                f"found {repeats.iloc[place]:g}"
+            )
+        wide = wide.loc[wide.index.repeat(repeats.astype(int))].reset_index(drop=True)
+    if key := dataset.options.get("key"):
+        if wide.shape[1] != len(key):
+            raise DataError(f"{found.path}: {wide.shape[1]} items, expected {len(key)}")
+        given = wide.notna() & (wide != dataset.options["missing"])
+        wide = (wide == [int(digit) for digit in key]).where(given)
+    width = len(str(len(wide)))
+    wide.index = [f"{place:0{width}d}" for place in range(1, len(wide) + 1)]
+    wide = wide.rename_axis("subject_id").reset_index()
+    long = wide.melt("subject_id", var_name="item_id", value_name="score")
+    long = long.dropna(subset="score").astype({"score": float})
+    return {"scores": long.reset_index(drop=True)}

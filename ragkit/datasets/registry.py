@@ -91,6 +91,8 @@ class Found:
         "pinned": the digest was recorded when the file was fetched, and nobody publishes another.
     rows : int, optional
         How many rows it has; known once it was read.
+    slices : tuple of path
+        Files that hold a part of it each, if they stand in for it (state "slices").
     """
 
     wanted: Entry
@@ -98,11 +100,13 @@ class Found:
     path: Path | None
     state: str
     rows: int | None = None
+    slices: tuple[Path, ...] = ()
 
     @property
     def partial(self) -> bool:
         """Whether rows or columns of the official file are missing."""
-        return self.entry is not self.wanted or self.state == "missing"
+        cut = self.state == "slices" and self.rows != self.wanted.rows
+        return self.entry is not self.wanted or self.state == "missing" or cut
 
     @property
     def read(self) -> dict:
@@ -112,10 +116,16 @@ class Found:
     @property
     def other(self) -> bool:
         """Whether bytes or rows are not the registered ones."""
+        if self.state in ("sample", "missing", "slices", "own"):
+            return False
         differs = None not in (self.rows, self.entry.rows) and self.rows != self.entry.rows
-        return self.state == "other release" or (
-            self.state not in ("sample", "missing") and differs
-        )
+        return differs or self.state == "other release"
+
+    def read_rows(self, columns: Sequence[str] = ()) -> list[dict]:
+        """Read the file and count its rows; see `ragkit.files.read_rows`."""
+        rows = read_rows(self.path, columns)
+        self.rows = len(rows)
+        return rows
 
     @property
     def extent(self) -> str:
@@ -126,7 +136,7 @@ class Found:
         rows = self.entry.rows if self.rows is None else self.rows
         if self.partial:
             words.append(f"{rows:,} of {self.wanted.rows:,} rows")
-            if rows == self.wanted.rows:
+            if rows == self.wanted.rows and self.entry.note:
                 words[0] += f": {self.entry.note}"
         if self.other:
             differs = rows != self.entry.rows
@@ -279,6 +289,20 @@ class Store:
             if located := self._locate(candidate):
                 return Found(wanted, candidate, *located)
         return None
+
+    def find_slices(self, wanted: Entry) -> Found | None:
+        """Return the files at hand that hold a part of a file each; one in two folders counts once."""
+        slices = {
+            path.name: path
+            for folder in reversed(self.folders)
+            for pattern in [wanted.read.get("slices")]
+            if pattern
+            for path in folder.glob(pattern)
+        }
+        if not slices:
+            return None
+        files = tuple(slices[name] for name in sorted(slices))
+        return Found(wanted, wanted, files[0].parent, "slices", slices=files)
 
     def need(self, path: str) -> Found:
         """Return what `find` finds, or raise `MissingData` with the command that gets it."""

@@ -227,7 +227,7 @@ def test_the_loaders_read_it(made):
     out, found, centre = made
     own = datasets.load(str(out))
     source = base.Source("sample", out)
-    frames = readers.frames(source, registry.declared()["wixqa"])
+    frames = base.joined(source, registry.declared()["wixqa"], readers.frames)
     official = base.make("wixqa", source, frames)
     for loaded in (own, official):
         assert list(loaded.documents["doc_id"]) == [article.id for article in centre.articles]
