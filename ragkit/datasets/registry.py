@@ -13,6 +13,7 @@ import re
 import tomllib
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -269,7 +270,7 @@ class Store:
             self.folders.append(paths.cache_dir())
         self._by_size: dict[int, list[Path]] | None = None
 
-    def find(self, path: str, *, stand_ins: bool = True) -> Found | None:
+    def find(self, path: str) -> Found | None:
         """Return the file registered as `path`, a part that stands in for it, or None.
 
         The official file comes first; of several parts the one with most rows.
@@ -281,10 +282,8 @@ class Store:
             fetched, and the right bytes are nowhere.
         """
         wanted = entry(path)
-        candidates = [wanted]
-        if stand_ins:
-            parts = [other for other in entries().values() if other.part_of == path]
-            candidates += sorted(parts, key=lambda part: -(part.rows or 0))
+        parts = [other for other in entries().values() if other.part_of == path]
+        candidates = [wanted, *sorted(parts, key=lambda part: -(part.rows or 0))]
         for candidate in candidates:
             if located := self._locate(candidate):
                 return Found(wanted, candidate, *located)
