@@ -311,7 +311,7 @@ def read_scores(path: str | os.PathLike, *, metric: str | None = None) -> pd.Dat
         for column in ("subject_id", "item_id"):
             if pd.api.types.is_integer_dtype(frame[column]):
                 frame[column] = frame[column].astype(str)
-        numbers = pd.to_numeric(frame["score"], errors="coerce").astype(float)
+        numbers = frame["score"].map(_float).astype(float)
         wrong = ~numbers.abs().lt(math.inf) | frame["score"].map(lambda v: isinstance(v, bool))
         if wrong.any():
             place = wrong.idxmax()
@@ -574,6 +574,14 @@ def _distinct(pairs: list[tuple]) -> dict:
             f"the key {next(n for n in names if names.count(n) > 1)!r} stands there twice"
         )
     return row
+
+
+def _float(value) -> float:
+    """Return the nearest float, which `pandas.to_numeric` does not, or NaN."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def _number(text: str, where: str) -> float:

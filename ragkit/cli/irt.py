@@ -6,35 +6,12 @@ from pathlib import Path
 
 import click
 
-from ragkit.errors import DataError, MissingData
+from ragkit.errors import DataError
 
 
 @click.group(name="irt")
 def command():
     """Item response models of scores."""
-
-
-def _read(path: Path):
-    import pandas as pd
-
-    if not path.exists():
-        raise MissingData(f"{path} does not exist")
-    name = path.name.lower()
-    try:
-        if name.endswith(".parquet"):
-            return pd.read_parquet(path)
-        if name.endswith((".csv", ".csv.gz")):
-            ids = {"subject_id": str, "item_id": str}
-            return pd.read_csv(
-                path,
-                dtype=ids,
-                keep_default_na=False,
-                na_values={"score": [""]},
-                float_precision="round_trip",
-            )
-    except (ValueError, OSError, pd.errors.ParserError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from None
-    raise DataError(f"{path} is not .csv, .csv.gz or .parquet")
 
 
 @command.command()
@@ -72,6 +49,7 @@ def _read(path: Path):
     metavar="LOW HIGH",
     help="The range of the scores.",
 )
+@click.option("--metric", metavar="NAME", help="The metric to fit, of a file with several.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--group", default=None, metavar="COLUMN", help="Column of the judge or condition.")
 @click.option(
@@ -79,14 +57,17 @@ def _read(path: Path):
     is_flag=True,
     help="Allow parts without a shared item, assuming equally able subjects.",
 )
-def fit(scores, out, model, likelihood, disc, engine, score_range, seed, group, assume_equal):
+def fit(
+    scores, out, model, likelihood, disc, engine, score_range, metric, seed, group, assume_equal
+):
     """Fit SCORES, a long table with the columns subject_id, item_id and score.
 
     Writes items.csv, subjects.csv and fit.json (and facets.csv with --group) to the folder.
     """
     from ragkit import irt
+    from ragkit.files import read_scores
 
-    frame = _read(scores)
+    frame = read_scores(scores, metric=metric)
     try:
         result = irt.fit(
             frame,

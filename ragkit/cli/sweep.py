@@ -35,7 +35,7 @@ from ragkit.errors import ModelError
     required=True,
     help="Folder to write to.",
 )
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes. Default: one per core.")
 @click.option("--system", "names", multiple=True, metavar="NAME", help="Run only this system.")
 @click.option("-k", type=click.IntRange(1), default=10, show_default=True, help="List length.")
 @click.option("--dry-run", is_flag=True, help="Show what would run, without running it.")
@@ -46,6 +46,8 @@ def command(systems, documents, questions, out, jobs, names, k, dry_run):
     Ranked lists and answers are kept in the cache folder: the same command continues a run that
     was stopped, and after a change computes what the change concerns.
     """
+    import joblib
+
     from ragkit.files import read_frame
     from ragkit.systems import sweep
     from ragkit.systems.sweep.sample import SYSTEMS
@@ -63,7 +65,7 @@ def command(systems, documents, questions, out, jobs, names, k, dry_run):
         )
         return
     try:
-        result = sweep.run(declared, *frames, jobs=jobs, k=k)
+        result = sweep.run(declared, *frames, jobs=jobs or joblib.cpu_count(), k=k)
     except KeyboardInterrupt:
         click.echo("\nragkit: the results so far are kept; the same command continues", err=True)
         raise

@@ -39,9 +39,9 @@ def test_ids_that_look_like_numbers_stay_text(scores, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda s: s.rename(columns={"score": "value"}), "lack the column 'score'"),
+        (lambda s: s.rename(columns={"score": "points"}), "no column 'score'"),
         (lambda s: s, "outside the range"),
-        (lambda s: s.assign(score=s["score"].mask(s.index == 3)), "score nan"),
+        (lambda s: s.assign(score=s["score"].mask(s.index == 3)), "score should be a number"),
     ],
 )
 def test_errors_name_the_file(scores, tmp_path, capsys, change, message):
@@ -59,10 +59,10 @@ def test_errors_name_the_file(scores, tmp_path, capsys, change, message):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("none.csv", None, "does not exist"),
-        ("scores.txt", "a", "is not .csv"),
-        ("empty.csv", "", "cannot be read"),
-        ("broken.parquet", "not parquet", "cannot be read"),
+        ("none.csv", None, "no such file"),
+        ("scores.txt", "a", "no reader for .txt"),
+        ("empty.csv", "", "no header"),
+        ("broken.parquet", "not parquet", "not a readable parquet file"),
     ],
 )
 def test_unreadable_files(tmp_path, capsys, name, text, message):
@@ -73,3 +73,13 @@ def test_unreadable_files(tmp_path, capsys, name, text, message):
         cli.main(["irt", "fit", str(path), "--out", str(tmp_path / "o")])
     assert stop.value.code == 1
     assert message in capsys.readouterr().err
+
+
+def test_one_of_several_metrics(scores, tmp_path):
+    other = scores.assign(metric="f1", score=scores["score"].clip(0, 1))
+    path, out = tmp_path / "scores.csv", str(tmp_path / "o")
+    pd.concat([scores.assign(metric="RR"), other]).to_csv(path, index=False)
+    arguments = ["fit", str(path), "--out", out]
+    assert "2 metrics: RR, f1" in str(CliRunner().invoke(command, arguments).exception)
+    assert CliRunner().invoke(command, [*arguments, "--metric", "f1"]).exit_code == 0
+    pd.testing.assert_frame_equal(irt.load(out).items, irt.fit(other).items, rtol=1e-6)
