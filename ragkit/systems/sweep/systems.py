@@ -6,11 +6,13 @@ import importlib
 import inspect
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 from ragkit import checks
@@ -34,7 +36,7 @@ READERS = {
 }
 KEYS = ("retriever", "rerank", "reader", "words", "top")
 # Parameters of the classes that a declaration does not have.
-UNDECLARED = {"self", "system", "cache", "progress", "retriever", "ledger"}
+UNDECLARED = {"self", "system", "cache", "progress", "retriever", "ledger", "client", "k"}
 TOP = 5  # documents to read: WixQA, section 4
 
 
@@ -230,12 +232,18 @@ def _check_types(spec: Mapping[str, Any], path: str) -> None:
     """Raise `UsageError` unless each option has the type that the class declares for it."""
     from pydantic import TypeAdapter, ValidationError
 
-    hints = get_type_hints(_class(path).__init__) | {"encoder": str, "reranker": str, "server": str}
-    for name in set(spec) & set(hints):
+    kind = _class(path)
+    parameters = inspect.signature(kind).parameters
+    given = {name: parameters[name].annotation for name in spec if name in parameters}
+    known = get_type_hints(
+        SimpleNamespace(__annotations__=given), vars(sys.modules[kind.__module__])
+    )
+    hints = {**known, **{name: str for name in ("encoder", "reranker", "server") if name in given}}
+    for name, hint in hints.items():
         try:
-            TypeAdapter(hints[name]).validate_json(json.dumps(spec[name]), strict=True)
+            TypeAdapter(hint).validate_json(json.dumps(spec[name]), strict=True)
         except ValidationError:
-            expected = getattr(hints[name], "__name__", hints[name])
+            expected = getattr(hint, "__name__", hint)
             raise UsageError(f"{name} should be {expected}, found {spec[name]!r}") from None
 
 
