@@ -31,6 +31,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,7 @@ class Ledger:
     def __reduce__(self):
         if self.path is None:
             raise UsageError("a ledger in memory cannot go to another process; give it a file")
-        return _reopen, (str(self.path), self.readonly)
+        return partial(Ledger, readonly=self.readonly), (str(self.path),)
 
     def __enter__(self) -> Ledger:
         return self
@@ -451,17 +452,12 @@ def _host() -> str:
 def _is_dead(owner: str) -> bool:
     host, pid, _ = owner.rsplit("/", 2)
     if host == _host():
-        try:
-            os.kill(int(pid), 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            return False
+        with suppress(PermissionError):
+            try:
+                os.kill(int(pid), 0)
+            except ProcessLookupError:
+                return True
     return False
-
-
-def _reopen(path: str, readonly: bool) -> Ledger:
-    return Ledger(path, readonly=readonly)
 
 
 def _is_export(path: Path) -> bool:

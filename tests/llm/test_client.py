@@ -120,28 +120,6 @@ def test_a_request_that_was_rejected_cost_nothing(endpoint, path):
         assert tally(client.complete(["q", "bad"])).prompt_tokens == 7
 
 
-def test_a_client_that_nobody_closes_leaves_quietly(endpoint, path):
-    server = endpoint(echo)
-    script = (
-        "from ragkit.llm import Client\n"
-        f"c = Client('openai:m', ledger={str(path)!r})\n"
-        "print(c.complete(['q'], progress=False)[0].text)\n"
-        "del c; import gc; gc.collect()\n"
-        "c = Client('openai:m', ledger=None); c.complete(['r'], progress=False)\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", script],
-        cwd=ROOT,
-        env=os.environ | {"OPENAI_BASE_URL": server.url},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (run.returncode, run.stdout) == (0, "re: q\n")
-    assert "Traceback" not in run.stderr
-    assert "Fatal" not in run.stderr
-
-
 def test_a_run_that_stopped_before_a_repair_goes_on_with_it(endpoint, path):
     server = endpoint(lambda body, *_: chat(GOOD if len(body["messages"]) > 1 else "oops"))
     request = Request("q", schema=SCHEMA)

@@ -384,13 +384,3 @@ def test_a_ledger_goes_to_another_process_if_it_has_a_file(path):
         assert len(pickle.loads(pickle.dumps(ledger))) == 1
     with pytest.raises(UsageError, match="give it a file"):
         pickle.dumps(Ledger(None))
-
-
-def test_a_request_that_is_not_json_cannot_hide_in_an_export(path, tmp_path):
-    with Ledger(path) as ledger:
-        ledger.put(exchange(), "o")
-        ledger.export(tmp_path / "a.jsonl")
-    head, line = (tmp_path / "a.jsonl").read_text().splitlines()
-    row = json.loads(line)
-    assert row["request"]["messages"] == [{"role": "user", "content": "q"}]
-    assert json.loads(head) == {"ragkit_ledger": 2, "calls": 1}

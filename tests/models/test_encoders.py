@@ -159,12 +159,6 @@ def test_the_cache_of_one_model_is_not_anothers(tmp_path):
         assert store.counts() == {"encoder": 2}
 
 
-def test_embed_takes_texts_as_they_are():
-    support.fetched("e5-small-v2-int8")
-    encoder = models.encoder("e5-small-v2-int8")
-    assert (models.embed(["a"], model=encoder.name) == encoder.encode(["a"], None)).all()
-
-
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
