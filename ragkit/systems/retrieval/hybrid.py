@@ -81,7 +81,7 @@ class Hybrid(Retriever):
     def _search(self, ids, texts, k):
         import pandas as pd
 
-        questions = pd.DataFrame({"question_id": ids, "text": texts})
+        questions = pd.DataFrame({"question_id": ids, "text": texts}, dtype=object)
         lists = [
             _by_question(retriever.search(questions, max(k, self.depth)))
             for retriever in self.retrievers
@@ -110,8 +110,5 @@ class Hybrid(Retriever):
 
 def _by_question(runs: pd.DataFrame) -> dict[str, list[tuple[str, float]]]:
     """Return each question's (doc_id, score), best first."""
-    found: dict[str, list] = {}
-    runs = runs.sort_values("rank", kind="stable")
-    for name, doc_id, score in zip(runs["question_id"], runs["doc_id"], runs["score"], strict=True):
-        found.setdefault(name, []).append((doc_id, score))
-    return found
+    parts = runs.sort_values("rank", kind="stable").groupby("question_id")
+    return {name: list(zip(part["doc_id"], part["score"], strict=True)) for name, part in parts}

@@ -96,19 +96,17 @@ class Rerank(Retriever):
     def _search(self, ids, texts, k):
         import pandas as pd
 
-        questions = pd.DataFrame({"question_id": ids, "text": texts})
+        questions = pd.DataFrame({"question_id": ids, "text": texts}, dtype=object)
         runs = self.retriever.search(questions, self.depth).sort_values("rank", kind="stable")
+        runs = runs.merge(questions, on="question_id", how="left")
         pieces = {doc_id: self._pieces(self.texts_[doc_id]) for doc_id in runs["doc_id"].unique()}
-        asked, pairs, rows = dict(zip(ids, texts, strict=True)), [], []
-        for row, (name, doc_id) in enumerate(zip(runs["question_id"], runs["doc_id"], strict=True)):
-            pairs += [(asked[name], piece) for piece in pieces[doc_id]]
-            rows += [row] * len(pieces[doc_id])
-        best = np.full(len(runs), -np.inf)
-        np.maximum.at(best, np.array(rows, dtype=np.int64), self._scores(pairs))
-        runs = runs.assign(score=best).sort_values("score", ascending=False, kind="stable")
-        groups = {name: part.head(k) for name, part in runs.groupby("question_id")}
+        pairs = runs.assign(piece=runs["doc_id"].map(pieces)).explode("piece")
+        scores = self._scores(list(zip(pairs["text"], pairs["piece"], strict=True)))
+        runs["score"] = pd.Series(scores, pairs.index).groupby(level=0).max()
+        runs = runs.sort_values("score", ascending=False, kind="stable")
+        groups = dict(iter(runs.groupby("question_id")))
         for name in ids:
-            part = groups.get(name, runs.head(0))
+            part = groups.get(name, runs[:0])[:k]
             yield part["doc_id"].tolist(), part["score"].to_numpy()
 
     def _scores(self, pairs: list[tuple[str, str]]) -> np.ndarray:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from abc import abstractmethod
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -23,7 +22,7 @@ from ragkit.systems.retrieval.dense import encode
 from ragkit.systems.retrieval.frames import Retriever, check_fields, document_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
 
@@ -57,6 +56,12 @@ class Server(Retriever):
     Attributes
     ----------
     documents_ : int
+
+    Notes
+    -----
+    A kind of server has `_connect(address)`, which returns a client; `_described()`, which returns
+    the record of an earlier `fit`, {} for an index without one and None for no index; `_delete()`;
+    `_send(documents)`, which returns the number of documents; and `_ask(ids, texts, k)`.
     """
 
     _fitted = "documents_"
@@ -73,9 +78,6 @@ class Server(Retriever):
         self.batch = checks.whole(batch, "batch")
         self.timeout = checks.number(timeout, "timeout", least=0.001)
         self.client = self._connect(server) if isinstance(server, str) else server
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r} at {self.address}>"
 
     def fit(self, documents: pd.DataFrame | Iterable[pd.DataFrame | Mapping]) -> Server:
         """Send documents to the server; see `Retriever.fit`.
@@ -157,18 +159,6 @@ class Server(Retriever):
         else:
             what, hint = f"failed: {' '.join(str(error).split()):.300}", "see the server's log"
         return ModelError(f"{self.kind} at {self.address} {what} ({doing})", hint)
-
-    @abstractmethod
-    def _connect(self, server: str):
-        """Return a client for an address."""
-
-    @abstractmethod
-    def _described(self) -> dict | None:
-        """Return the record of an earlier `fit`, {} if the index has none, None if there is none."""
-
-    @abstractmethod
-    def _send(self, documents: Iterator[tuple[str, str]]) -> int:
-        """Index (doc_id, text) pairs and return how many there are."""
 
 
 class OpenSearch(Server):
