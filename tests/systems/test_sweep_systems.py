@@ -26,6 +26,15 @@ def test_the_committed_file_loads():
     assert {1, 2, 4} <= {s.reader["sentences"] for s in systems if s.reader}
 
 
+def test_servers_and_the_agent_can_be_declared(tmp_path):
+    """The examples at the end of notebooks/systems.toml, their comment marks removed."""
+    shown = (paths.NOTEBOOKS / "systems.toml").read_text("utf-8").rpartition("remove the marks")[2]
+    lines = [line.removeprefix("# ") for line in shown.splitlines()[1:]]
+    found = load(write(tmp_path, "\n".join(lines)))
+    kinds = {"bm25-opensearch": "OpenSearch", "minilm-qdrant": "Qdrant", "bash-agent": "BashAgent"}
+    assert {one.name: type(build(one)).__name__ for one in found} == kinds
+
+
 def canon(system: System):
     return str((system.ranking, system.reader, system.top))
 

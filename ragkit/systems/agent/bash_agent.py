@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ragkit import checks
 from ragkit.errors import UsageError
+from ragkit.llm import Client
 from ragkit.systems.agent.offline import Offline
 from ragkit.systems.agent.sandbox import open_sandbox
 from ragkit.systems.agent.transcript import Step, Transcript
@@ -19,8 +20,6 @@ from ragkit.systems.retrieval.frames import query_texts
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ragkit.llm import Client
 
 PROMPTS = Path(__file__).parent / "templates"
 TOOLS = (
@@ -127,8 +126,6 @@ class BashAgent:
         if client is not None and client.model != policy:
             raise UsageError(f"the client is of {client.model!r}, the policy is {policy!r}")
         if client is None and policy != "offline":
-            from ragkit.llm import Client
-
             client = Client(policy, ledger=ledger, budget=budget)
         self.steps, self.k = checks.whole(steps, "steps"), checks.whole(k, "k")
         self.seconds = checks.number(seconds, "seconds", least=0.01)
