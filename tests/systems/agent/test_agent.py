@@ -361,9 +361,9 @@ def test_a_search_before_the_corpus():
     ("questions", "message"),
     [
         ("one string", "found one string"),
-        (["a", 5], "query 2 .* should be a string"),
+        (["a", 5], "question 2 .* should be a string"),
         (pd.DataFrame({"text": ["a"]}), "lack the column 'question_id'"),
-        (pd.DataFrame({"question_id": ["q", "q"], "text": ["a", "b"]}), "query 2 repeats"),
+        (pd.DataFrame({"question_id": ["q", "q"], "text": ["a", "b"]}), "question 2 repeats"),
     ],
 )
 def test_bad_questions(questions, message, offline):
