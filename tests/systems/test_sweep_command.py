@@ -34,7 +34,7 @@ def folder(tmp_path):
 
 def call(folder, *more):
     options = ["--systems", folder / "s.toml", "--documents", folder / "d.jsonl"]
-    options += ["--questions", folder / "q.jsonl", "--out", folder / "out", *more]
+    options += ["--questions", folder / "q.jsonl", "--out", folder / "out", "--jobs", 1, *more]
     return CliRunner().invoke(command, list(map(str, options)), catch_exceptions=True)
 
 
