@@ -9,12 +9,12 @@ a `ragkit.store.Store`.
 from __future__ import annotations
 
 import math
+import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragkit import checks
 from ragkit.errors import DataError, UsageError, did_you_mean
@@ -28,14 +28,15 @@ CLASSES = ("invalid", "valid", "required")  # from the lowest
 PREFERENCES = ("first", "tie", "second")
 CLAIM_KINDS = ("direct", "useful", "useless")
 RATINGS = (1, 5)
+# The values of the scales that have few, in order.
+LEVELS = {"binary": (False, True), "class": CLASSES, "preference": PREFERENCES}
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """The texts that one kind of task holds (`fields`), and the scale of its verdicts.
 
-    `scale` is "binary" (True or False), "rating" (1 to 5, as a value in [0, 1]), "class"
-    (`CLASSES`), "preference" (`PREFERENCES`) or "text" (claims; an answer with its facts).
+    `scale` is one of `LEVELS`, "rating" (1 to 5, as a value in [0, 1]), or "text" (claims; an
+    answer with its facts).
     """
 
     fields: tuple[str, ...]
@@ -160,26 +161,26 @@ def combine(
         If a value is not on the kind's scale.
     """
     values = [_checked(kind, value) for value in values]
-    came = [value for value in values if value is not None]
+    given = [(v, r) for v, r in zip(values, reasons, strict=True) if v is not None]
     failures = tuple(r for v, r in zip(values, reasons, strict=True) if v is None)
-    if not came:
+    if not given:
         return Verdict(None, failures[0] if failures else "", model, tuple(values), failures)
-    scale = KINDS[kind].scale
-    if scale == "binary":
-        value = 2 * sum(came) > len(came)
-    elif scale == "rating":
+    scale, came = KINDS[kind].scale, [value for value, _ in given]
+    if scale == "rating":
         value = math.fsum(came) / len(came)
-    elif scale == "class":
-        value = next(c for c in reversed(CLASSES) if 2 * _reaching(came, c) > len(came))
+    elif scale == "text":
+        value = came[0]
     elif scale == "preference":
         most = [choice for choice in PREFERENCES if 2 * came.count(choice) > len(came)]
         value = most[0] if most else "tie"
-    else:
-        value = came[0]
-    given = [(v, r) for v, r in zip(values, reasons, strict=True) if v is not None]
+    else:  # the upper of two values has to be reached by more than half
+        rank = LEVELS[scale].index
+        value = sorted(came, key=rank)[(len(came) - 1) // 2]
     shown = next((r for v, r in given if v == value), given[0][1])
     mean = math.fsum(scores) / len(scores) if len(scores) else None
-    return Verdict(value, shown, model, tuple(values), failures, spread(kind, came), mean, unsure)
+    codes = [code(kind, one) for one in came]
+    spread = statistics.pstdev(codes) if len(came) > 1 and scale != "text" else None
+    return Verdict(value, shown, model, tuple(values), failures, spread, mean, unsure)
 
 
 def _checked(kind: str, value):
@@ -188,40 +189,22 @@ def _checked(kind: str, value):
     if value is None or scale == "text":
         return value
     value = getattr(value, "item", lambda: value)()  # a number of numpy's
-    fits = {
-        "binary": isinstance(value, bool),
-        "rating": isinstance(value, int | float) and 0 <= value <= 1,
-        "class": value in CLASSES,
-        "preference": value in PREFERENCES,
-    }
-    if not fits[scale]:
+    if scale == "rating":
+        fits = isinstance(value, int | float) and 0 <= value <= 1
+    else:
+        fits = value in LEVELS[scale] and isinstance(value, type(LEVELS[scale][0]))
+    if not fits:
         raise DataError(f"a verdict of {kind} cannot be {value!r}", f"its scale is {scale}")
     return float(value) if scale == "rating" else value
 
 
-def spread(kind: str, values: Sequence) -> float | None:
-    """Return the standard deviation of verdicts, None with fewer than two of them."""
-    numbers = [code(kind, value) for value in values]
-    if len(numbers) < 2 or KINDS[kind].scale == "text":
-        return None
-    mean = math.fsum(numbers) / len(numbers)
-    return math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / len(numbers))
-
-
 def code(kind: str, value) -> float:
-    """Return a verdict's value as a number in [0, 1]; NaN for one that is missing or a text."""
+    """Return a verdict's value as a number in [0, 1]; NaN if it is missing or a text."""
     scale = KINDS[kind].scale
     if value is None or scale == "text":
         return math.nan
-    if scale == "class":
-        return CLASSES.index(value) / 2
-    if scale == "preference":
-        return PREFERENCES.index(value) / 2
-    return float(value)
-
-
-def _reaching(values: Sequence[str], least: str) -> int:
-    return sum(CLASSES.index(value) >= CLASSES.index(least) for value in values)
+    levels = LEVELS.get(scale)
+    return levels.index(value) / (len(levels) - 1) if levels else float(value)
 
 
 class Judge(ABC):
@@ -249,11 +232,6 @@ class Judge(ABC):
         first : int >= 0
             Number of the first repeat: verdicts with other numbers are independent.
         """
-
-    @classmethod
-    def from_name(cls, name: str, **options) -> Judge:
-        """Return the judge of a name that `load_judge` accepts."""
-        return cls(**options)
 
     def close(self) -> None:  # noqa: B027 (most judges hold nothing)
         """Close what the judge holds open: connections, a ledger."""
@@ -301,35 +279,32 @@ class Judge(ABC):
         return self._one("context_recall", repeat, question=question, gold=gold, context=context)
 
 
-def _schema(**properties) -> dict[str, Any]:
+def _object(**properties) -> dict[str, Any]:
+    required = list(properties)
     return {
         "type": "object",
         "properties": properties,
-        "required": list(properties),
+        "required": required,
         "additionalProperties": False,
     }
 
 
-_REASON = {"type": "string"}
-_ANSWERS = {
-    "binary": _schema(reason=_REASON, verdict={"type": "boolean"}),
-    "class": _schema(reason=_REASON, verdict={"enum": list(CLASSES)}),
-    "preference": _schema(reason=_REASON, verdict={"enum": list(PREFERENCES)}),
-    "rating": _schema(
-        reason=_REASON,
-        verdict={"type": "integer", "enum": list(range(RATINGS[0], RATINGS[1] + 1))},
-    ),
-    "claims": _schema(
-        claims={
-            "type": "array",
-            "items": _schema(claim={"type": "string"}, kind={"enum": list(CLAIM_KINDS)}),
-        }
-    ),
-    "regenerate": _schema(
-        answer={"type": "string", "minLength": 1},
-        facts={"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
-    ),
+_TEXT = {"type": "string"}
+_VERDICTS = {
+    "binary": {"type": "boolean"},
+    "class": {"enum": list(CLASSES)},
+    "preference": {"enum": list(PREFERENCES)},
+    "rating": {"type": "integer", "enum": list(range(RATINGS[0], RATINGS[1] + 1))},
 }
+# The JSON schema of an answer, by scale or by kind of text.
+_ANSWERS = {scale: _object(reason=_TEXT, verdict=own) for scale, own in _VERDICTS.items()}
+_ANSWERS["claims"] = _object(
+    claims={"type": "array", "items": _object(claim=_TEXT, kind={"enum": list(CLAIM_KINDS)})}
+)
+_FILLED = {"type": "string", "minLength": 1}
+_ANSWERS["regenerate"] = _object(
+    answer=_FILLED, facts={"type": "array", "items": _FILLED, "minItems": 1}
+)
 
 
 class ModelJudge(Judge):
@@ -354,12 +329,6 @@ class ModelJudge(Judge):
         self.client = client
         self.name = client.model
 
-    @classmethod
-    def from_name(cls, name: str, **options) -> ModelJudge:
-        from ragkit.llm import Client
-
-        return cls(Client(name, **{"ledger": None, **options}))
-
     def __repr__(self) -> str:
         return f"ModelJudge({self.client!r})"
 
@@ -380,14 +349,11 @@ class ModelJudge(Judge):
         results = self.client.complete(self._requests(tasks, repeat, first))
         verdicts = []
         for number, task in enumerate(tasks):
-            own = results[number * repeat : (number + 1) * repeat]
-            values = [_value(task.kind, result.data) if result.ok else None for result in own]
-            reasons = [
-                (result.data or {}).get("reason", "")
-                if result.ok
-                else f"{result.kind}: {result.reason}"
-                for result in own
-            ]
+            values, reasons = [], []
+            for one in results[number * repeat : (number + 1) * repeat]:
+                values.append(_value(task.kind, one.data) if one.ok else None)
+                reason = (one.data or {}).get("reason", "") if one.ok else one.reason
+                reasons.append(reason if one.ok else f"{one.kind}: {reason}")
             verdicts.append(combine(task.kind, values, reasons, self.name))
         return verdicts
 
@@ -398,19 +364,16 @@ class ModelJudge(Judge):
         from ragkit.llm import load_prompt
 
         checks.whole(repeat, "repeat")
-        requests = []
-        for task in tasks:
-            scale = KINDS[task.kind].scale
-            requests += [
-                load_prompt(task.kind, PROMPTS).request(
-                    task.fields,
-                    schema=_ANSWERS[task.kind if scale == "text" else scale],
-                    repeat=number,
-                    purpose=f"judge {task.kind}",
-                )
-                for number in range(first, first + repeat)
-            ]
-        return requests
+        return [
+            load_prompt(task.kind, PROMPTS).request(
+                task.fields,
+                schema=_ANSWERS.get(task.kind) or _ANSWERS[KINDS[task.kind].scale],
+                repeat=number,
+                purpose=f"judge {task.kind}",
+            )
+            for task in tasks
+            for number in range(first, first + repeat)
+        ]
 
 
 def _value(kind: str, data: Mapping[str, Any]):
@@ -480,32 +443,28 @@ def ask(
     ]
 
 
-# The first part of a judge's name ("offline", "openai:MODEL") and the class that it names.
-JUDGES = {
-    "openai": "ragkit.judging.judges:ModelJudge",
-    "offline": "ragkit.judging.offline:OfflineJudge",
-}
-
-
 def load_judge(name: str, **options) -> Judge:
     """Return the judge of a name, such as "openai:gpt-4o" or "offline".
 
     Parameters
     ----------
     name : str
-        A scheme of `JUDGES`, for a model with its name behind a colon.
+        "openai:MODEL"; "offline", or "offline:FILE" with coefficients of your own.
     **options
-        For a model those of `ragkit.llm.Client`, such as `ledger`; for others those of their
-        class.
+        For a model those of `ragkit.llm.Client`, such as `ledger`.
 
     Raises
     ------
     UsageError
         If there is no such judge.
     """
-    scheme = str(name).partition(":")[0]
-    if scheme not in JUDGES:
-        raise UsageError(f"no judge is called {name!r}", did_you_mean(str(name), JUDGES))
-    module, _, made = JUDGES[scheme].partition(":")
-    found = getattr(import_module(module), made)
-    return found.from_name(name, **options)
+    scheme, _, rest = str(name).partition(":")
+    if scheme == "openai":
+        from ragkit.llm import Client
+
+        return ModelJudge(Client(name, **{"ledger": None, **options}))
+    if scheme == "offline":
+        from ragkit.judging.offline import OfflineJudge, read_coefficients
+
+        return OfflineJudge(read_coefficients(Path(rest)) if rest else None, **options)
+    raise UsageError(f"no judge is called {name!r}", did_you_mean(str(name), ("openai", "offline")))

@@ -155,12 +155,6 @@ class OfflineJudge(Judge):
         own = self.coefficients.digest != read_coefficients().digest
         self.name = f"offline:{self.coefficients.digest}" if own else "offline"
 
-    @classmethod
-    def from_name(cls, name: str, **options) -> OfflineJudge:
-        """Return the judge "offline", or "offline:FILE" with the coefficients of that file."""
-        path = name.partition(":")[2]
-        return cls(read_coefficients(Path(path)) if path else None, **options)
-
     def __repr__(self) -> str:
         return f"OfflineJudge({self.name!r})"
 

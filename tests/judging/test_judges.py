@@ -2,12 +2,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ragkit.errors import DataError, UsageError
 from ragkit.judging import (
-    CLASSES,
     KINDS,
     ModelJudge,
     Task,
@@ -86,14 +83,6 @@ def test_numbers_of_numpy_and_scores():
     assert verdict.to_dict()["score"] == 0.8
     assert "score" not in combine("fact", [True], ["r"], "m").to_dict()
     assert type(combine("factuality", [np.float32(0.5)], ["r"], "m").value) is float
-
-
-@given(st.lists(st.sampled_from(CLASSES), min_size=1, max_size=7))
-def test_a_class_is_one_that_was_voted_between_the_extremes(votes):
-    verdict = combine("validity", votes, votes, "m")
-    levels = sorted(map(CLASSES.index, votes))
-    assert levels[0] <= CLASSES.index(verdict.value) <= levels[-1]
-    assert CLASSES.index(verdict.value) == levels[(len(levels) - 1) // 2]  # the lower median
 
 
 @pytest.mark.parametrize(("rating", "value"), [(1, 0), (2, 0.25), (3, 0.5), (4, 0.75), (5, 1)])
@@ -189,18 +178,6 @@ def test_a_failing_model_leaves_a_missing_verdict(endpoint):
     assert bad.values == (None,)
     assert bad.reason.startswith("invalid:")
     judge.close()
-
-
-def test_what_a_judge_is(endpoint):
-    judge = model(parameters={"temperature": 0})
-    about = judge.describe(["fact"])
-    assert about["name"] == "openai:toy"
-    assert about["parameters"] == {"temperature": 0}
-    assert list(about["prompts"]) == ["fact"]
-    assert about["prompts"]["fact"]["id"].startswith("fact@1:")
-    assert len(about["prompts"]["fact"]["sha256"]) == 64
-    with pytest.raises(UsageError, match="repeat"):
-        judge.judge([], repeat=0)
 
 
 # -- agreement --------------------------------------------------------------------------------

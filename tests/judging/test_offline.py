@@ -1,4 +1,3 @@
-import json
 import math
 import random
 
@@ -7,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragkit.cli import main
 from ragkit.errors import DataError, UsageError
-from ragkit.judging import Task, load_judge, read
+from ragkit.judging import Task, load_judge
 from ragkit.judging.attacks import ATTACKS, attack, perturb
 from ragkit.judging.calibrate import calibrate, sample_attacks
 from ragkit.judging.features import (
@@ -32,14 +30,12 @@ from ragkit.judging.offline_text import (
     abstains,
     asks_abstention,
     cues,
-    identifiers,
-    names,
     opposed,
     parse,
     sentences,
 )
 from ragkit.judging.verdicts import correctness_tasks
-from tests.judging.helpers import answer_rows, question_rows, questions, write_jsonl
+from tests.judging.helpers import questions
 
 GOLD = "The limit is 10 MiB per file, owned by Ada Byron since April 7, 2026."
 QUESTION = "How large may an upload be?"
@@ -57,33 +53,18 @@ def judge():
 # ------------------------------------------------------------------------------------------ text
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("10MiB", "10 MiB"),
-        ("10,000 files", "10000 files"),
-        ("10k files", "10,000 files"),
-        ("5%", "5 percent"),
-        ("5 %", "five per cent"),
-        ("2.50", "2.5"),
-        ("3.0 GB", "3GB"),
-        ("twenty-five", "25"),
-        ("30 seconds", "30s"),
-        ("15 mins", "fifteen minutes"),
-        ("2026-04-07", "April 7, 2026"),
-        ("7 April 2026", "Apr. 7th, 2026"),
-        ("04/07/2026", "2026-04-07"),
-        ("25/04/2026", "April 25, 2026"),
-        ("9am", "09:00"),
-        ("9:30 PM", "21:30"),
-        ("12 am", "00:00"),
-        ("1,234.50", "1234.5"),
-        ("the 3rd", "the 3"),
-        ("limits [1][3]", "limits"),
-        ("Limits are configured", "limit configure"),
-    ],
-)
-def test_spellings_of_the_same(one, other):
+SPELLINGS = """
+10MiB = 10 MiB; 10,000 files = 10000 files; 10k files = 10,000 files; 5% = 5 percent; 5 % =
+five per cent; 2.50 = 2.5; 3.0 GB = 3GB; twenty-five = 25; 30 seconds = 30s; 15 mins = fifteen
+minutes; 2026-04-07 = April 7, 2026; 7 April 2026 = Apr. 7th, 2026; 04/07/2026 = 2026-04-07;
+25/04/2026 = April 25, 2026; 9am = 09:00; 9:30 PM = 21:30; 12 am = 00:00; 1,234.50 = 1234.5;
+the 3rd = the 3; limits [1][3] = limits; Limits are configured = limit configure
+"""
+
+
+@pytest.mark.parametrize("pair", SPELLINGS.replace("\n", " ").strip().split("; "))
+def test_spellings_of_the_same(pair):
+    one, other = pair.split(" = ")
     assert parse(one).tokens == parse(other).tokens
     assert parse(one).numbers == parse(other).numbers
 
@@ -107,10 +88,6 @@ def test_numbers(text, numbers):
     assert parse(text).numbers == numbers
 
 
-def test_a_day_is_found_in_a_full_date():
-    assert parse("on April 7").numbers < parse("2026-04-07").numbers
-
-
 def test_units_and_negations():
     found = parse("It isn't 30 days, never 45%.")
     assert found.units == {("30", "day")}
@@ -131,17 +108,6 @@ def test_units_and_negations():
 def test_opposites(one, other, is_opposed):
     assert opposed(parse(one), parse(other)) is is_opposed
     assert opposed(parse(other), parse(one)) is is_opposed
-
-
-def test_names_and_identifiers():
-    assert identifiers("`max_retries` in app/settings.py; maxRetries, INC-12, QA1") == {
-        "maxretries",
-        "appsettingspy",
-        "inc12",
-        "qa1",
-    }
-    assert identifiers("version 2.4.1 of the plan") == set()
-    assert names("The owner is Ada Byron. She left.\nThen Bob came.") == {"ada", "byron", "bob"}
 
 
 @pytest.mark.parametrize(
@@ -280,12 +246,6 @@ def test_right_and_wrong_answers(judge):
         assert judge.correctness(QUESTION, GOLD, wrong).value is False
 
 
-def test_facts_one_by_one(judge):
-    answer = "An upload may have up to 10MiB per file."
-    assert judge.fact(QUESTION, "The limit for an upload is 10 MiB per file.", answer).value
-    assert not judge.fact(QUESTION, "Ada Byron owns the limit.", answer).value
-
-
 def test_reasons_name_what_is_missing(judge):
     verdict = judge.correctness(QUESTION, GOLD, "The limit is 20 MiB per file.")
     assert "other numbers in place of 10" in verdict.reason
@@ -393,14 +353,6 @@ def test_a_group_shares_its_verdict():
     probabilities = own.probability(tasks[half:])
     assert [value > 0.5 for value in probabilities] == verdicts[half:]
     assert min(own.probability(sure)) > 0.9
-
-
-def test_weights_count():
-    tasks, verdicts = judged()
-    none = calibrate([*tasks, *tasks], [*verdicts, *(not v for v in verdicts)],
-                     weights=[1.0] * len(tasks) + [0.0] * len(tasks))  # fmt: skip
-    own = OfflineJudge(none)
-    assert [verdict.value for verdict in own.judge(tasks)] == verdicts
 
 
 def test_abstentions_are_counted_with_one_yes_and_one_no_added():
@@ -580,29 +532,6 @@ def test_verdicts_near_one_half_are_unsure(judge):
     for verdict in judge.judge(correctness_tasks(frame)):
         assert verdict.unsure == (abs(verdict.score - 0.5) < margin)
         assert ("(unsure)" in verdict.reason) == verdict.unsure
-
-
-# ------------------------------------------------------------------------------------ command line
-
-
-def test_evaluate_with_the_offline_judge(tmp_path, capsys):
-    write_jsonl(tmp_path / "q.jsonl", question_rows())
-    write_jsonl(tmp_path / "a.jsonl", answer_rows())
-    arguments = [
-        "evaluate",
-        "--questions",
-        f"{tmp_path}/q.jsonl",
-        "--answers",
-        f"{tmp_path}/a.jsonl",
-    ]
-    arguments += ["--judge", "offline", "--out", f"{tmp_path}/R.json"]
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert not stopped.value.code
-    assert "3 of 3 questions answered" in capsys.readouterr().out
-    report = read(tmp_path / "R.json")
-    assert report.questions["correctness"].tolist() == [1, 0, 1]
-    assert json.loads((tmp_path / "R.json").read_text())["judge"] is not None
 
 
 def test_features_are_of_the_answer_without_citations():
