@@ -116,23 +116,6 @@ def test_a_full_disk_is_one_error_that_names_the_file(tmp_path, step):
     assert names(tmp_path) == ["results.csv"]
 
 
-def test_the_command_line_prints_a_full_disk_in_one_line(tmp_path, monkeypatch, capsys):
-    import click
-
-    from ragkit import cli
-
-    path = tmp_path / "results.csv"
-    path.write_text("old")
-    monkeypatch.setattr(files.os, "replace", full)
-    command = click.Command("save", callback=lambda: files.write_text(path, "new"))
-    monkeypatch.setattr(cli, "root", command)
-    with pytest.raises(SystemExit) as info:
-        cli.main([])
-    assert info.value.code == 1
-    assert capsys.readouterr().err == f"ragkit: No space left on device {path}\n"
-    assert path.read_text() == "old"
-
-
 def test_a_folder_that_cannot_be_made_or_is_a_file_is_one_error(tmp_path):
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(OSError, match="taken/out.txt"):

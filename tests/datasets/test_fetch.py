@@ -13,7 +13,7 @@ from ragkit.datasets import fetch
 from ragkit.datasets.registry import Entry, Store, pin_path
 from ragkit.errors import FetchError, HashMismatch, RagkitError, UsageError
 from tests.datasets.official import entry, register, sha256_of
-from tests.datasets.server import BODY, Server, interrupt_after
+from tests.datasets.server import BODY, Server
 
 PATH = "wixqa/wixqa_expertwritten/test.jsonl"
 TOKEN = "hf_plantedForThisTestOnly0123456789"
@@ -140,20 +140,6 @@ def test_an_answer_that_starts_elsewhere_is_not_appended(server):
     cut(server, 1000)
     server.wrong_start = True
     get(pinned(server))
-    assert cached() == {TARGET: BODY}
-
-
-def test_ctrl_c_leaves_a_part_that_is_continued(server, monkeypatch):
-    with monkeypatch.context() as patch:
-        interrupt_after(patch, 100_000)
-        with pytest.raises(KeyboardInterrupt):
-            get(pinned(server))
-    begun = cached()
-    assert TARGET not in begun
-    assert 100_000 <= len(begun[PART]) < len(BODY)
-    assert BODY.startswith(begun[PART])
-    get(pinned(server))
-    assert server.ranges_asked == [None, f"bytes={len(begun[PART])}-"]
     assert cached() == {TARGET: BODY}
 
 

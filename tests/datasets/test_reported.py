@@ -41,39 +41,6 @@ def write(folder, *lines, paper="wixqa"):
 
 
 @pytest.mark.parametrize(
-    ("paper", "table", "size"),
-    [
-        ("wixqa", 1, 13),  # benchmarks
-        ("wixqa", 2, 3 * 4),
-        ("wixqa", 3, 8 * 6),
-        ("wixqa", 4, 8 * 6),
-        ("wixqa", 5, 8 * 6),
-        ("wixqa", "appendix:F", 7),
-        ("enterpriserag_bench", 1, 9 + 1),
-        ("enterpriserag_bench", 2, 10 + 1),
-        ("enterpriserag_bench", 3, 3 * 3 + 2),  # and two settings of the caption
-        ("enterpriserag_bench", 4, 2),
-        ("enterpriserag_bench", 6, 4 * 3),
-        ("enterpriserag_bench", 7, 10 * 3 + 8 * 3),
-        ("enterpriserag_bench", 9, 9 * 4 + 1 + 1),
-        ("enterpriserag_bench", 10, 8 * 10 + 2),
-        ("enterpriserag_bench", 11, 8 * 4),
-        ("enterpriserag_bench", "figure:3", 5 * 3),
-        ("enterpriserag_bench", "leaderboard", 17 + 8 + 4),
-        ("liverag", 1, 3),
-        ("liverag", 2, 3 * 4),
-        ("liverag", 3, 2 * 3),
-        ("liverag", 4, 6 * 5),
-        ("liverag", 5, 3 * 3),
-        ("liverag", "figure:4", 27 * 2),
-        ("liverag", "text:4", 4 * 2),
-    ],
-)
-def test_every_cell_of_a_table_is_there(paper, table, size):
-    assert len(reported.load(paper, table)) == size
-
-
-@pytest.mark.parametrize(
     ("paper", "table", "row", "column", "metric", "printed", "value", "decimals"),
     [
         ("wixqa", "2", "synthetic", "size", "n_questions", "6,221", 6221, 0),
@@ -124,15 +91,6 @@ def test_lost_cells_have_no_value_and_say_why(numbers):
 )
 def test_range_of_unit(numbers, unit, low, high):
     assert numbers.loc[numbers["unit"] == unit, "value"].dropna().between(low, high).all()
-
-
-def test_load_filters(numbers):
-    one = reported.load("liverag", 4)
-    assert one.equals(reported.load("liverag", "4"))
-    assert one.index.equals(pd.RangeIndex(30))
-    assert set(reported.load(table=4)["paper"]) == set(reported.PAPERS)
-    parts = [reported.load(paper) for paper in reported.PAPERS]
-    assert pd.concat(parts, ignore_index=True).equals(numbers)
 
 
 def test_unknown_names():
