@@ -1,4 +1,5 @@
 import json
+import time
 
 import pandas as pd
 import pytest
@@ -261,14 +262,14 @@ def test_many_calls_at_once_count_one_by_one(scripted):
 
 
 def test_when_the_time_is_over_the_model_may_submit_once(scripted):
-    agent = scripted(
-        lambda body: calls(
-            call("submit", documents=["gmail/5.txt"])
-            if "seconds are used up" in (body["messages"][-1]["content"] or "")
-            else call("bash", command="ls")
-        ),
-        seconds=0.01,
-    )
+    def reply(body):
+        time.sleep(0.02)
+        over = "seconds are used up" in (body["messages"][-1]["content"] or "")
+        return calls(
+            call("submit", documents=["gmail/5.txt"]) if over else call("bash", command="ls")
+        )
+
+    agent = scripted(reply, seconds=0.01)
     assert list(agent.search([QUESTION])["doc_id"]) == ["d5"]
     assert agent.transcripts_["0"].stopped == "seconds"
     assert agent.transcripts_["0"].steps == []
