@@ -36,7 +36,10 @@ def command():
 @click.option("--json", "form", flag_value="json", help="Write the table as JSON.")
 @click.option("--failures", is_flag=True, help="List every request without a value, and why.")
 def ledger(file, form, failures):
-    """Show calls, tokens, cost and failures in the ledger FILE, by model and purpose."""
+    """Show the calls, cost and failures in a ledger.
+
+    FILE is the ledger; each line is a model and a purpose.
+    """
     from ragkit.llm import Ledger, dollars, load_prices
 
     with Ledger(_path(file), readonly=True) as book:
@@ -70,7 +73,10 @@ def ledger(file, form, failures):
 @click.option("--model", help="Only the exchanges with this model.")
 @click.option("--purpose", help="Only the exchanges with this purpose.")
 def export(out, ledger, model, purpose):
-    """Write the ledger to OUT (.jsonl or .jsonl.gz), to share and to replay."""
+    """Write the ledger to a file to share and replay.
+
+    The name of OUT ends with .jsonl or .jsonl.gz.
+    """
     from ragkit.llm import Ledger
 
     with Ledger(_path(ledger), readonly=True) as book:
@@ -85,7 +91,7 @@ def export(out, ledger, model, purpose):
 @click.argument("file", type=_file)
 @_ledger
 def import_(file, ledger):
-    """Add the exchanges of an export, or the results of a batch, to the ledger."""
+    """Add an export, or the results of a batch."""
     from ragkit.llm import Ledger, import_results
 
     with Ledger(_path(ledger)) as book:
@@ -111,9 +117,9 @@ def import_(file, ledger):
 @click.option("--temperature", type=float, help="For requests that do not set it.")
 @click.option("--max-tokens", type=click.IntRange(1), help="For requests that do not set it.")
 def complete(requests, model, out, ledger, replay, dry_run, batch, temperature, max_tokens, **more):
-    """Ask the requests of a file (JSON lines; - for standard input); write one result a line.
+    """Ask the requests of a file, one a line.
 
-    A line has `messages` (a string or a chat), and may have `id`, `schema`, `tools`,
+    REQUESTS is JSON lines (- for standard input), and so are the results. A line has `messages` (a string or a chat), and may have `id`, `schema`, `tools`,
     `parameters`, `repeat`, `purpose` and `prompt`. The exit status is 1 if any request failed;
     all results are written nevertheless.
     """
@@ -155,9 +161,10 @@ def complete(requests, model, out, ledger, replay, dry_run, batch, temperature, 
 @click.argument("model")
 @click.option("--timeout", type=click.FloatRange(0.001), default=30.0, show_default=True)
 def check(model, timeout):
-    """Test the endpoint with MODEL: a chat, an answer by schema, a tool call. Nothing is kept.
+    """Test the endpoint with a model.
 
-    The exit status is 1 if any of the three fails.
+    The tests are a chat, an answer by schema and a tool call; nothing is recorded. The exit
+    status is 1 if any of the three fails.
     """
     from ragkit.llm import Client, load_prompt
 
