@@ -11,9 +11,8 @@ import os
 import re
 import shlex
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragkit import paths, store
 from ragkit.errors import DataError, NotebookError, UsageError, did_you_mean
@@ -105,8 +104,7 @@ def check_parameters(given: dict[str, object], known: dict[str, object], name: s
             )
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """The first failed cell of an executed notebook."""
 
     cell: str
@@ -116,12 +114,12 @@ class Failure:
 
 def first_failure(book: NotebookNode) -> Failure | None:
     """Return the first cell that failed, or None."""
-    for number, cell in enumerate(book.cells, start=1):
+    for cell in book.cells:
         for output in cell.get("outputs", []):
             if output.output_type == "error":
                 text = _ANSI.sub("", "\n".join(output.traceback))
                 line = f"{output.ename}: {output.evalue}".split("\n")[0]
-                return Failure(str(cell.get("id") or number), line, text)
+                return Failure(str(cell.get("id")), line, text)
     return None
 
 
@@ -181,11 +179,16 @@ def run(
 
 
 def to_html(source: str | os.PathLike, target: str | os.PathLike) -> None:
-    """Write an executed notebook as one page that needs no network."""
+    """Write an executed notebook as one page that needs no network: of a widget its static table."""
     from nbconvert import HTMLExporter
 
+    book = read(source)
+    book.metadata.pop("widgets", None)
+    for cell in book.cells:
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
     exporter = HTMLExporter(embed_images=True, require_js_url="", jquery_url="", mathjax_url="")
-    text, _ = exporter.from_filename(str(source))
+    text, _ = exporter.from_notebook_node(book, {"metadata": {"name": Path(source).stem}})
     # With the three addresses empty the template still loads them.
     write_text(target, re.sub(r'<script src="">\s*</script>', "", text))
 

@@ -123,8 +123,9 @@ class Results:
     def statuses(self) -> str:
         """Return the measured numbers by status in words: "5 match, 1 differs"."""
         measured = self.board().dropna(subset="measured")
-        states = measured["status"].value_counts() if len(measured) else {}
-        return ", ".join(f"{n} {state}" for state, n in states.items()) or "none"
+        states = list(measured["status"]) if len(measured) else []
+        counts = {state: states.count(state) for state in tables.STATUSES}
+        return ", ".join(f"{n} {state}" for state, n in counts.items() if n) or "none"
 
     def export(self, **frames: pd.DataFrame) -> Path:
         """Save frames by name, and the measured numbers for the scoreboard; return the latter."""
