@@ -40,33 +40,14 @@ def dots(
 ) -> None:
     """Draw values with their intervals, one for each category and colour.
 
-    Parameters
-    ----------
-    ax : Axes
-    table : DataFrame
-        The columns `at`, `hue` and `value`; perhaps low and high, the ends of the intervals.
-    at : str
-        The column of categories.
-    value : str, default="value"
-    hue : str, optional
-        A column whose levels get a colour and marker each.
-    marks : dict of str to (colour, marker), optional
-        Of the levels of `hue`, in their order; by default the fixed ones.
-    order : iterable, optional
-        The categories, from the top or from the left.
-    orient : {"h", "v"}
-        Whether values lie along the horizontal or the vertical axis.
-    dodge : float, default=0.5
-        How far the levels of a category are set apart.
-    **options
-        For `seaborn.pointplot`.
+    `table` has the categories `at`, `value`, and perhaps low and high. The levels of the column
+    `hue` get the colours and markers of `marks`, in that order, `dodge` apart; by default the fixed
+    ones. Values lie along the horizontal axis ("h") or the vertical one ("v"). `options` are
+    seaborn's for `pointplot`.
     """
     import seaborn as sns
 
-    low, high = (table[end] if end in table else table[value] for end in ("low", "high"))
-    # The median of value and ends is the value; their whole range is the interval.
-    ends = (table[value], np.fmin(low, table[value]), np.fmax(high, table[value]))
-    parts = pd.concat([table.assign(drawn=end.astype(float)) for end in ends], ignore_index=True)
+    parts = _with_ends(table, value)
     style = {"color": BLUE, "markersize": 3.6, "linestyle": "none", "err_kws": {"linewidth": 1}}
     style |= options
     if hue:
@@ -85,6 +66,33 @@ def dots(
     ax.grid(axis="x" if orient == "h" else "y")
 
 
+def lines(ax: Axes, table: pd.DataFrame, x: str, value: str, hue: str, marks: Mapping) -> None:
+    """Draw a line for each level of `hue`, with the band from low to high, or over repeats."""
+    import seaborn as sns
+
+    given = "low" in table
+    sns.lineplot(
+        _with_ends(table, value) if given else table.assign(drawn=table[value]), x=x, y="drawn",
+        **palette(hue, marks), estimator="median" if given else "mean", errorbar=("pi", 100), dashes=False,
+        err_kws={"alpha": 0.15, "linewidth": 0}, markersize=4, markeredgewidth=0, ax=ax,
+    )  # fmt: skip
+    ax.set(xlabel="", ylabel="")
+
+
+def palette(hue: str, marks: Mapping[str, tuple[str, str]]) -> dict:
+    """Return seaborn's options for a column whose levels have these colours and markers."""
+    paints = {name: paint for name, (paint, _) in marks.items()}
+    shapes = {name: shape.replace("x", "X") for name, (_, shape) in marks.items()}
+    return {"hue": hue, "style": hue, "palette": paints, "markers": shapes, "legend": False}
+
+
+def _with_ends(table: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Return three rows for one: seaborn draws their median, the value, and their whole range."""
+    low, high = (table[end] if end in table else table[value] for end in ("low", "high"))
+    ends = (table[value], np.fmin(low, table[value]), np.fmax(high, table[value]))
+    return pd.concat([table.assign(drawn=end.astype(float)) for end in ends], ignore_index=True)
+
+
 def facets(
     table: pd.DataFrame,
     draw: Callable[[Axes, pd.DataFrame], None],
@@ -97,19 +105,8 @@ def facets(
 ) -> tuple[Figure, dict]:
     """Draw a panel for each level of a column; return the figure, and its panels by level.
 
-    Parameters
-    ----------
-    table : DataFrame
-    draw : callable
-        Draws the rows of a panel on its axes.
-    height : float
-        Of the figure, in inches.
-    width : {"page", "column"}
-    titles : str, default="{col_name}"
-    small : bool, default=False
-        Whether the titles are small and not bold.
-    **options
-        For `seaborn.FacetGrid`, such as col, row, col_wrap, sharex.
+    `draw` is given the axes and the rows of a panel; `height` is that of the figure, in inches;
+    with `small`, titles are small and not bold. `options` are seaborn's for `FacetGrid`.
     """
     import matplotlib.pyplot as plt
     import seaborn as sns

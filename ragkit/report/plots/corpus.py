@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragkit.report.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
-from ragkit.report.plots.base import axes, dots, facets, legend, marks_of, words
+from ragkit.report.plots.base import axes, dots, facets, legend, lines, marks_of, palette, words
 from ragkit.report.tables import plain
 
 if TYPE_CHECKING:
@@ -37,14 +37,8 @@ SWEPT = {
 def similarity(profiles: pd.DataFrame, by_size: pd.DataFrame, *, label: str = "") -> Figure:
     """Draw EnterpriseRAG-Bench's Table 3 at equal size, and local density against size.
 
-    Parameters
-    ----------
-    profiles : DataFrame
-        Rows of `ragkit.measures.corpus.profile` with the columns corpus and variant.
-    by_size : DataFrame
-        Rows of `ragkit.measures.corpus.density_by_size` with a column corpus.
-    label : str
-        What the second panel's documents are.
+    `profiles` and `by_size` are rows of `profile` and `density_by_size` of
+    `ragkit.measures.corpus`, with the columns corpus and (profiles) variant.
     """
     long = profiles.melt(["corpus", "variant"], list(SIMILARITIES), "measure")
     found = long.groupby(["measure", "variant", "corpus"], sort=False)["value"]
@@ -54,7 +48,7 @@ def similarity(profiles: pd.DataFrame, by_size: pd.DataFrame, *, label: str = ""
     fig, (left, right) = axes("page", 2.6, 1, 2, width_ratios=[1.5, 1])
     dots(left, found, "row", hue="corpus", marks=marks)
     left.set_xlabel("mean cosine similarity (line: range over parts)")
-    _bands(right, by_size, "size", "local_density", marks)
+    lines(right, by_size, "size", "local_density", "corpus", marks)
     right.set_xscale("log")
     right.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     shown = sorted(set(by_size["size"]))
@@ -68,21 +62,15 @@ def similarity(profiles: pd.DataFrame, by_size: pd.DataFrame, *, label: str = ""
 def sweep(swept: pd.DataFrame, *, reference: int = 10) -> Figure:
     """Draw cluster measures of several corpora against the number of clusters.
 
-    Parameters
-    ----------
-    swept : DataFrame
-        The result of `ragkit.measures.corpus.similarity_by_k`.
-    reference : int, default=10
-        The k that the paper prints, marked.
+    `swept` is the result of `ragkit.measures.corpus.sweep`; `reference` the k that the paper prints.
     """
     marks = marks_of(swept["corpus"])
     long = swept.melt(["corpus", "k"], list(SWEPT), "measure")
 
     def draw(ax, rows):
-        _bands(ax, rows, "k", "value", marks)
+        lines(ax, rows, "k", "value", "corpus", marks)
         ax.axvline(reference, color=GREY, linewidth=0.6, linestyle="--")
-        ax.set_title(SWEPT[rows["measure"].iloc[0]], fontweight="normal")
-        ax.set(xlabel="clusters k", ylabel="")
+        ax.set_xlabel("clusters k")
 
     fig, panels = facets(long, draw, col="measure", sharey=False, height=2.1)
     for measure, ax in panels.items():
@@ -94,11 +82,8 @@ def sweep(swept: pd.DataFrame, *, reference: int = 10) -> Figure:
 def maps(points: pd.DataFrame) -> Figure:
     """Draw maps of several corpora, a column each and a row a method, coloured by source.
 
-    Parameters
-    ----------
-    points : DataFrame
-        Rows of `ragkit.measures.corpus.atlas` with a column corpus. The number in the middle of
-        a cluster refers to its terms, below.
+    `points` are rows of `ragkit.measures.corpus.atlas` with a column corpus. The number in the
+    middle of a cluster refers to its terms, below the map.
     """
     import seaborn as sns
 
@@ -109,9 +94,7 @@ def maps(points: pd.DataFrame) -> Figure:
 
     def draw(ax, rows):
         sns.scatterplot(
-            rows, x="x", y="y", hue="source", style="source", legend=False, linewidth=0, ax=ax,
-            palette={name: paint for name, (paint, _) in marks.items()}, rasterized=True,
-            markers={name: shape for name, (_, shape) in marks.items()},
+            rows, x="x", y="y", **palette("source", marks), linewidth=0, rasterized=True, ax=ax,
             s=float(np.clip(220 / np.sqrt(len(rows)), 3, 16)),
         )  # fmt: skip
         middles = rows.groupby("terms")[["x", "y"]].median()
@@ -136,68 +119,27 @@ def maps(points: pd.DataFrame) -> Figure:
     return fig
 
 
-def _bands(ax, table: pd.DataFrame, x: str, y: str, marks: dict) -> None:
-    """Draw means over repeats against x, and bands from the least to the largest value."""
-    import seaborn as sns
-
-    sns.lineplot(
-        table, x=x, y=y, hue="corpus", style="corpus", errorbar=("pi", 100), dashes=False, ax=ax,
-        palette={name: paint for name, (paint, _) in marks.items()}, legend=False, markersize=4,
-        markers={name: shape for name, (_, shape) in marks.items()}, markeredgewidth=0,
-        err_kws={"alpha": 0.15, "linewidth": 0},
-    )  # fmt: skip
-
-
 class Page:
-    """A plotly figure that a notebook and its HTML page show without network.
-
-    JupyterLab draws the figure's description itself. An HTML page gets the library too,
-    compressed: 2 MB in place of 5, unpacked by the browser.
-    """
+    """A plotly figure that a notebook and its HTML page show without network."""
 
     def __init__(self, figure):
         self.figure = figure
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        import base64
-        import gzip
-        import hashlib
         import json
 
         from plotly.io import to_json
-        from plotly.offline import get_plotlyjs
 
-        packed = base64.b64encode(gzip.compress(get_plotlyjs().encode("utf-8"), mtime=0)).decode()
-        description = to_json(self.figure).replace("</", "<\\/")
-        place = "figure-" + hashlib.sha256(description.encode("utf-8")).hexdigest()[:12]
-        return {
-            "application/vnd.plotly.v1+json": json.loads(description),
-            "text/html": _PAGE % {"place": place, "packed": packed, "figure": description},
-        }
-
-
-_PAGE = """<div id="%(place)s" style="width:100%%;min-height:520px"></div>
-<script>
-(async () => {
-  const bytes = Uint8Array.from(atob("%(packed)s"), (c) => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const script = document.createElement("script");
-  script.textContent =
-    "(function (define, module, exports) {" + (await new Response(stream).text()) + "\\n})()";
-  document.head.append(script);
-  const figure = %(figure)s;
-  window.Plotly.newPlot("%(place)s", figure.data, figure.layout, {responsive: true});
-})();
-</script>"""
+        # A fixed id gives the same figure the same bytes.
+        page = self.figure.to_html(full_html=False, include_plotlyjs=True, div_id="explorer")
+        described = json.loads(to_json(self.figure))
+        return {"application/vnd.plotly.v1+json": described, "text/html": page}
 
 
 def explorer(points: pd.DataFrame) -> Page:
-    """Draw the maps of one method for reading: a document's title and source show under the mouse.
+    """Draw the maps of one method for reading: the mouse shows a document's title and source.
 
-    Parameters
-    ----------
-    points : DataFrame
-        Rows of `ragkit.measures.corpus.atlas`, of one method, with a column corpus.
+    `points` are rows of `ragkit.measures.corpus.atlas`, of one method, with a column corpus.
     """
     from html import escape
 

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 def rows_at_hand(overview: pd.DataFrame, *, label: str) -> Figure:
     """Draw how many documents, questions and scores of each dataset are at hand.
 
-    Parameters
-    ----------
-    overview : DataFrame
-        The result of `ragkit.datasets.overview`.
-    label : str
-        The profile, for the axis.
+    `overview` is the result of `ragkit.datasets.overview`, `label` the profile.
     """
     kinds = {"documents": (BLUE, "s"), "questions": (VERMILION, "o"), "scores": (GREEN, "^")}
     shown = overview[(overview["state"] != "missing") & overview[list(kinds)].notna().any(axis=1)]
@@ -41,16 +36,8 @@ def token_lengths(
 ) -> Figure:
     """Draw the lengths of questions and answers by set, with the printed medians.
 
-    Parameters
-    ----------
-    questions : DataFrame
-        With type, text and answer.
-    printed : DataFrame
-        The reported numbers of WixQA's Table 2.
-    unit : str
-        See `ragkit.text.UNITS`.
-    label : str
-        What was measured in place of the official questions, if anything.
+    `questions` has the columns type, text and answer; `printed` is WixQA's Table 2, `unit` one of
+    `ragkit.text.UNITS`; `label` says what was measured in place of the official questions.
     """
     import seaborn as sns
 
@@ -76,16 +63,10 @@ def token_lengths(
 
 
 def article_types(percent: pd.Series, printed: pd.DataFrame, *, label: str = "") -> Figure:
-    """Draw the share of each article type and the printed one.
+    """Draw the measured share (0 to 100) of each article type and the printed one.
 
-    Parameters
-    ----------
-    percent : Series
-        Measured shares by type, 0 to 100.
-    printed : DataFrame
-        The reported numbers of WixQA's section 3.1.
-    label : str
-        What was measured in place of the official articles, if anything.
+    `percent` is indexed by type; `printed` is WixQA's section 3.1; `label` says what was measured
+    in place of the official articles.
     """
     shares = printed[printed["column"] == "share"].set_index("row")["value"]
     both = pd.DataFrame({"measured": percent.reindex(shares.index).fillna(0), "printed": shares})
@@ -102,12 +83,7 @@ def article_types(percent: pd.Series, printed: pd.DataFrame, *, label: str = "")
 def coverage(comparison: pd.DataFrame, *, order: list[str]) -> Figure:
     """Draw EnterpriseRAG-Bench's Table 10 as measured; cells that differ show the printed number.
 
-    Parameters
-    ----------
-    comparison : DataFrame
-        The result of `ragkit.report.tables.compare` on Table 10.
-    order : list of str
-        Types of questions, top to bottom.
+    `comparison` is the result of `ragkit.report.tables.compare` on that table.
     """
     import matplotlib.pyplot as plt
     import seaborn as sns
@@ -140,11 +116,7 @@ def coverage(comparison: pd.DataFrame, *, order: list[str]) -> Figure:
 def question_types(questions: pd.DataFrame, printed: pd.DataFrame) -> Figure:
     """Draw, by type of question, how many there are and how long they are.
 
-    Parameters
-    ----------
-    questions : DataFrame
-    printed : DataFrame
-        The reported numbers of EnterpriseRAG-Bench's Table 2.
+    `questions` has the columns type and text; `printed` is EnterpriseRAG-Bench's Table 2.
     """
     import seaborn as sns
 

@@ -16,14 +16,8 @@ if TYPE_CHECKING:
 def volumes(sizes: pd.DataFrame, printed: pd.DataFrame, *, label: str = "generated") -> Figure:
     """Draw each source's share of the documents and their lengths, and the printed ones.
 
-    Parameters
-    ----------
-    sizes : DataFrame
-        Indexed by source: documents, median, p95; see `ragkit.measures.describe.composition`.
-    printed : DataFrame
-        The reported numbers of EnterpriseRAG-Bench's Table 9.
-    label : str
-        What was measured, for the legend.
+    `sizes` is the result of `ragkit.measures.describe.composition`; `printed` is
+    EnterpriseRAG-Bench's Table 9; `label` names what was measured.
     """
     from matplotlib.ticker import MultipleLocator
 
@@ -52,14 +46,8 @@ def volumes(sizes: pd.DataFrame, printed: pd.DataFrame, *, label: str = "generat
 def misfiled(moves: pd.DataFrame, documents: pd.Series, printed: pd.Series) -> Figure:
     """Draw the share of each source's documents that lie in a wrong place.
 
-    Parameters
-    ----------
-    moves : DataFrame
-        Indexed by source: random and plausible, counts.
-    documents : Series
-        Documents by source.
-    printed : Series
-        The printed shares (%) of the two kinds, in the same order.
+    `moves` counts by source (the index) those moved at `random` and to a `plausible` place;
+    `documents` counts all; `printed` are the shares (%) of the two kinds, in this order.
     """
     marks = {"anywhere": (BLUE, "o"), "nearby": (ORANGE, "v")}
     share = 100 * moves[["random", "plausible"]].div(documents.reindex(moves.index), axis=0)

@@ -95,16 +95,8 @@ def side_by_side(results: Mapping[str, IRTResult]) -> Figure:
 def over_bins(scores: pd.DataFrame, bins: pd.Series, *, systems: list[str], label: str) -> Figure:
     """Draw systems' mean scores over bins of difficulty, with 90 % intervals (Figures 2 and 3).
 
-    Parameters
-    ----------
-    scores : DataFrame
-        Columns subject_id, item_id, score.
-    bins : Series of categories
-        Indexed by item, easy to hard.
-    systems : list of str
-        The subjects to draw, best first.
-    label : str
-        Of the score, with direction.
+    `scores`: subject_id, item_id, score. `bins` are categories from easy to hard, indexed by item;
+    `systems` the subjects to draw, best first.
     """
     own = scores[scores["subject_id"].isin(systems)].assign(bin=scores["item_id"].map(bins))
     found = own.groupby(["subject_id", "bin"], observed=True)["score"].agg(["mean", "sem"])
@@ -179,12 +171,10 @@ def coverage(table: pd.DataFrame) -> Figure:
 
 
 def likelihoods(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw how much better than the first likelihood the others predict unseen scores.
+    """Draw how much better than another likelihood each predicts unseen scores.
 
-    Parameters
-    ----------
-    tables : mapping of a matrix's name to the table that compares likelihoods
-        Mean changes in per cent of the second row's value, with 90 % intervals.
+    `tables` maps the name of a matrix to the table that compares likelihoods; drawn are the mean
+    changes in per cent of its second row's error, with 90 % intervals.
     """
     rows = []
     for matrix, table in tables.items():

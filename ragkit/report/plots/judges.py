@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragkit.report.figures import BLUE, GREEN, GREY, PURPLE, VERMILION
-from ragkit.report.plots.base import axes, below, dots, facets, legend
+from ragkit.report.plots.base import axes, below, dots, facets, legend, lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,12 +18,7 @@ SIDES = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"))
 def damage(table: pd.DataFrame, *, label: str) -> Figure:
     """Draw the share of gold answers, unchanged and damaged, that a judge accepts.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Columns change, n, value, low, high: shares in [0, 1].
-    label : str
-        What they are gold answers of.
+    `table`: change, n, value, low, high, in [0, 1]. `label` says whose gold answers.
     """
     names = [f"{c} ({n:,})" for c, n in zip(table["change"], table["n"], strict=True)]
     fig, ax = axes("column", 0.6 + 0.28 * len(table))
@@ -37,12 +32,8 @@ def damage(table: pd.DataFrame, *, label: str) -> Figure:
 def agreement(table: pd.DataFrame, *, targets: dict[str, float]) -> Figure:
     """Draw agreement with real verdicts, a panel a metric, by what was held out.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Columns held_out, against, metric, value, low, high.
-    targets : dict of str to float
-        Metrics to show, with the value aimed at.
+    `table`: held_out, against, metric, value, low, high. `targets` are the metrics to show, each
+    with the value aimed at.
     """
     marks = dict(zip(table["against"].unique(), SIDES, strict=False))
     schemes = list(table["held_out"].unique())
@@ -65,20 +56,15 @@ def agreement(table: pd.DataFrame, *, targets: dict[str, float]) -> Figure:
 def calibration(curves: pd.DataFrame) -> Figure:
     """Draw the share of answers that are correct by the probability that they are.
 
-    Parameters
-    ----------
-    curves : DataFrame
-        Columns against, probability, correct, low, high, n.
+    `curves`: against, probability, correct, low, high.
     """
-    import seaborn as sns
-
     marks = dict(zip(curves["against"].unique(), SIDES, strict=False))
     fig, ax = axes("column", 2.9)
     ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=0.9)
     for side, rows in curves.groupby("against", sort=False):
-        paint, shape = marks[side]
-        ax.vlines(rows["probability"], rows["low"], rows["high"], color=paint, linewidth=1)
-        sns.lineplot(rows, x="probability", y="correct", color=paint, marker=shape, markeredgewidth=0, ax=ax)  # fmt: skip
+        ax.vlines(rows["probability"], rows["low"], rows["high"], color=marks[side][0], linewidth=1)
+    bare = curves.drop(columns=["low", "high"])
+    lines(ax, bare, "probability", "correct", "against", marks)
     ax.set(
         xlabel="probability of the offline judge (ten bins)", ylabel="share correct by the verdicts"
     )
@@ -90,12 +76,7 @@ def calibration(curves: pd.DataFrame) -> Figure:
 def standings(table: pd.DataFrame, *, label: str) -> Figure:
     """Draw the systems' scores on several judges' scales, a panel a scale, one order for all.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Columns scale, system, value, low, high. The first scale gives the order.
-    label : str
-        Of the axes.
+    `table`: scale, system, value, low, high. The first scale gives the order.
     """
     first = table[table["scale"] == table["scale"].iloc[0]]
     order = list(first.sort_values("value", ascending=False, kind="stable")["system"])

@@ -28,14 +28,8 @@ def diversity(
 ) -> Figure:
     """Draw Table 4: for every set the printed numbers, and the mean and range of our samples.
 
-    Parameters
-    ----------
-    samples : DataFrame
-        The column row (the name of a set) and the metrics, one or more samples a set.
-    printed : DataFrame
-        The reported numbers of LiveRAG's Table 4.
-    aims : dict of str to float, optional
-        Values that generated questions aim at, by metric; drawn as lines.
+    `samples`: row (a set) and the metrics of `DIVERSITY`, one or more samples a set; `printed` is
+    LiveRAG's Table 4; `aims` are values that generated questions aim at, by metric.
     """
     rows = list(dict.fromkeys([*samples["row"], *printed["row"]]))
     long = samples.melt("row", list(DIVERSITY), "metric")
@@ -96,12 +90,7 @@ def lengths(words: dict[str, np.ndarray]) -> Figure:
 def question_map(points: pd.DataFrame, *, trustworthiness: float) -> Figure:
     """Draw a map of the questions of several sets, one panel a set.
 
-    Parameters
-    ----------
-    points : DataFrame
-        Columns set, x, y.
-    trustworthiness : float
-        Of the map, 0 to 1.
+    `points`: set, x, y. `trustworthiness` is that of the map, 0 to 1.
     """
     import seaborn as sns
 

@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 def columns_of(heights: dict[str, int], label: str) -> tuple[Figure, dict[str, Axes]]:
     """Return a page of panels in two columns of about equal height, each as high as its rows.
 
-    Parameters
-    ----------
-    heights : dict of str to int
-        The number of rows of each panel, in order.
-    label : str
-        Of the horizontal axes, which the panels of a column share.
+    `heights` are the rows of each panel; `label` is that of the horizontal axes, which the panels
+    of a column share.
     """
     import matplotlib.pyplot as plt
 
@@ -56,18 +52,9 @@ def by_category(
 ) -> Figure:
     """Draw a value of each category with its interval, one panel a categorization.
 
-    Parameters
-    ----------
-    table : DataFrame
-        categorization, category, share, low, high, in the order to be drawn.
-    label : str
-        Of the values, with unit and direction.
-    titles : dict of str to str, optional
-        Added to the name of a categorization.
-    mark, marked : str
-        A column of values to be marked as well, and what they are.
-    line, lined : float and str
-        A value drawn through all panels, and what it is.
+    `table`: categorization, category, share, low, high, in the order to be drawn. `titles` are
+    added to the names of categorizations; `mark` is a column of values to be marked as well, and
+    `marked` says what they are; `line` is a value drawn through all panels, and `lined` says what.
 
     Raises
     ------
@@ -105,15 +92,14 @@ def effects(
 ) -> Figure:
     """Draw what categories changed in the questions: a box of all values, the mean, its interval.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        A row a question, with the columns of `measures` and of their categorizations.
-    table : DataFrame
-        categorization, measure, category, value, low, high.
-    measures : dict of str to (str, str)
-        Column of `frame` to categorization and measure of `table`: a panel each. The measure is
-        the label of its axis.
+    `frame` has a row a question, with the columns of `measures` and of their categorizations;
+    `table`: categorization, measure, category, value, low, high. `measures` maps a column of
+    `frame` to a categorization and a measure of `table`, the label of its axis: a panel each.
+
+    Raises
+    ------
+    DataError
+        If `table` lacks one of them.
     """
     import matplotlib.pyplot as plt
     import seaborn as sns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragkit.report.figures import BLACK, BLUE, GREY, PURPLE, SKY, VERMILION
-from ragkit.report.plots.base import axes, below, dots, facets, legend, marks_of, words
+from ragkit.report.plots.base import axes, below, dots, facets, legend, marks_of, palette, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,18 +15,9 @@ if TYPE_CHECKING:
 
 
 def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = "") -> Figure:
-    """Draw what systems reach on each type of question, with intervals.
+    """Draw what systems reach on each type of question.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Columns type, system, n (questions), value, low, high; NaN limits draw no interval.
-    order : list of str
-        Types, top to bottom; those without a row are left out.
-    label : str
-        What is measured, with unit and direction.
-    note : str
-        What it was measured on.
+    `table`: type, system, n (questions), value, low, high.
     """
     sizes = table.groupby("type")["n"].max()
     kinds = {kind: f"{words(kind, 16)} ({sizes[kind]:.0f})" for kind in order if kind in sizes}
@@ -41,14 +32,9 @@ def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = ""
 
 
 def ranking(table: pd.DataFrame, *, label: str) -> Figure:
-    """Draw systems from best to worst with their intervals, one panel a group of judges.
+    """Draw systems from best to worst, one panel a group of judges.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Columns judge_group, subject_id, mean, low, high.
-    label : str
-        What is measured, with unit and direction.
+    `table`: judge_group, subject_id, mean, low, high.
     """
     sizes = table["judge_group"].value_counts().sort_index()
     table = table.sort_values("mean", ascending=False, kind="stable")
@@ -77,14 +63,7 @@ def ranking(table: pd.DataFrame, *, label: str) -> Figure:
 def type_map(scores: pd.DataFrame, *, order: list[str], label: str) -> Figure:
     """Draw mean scores by type of question and system, one panel a group of judges.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        Columns judge_group, subject_id, question_type, score in [0, 1].
-    order : list of str
-        Types, top to bottom; those without a score are left out.
-    label : str
-        What is measured, with unit and direction.
+    `scores`: judge_group, subject_id, question_type, score in [0, 1].
     """
     import seaborn as sns
 
@@ -109,14 +88,8 @@ def type_map(scores: pd.DataFrame, *, order: list[str], label: str) -> Figure:
 def first_ranks(ranks: pd.DataFrame, *, depth: int, label: str = "") -> Figure:
     """Draw the rank of the first gold document under two systems, a point a question.
 
-    Parameters
-    ----------
-    ranks : DataFrame
-        Two columns named after the systems, and `type`; NaN where no gold document was found.
-    depth : int
-        The length of the lists; what was not found is drawn beyond.
-    label : str
-        What it was measured on.
+    `ranks` has two columns named after the systems, and `type`; NaN where no gold document was
+    found, which is drawn beyond `depth`, the length of the lists.
     """
     import seaborn as sns
 
@@ -127,10 +100,8 @@ def first_ranks(ranks: pd.DataFrame, *, depth: int, label: str = "") -> Figure:
     fig, ax = axes("column", 3.5)
     ax.plot([1, beyond], [1, beyond], color=GREY, linewidth=0.6)
     sns.scatterplot(
-        shown.assign(type=ranks["type"]), x=one, y=other, hue="type", style="type", legend=False, s=14,
-        palette={name: paint for name, (paint, _) in marks.items()}, alpha=0.7, linewidth=0, ax=ax,
-        markers={name: shape.replace("x", "X") for name, (_, shape) in marks.items()},
-        rasterized=len(ranks) > 300,
+        shown.assign(type=ranks["type"]), x=one, y=other, **palette("type", marks), s=14, alpha=0.7,
+        linewidth=0, ax=ax, rasterized=len(ranks) > 300,
     )  # fmt: skip
     ticks = [tick for tick in (1, 2, 3, 5, 10, 20, 50, 100) if tick <= depth]
     for axis, scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
@@ -145,14 +116,9 @@ def first_ranks(ranks: pd.DataFrame, *, depth: int, label: str = "") -> Figure:
 
 
 def recalls(table: pd.DataFrame, *, label: str) -> Figure:
-    """Draw recall at several cutoffs for each system, with intervals, best at the top.
+    """Draw recall at several cutoffs for each system, best at the top.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Columns system, metric ("R@1", "R@5", ...), value, low, high: means in [0, 1].
-    label : str
-        What it was measured on.
+    `table`: system, metric ("R@1", "R@5", ...), value, low, high, in [0, 1].
     """
     cutoffs = sorted(set(table["metric"]), key=lambda name: int(name.split("@")[1]))
     middle = table[table["metric"] == cutoffs[len(cutoffs) // 2]]
@@ -173,16 +139,8 @@ def overlap(
 ) -> Figure:
     """Draw each system's overlap with the gold answers, and the range that a paper prints.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Columns set (of questions), system, metric, value, low, high: means in [0, 1].
-    printed : grouped Series
-        The printed values by (table, metric).
-    tables : dict of str to str
-        The printed table of each set of questions.
-    label : str
-        What it was measured with.
+    `table`: set (of questions), system, metric, value, low, high, in [0, 1]. `printed` are the
+    printed values grouped by (table, metric), `tables` the printed table of each set.
     """
     systems, ranges = list(dict.fromkeys(table["system"])), printed.agg(["min", "max"])
 

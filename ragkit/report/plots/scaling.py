@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragkit.report.figures import BLACK
-from ragkit.report.plots.base import axes, facets, legend, marks_of, sizes, words
+from ragkit.report.plots.base import axes, facets, legend, lines, marks_of, sizes, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,16 +24,9 @@ def scaling(
 ) -> Figure:
     """Draw recall and local density against corpus size (EnterpriseRAG-Bench, Figure 3).
 
-    Parameters
-    ----------
-    summary : DataFrame
-        Rows of `Scaling.summary`: system, size, mean, low, high.
-    density : DataFrame
-        `Scaling.density`; drawn on the right axis.
-    tested : mapping of str to Tested
-        `Scaling.tested`: the line through all sizes but the largest, whose point is hollow.
-    label : str
-        What it was measured on, and which recall.
+    `summary`: system, size, mean, low, high (`Scaling.summary`). `density` (`Scaling.density`) is
+    drawn on the right axis; `tested` (`Scaling.tested`) gives the line through all sizes but the
+    largest, whose point is hollow.
     """
     fig, ax = axes("page", 3.3)
     right = ax.twinx()
@@ -73,14 +66,7 @@ def scaling(
 
 
 def costs(table: pd.DataFrame) -> Figure:
-    """Draw what each system costs at each size: time to index, time to answer, index, memory.
-
-    Parameters
-    ----------
-    table : DataFrame
-        `Scaling.costs`.
-    """
-    import seaborn as sns
+    """Draw each system's time to index and to answer, index and memory by size (`Scaling.costs`)."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     units = {
@@ -95,14 +81,9 @@ def costs(table: pd.DataFrame) -> Figure:
     long, marks = shown.melt(["system", "size"], var_name="cost"), marks_of(table["system"])
 
     def draw(ax, rows):
-        sns.lineplot(
-            rows, x="size", y="value", hue="system", style="system", dashes=False, errorbar=None, ax=ax,
-            palette={name: paint for name, (paint, _) in marks.items()}, markeredgewidth=0,
-            markers={name: shape for name, (_, shape) in marks.items()}, legend=False, markersize=4,
-        )  # fmt: skip
+        lines(ax, rows, "size", "value", "system", marks)
         sizes(ax, table["size"], few=True)
         ax.grid(axis="y")
-        ax.set(xlabel="", ylabel="")
         if "peak" in rows["cost"].iloc[0]:
             ax.set_ylim(bottom=0)
             return
@@ -119,29 +100,18 @@ def costs(table: pd.DataFrame) -> Figure:
 
 
 def by_type(summary: pd.DataFrame, *, label: str = "recall") -> Figure:
-    """Draw recall against corpus size for each type of question, a panel each.
-
-    Parameters
-    ----------
-    summary : DataFrame
-        Rows of `Scaling.summary(by_type=True)`.
-    label : str
-        Which recall.
-    """
+    """Draw recall against corpus size, a panel for each type (`Scaling.summary(by_type=True)`)."""
     marks, types = marks_of(summary["system"]), list(dict.fromkeys(summary["type"]))
 
     def draw(ax, part):
-        for system, rows in part.groupby("system", sort=False):
-            paint, shape = marks[system]
-            ax.fill_between(rows["size"], rows["low"], rows["high"], color=paint, alpha=0.13, lw=0)
-            ax.plot(rows["size"], rows["mean"], color=paint, marker=shape, markersize=3)
+        lines(ax, part, "size", "mean", "system", marks)
         sizes(ax, summary["size"], few=True)
         ax.set_ylim(-0.05, 1.05)
         ax.grid(axis="y")
 
-    lines = -(-len(types) // 4)
+    deep = -(-len(types) // 4)
     fig, panels = facets(
-        summary, draw, col="type", col_wrap=min(4, len(types)), height=0.7 + 1.35 * lines
+        summary, draw, col="type", col_wrap=min(4, len(types)), height=0.7 + 1.35 * deep
     )
     for kind, ax in panels.items():
         n = summary.loc[summary["type"] == kind, "n"].max()

@@ -25,13 +25,7 @@ STATUS_MARKS = {
 
 
 def statuses(counts: pd.DataFrame) -> Figure:
-    """Draw how many printed numbers of each paper have each status.
-
-    Parameters
-    ----------
-    counts : DataFrame
-        The result of `ragkit.report.tables.counts`.
-    """
+    """Draw how many printed numbers of each paper have each status (`tables.counts`)."""
     papers = counts.drop(index="all")
     shown = papers[list(STATUS_MARKS)].rename(index=NAMES).iloc[::-1]
     fig, ax = axes("page", 1.7)
@@ -50,10 +44,7 @@ def statuses(counts: pd.DataFrame) -> Figure:
 def differences(shown: pd.DataFrame) -> Figure:
     """Draw how far measured numbers lie from printed ones, by table.
 
-    Parameters
-    ----------
-    shown : DataFrame
-        Rows of a scoreboard with a measured number.
+    `shown` are rows of a scoreboard; those without a measured number are left out.
     """
     import seaborn as sns
 
