@@ -216,7 +216,7 @@ def test_a_question_without_any_hit_counts_as_zero():
         ({"sizes": []}, UsageError, "different numbers"),
         ({"sizes": [3, 3]}, UsageError, "different numbers"),
         ({"sizes": [0]}, UsageError, "a size"),
-        ({"sizes": {"other": [3]}}, UsageError, "no sizes are given for 'a'"),
+        ({"sizes": {"other": [3]}}, UsageError, "no sizes for the system 'a'"),
         ({"sizes": [1]}, DataError, "sample of 1 does not fit: 2 gold"),
         ({"sizes": [11]}, DataError, "sample of 11"),
         ({"k": 0}, UsageError, "k should be"),

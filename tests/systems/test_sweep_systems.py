@@ -177,6 +177,13 @@ def test_every_kind_can_be_declared(tmp_path):
         assert type(retriever).__name__.lower().endswith(system.name)
 
 
+def test_all_parts_of_a_hybrid_count():
+    inner = {"kind": "hybrid", "retrievers": [{"kind": "bm25"}, {"kind": "dense", "encoder": "e"}]}
+    system = System("h", {"kind": "hybrid", "retrievers": [inner, {"kind": "qdrant"}]})
+    assert [name.split(".")[-1] for name in system.modules] == ["BM25", "Dense", "Hybrid", "Qdrant"]
+    assert system.models == {"e"}
+
+
 def test_no_file(tmp_path):
     with pytest.raises(MissingData, match="no such file"):
         load(tmp_path / "none.toml")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ragkit import checks, models, schema
-from ragkit.errors import DataError, UsageError, did_you_mean
+from ragkit.errors import DataError, UsageError
 from ragkit.measures import corpus
 from ragkit.store import Store
 from ragkit.systems.retrieval import BM25, Dense
@@ -270,15 +270,12 @@ def _wanted(systems, sizes) -> dict[str, list[int]]:
     for name, spec in systems.items():
         if not callable(spec):
             _encoder(name, spec, seed=0)
-        if isinstance(sizes, Mapping) and name not in sizes:
-            raise UsageError(f"no sizes are given for {name!r}", did_you_mean(name, sizes))
-        its = [
-            checks.whole(size, "a size")
-            for size in (sizes[name] if isinstance(sizes, Mapping) else sizes)
-        ]
-        if not its or len(set(its)) < len(its):
-            raise UsageError(f"the sizes for {name!r} should be different numbers, found {its}")
-        wanted[name] = sorted(its)
+        given = sizes
+        if isinstance(sizes, Mapping):
+            given = sizes[checks.choice(name, "sizes for the system", sizes)]
+        wanted[name] = sorted(checks.whole(size, "a size") for size in given)
+        if not wanted[name] or len(set(wanted[name])) < len(wanted[name]):
+            raise UsageError(f"the sizes for {name!r} should be different numbers, found {given}")
     return wanted
 
 
@@ -435,12 +432,11 @@ def _cores() -> int:
 
 
 def _reset_peak() -> bool:
-    """Start measuring the process's peak memory anew; return whether that is possible."""
+    """Start a new measurement of peak memory; return whether the operating system has one."""
     try:
-        (PROCESS / "clear_refs").write_text("5")
+        return bool((PROCESS / "clear_refs").write_text("5"))
     except OSError:
         return False
-    return True
 
 
 def _peak() -> int:

@@ -84,7 +84,9 @@ class System:
 
     @property
     def _parts(self) -> list[Mapping[str, Any]]:
-        parts = [self.retriever, *self.retriever.get("retrievers", ())]
+        parts = [self.retriever]
+        for part in parts:  # a hybrid's parts join the list
+            parts += part.get("retrievers", ())
         return [*parts, self.rerank] if self.rerank else parts
 
 
