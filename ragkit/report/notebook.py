@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragkit import paths, store
+from ragkit import checks, paths, store
 from ragkit.errors import DataError, NotebookError, UsageError, did_you_mean
 from ragkit.files import write_text
 
@@ -93,15 +93,12 @@ def parameters(book: NotebookNode, name: str = "notebook") -> dict[str, object]:
 def check_parameters(given: dict[str, object], known: dict[str, object], name: str) -> None:
     """Raise `UsageError` if a parameter is unknown or of another type than its default."""
     for key, value in given.items():
-        if key not in known:
-            raise UsageError(f"{name} has no parameter {key!r}", did_you_mean(key, known))
-        default = known[key]
-        allowed = (int, float) if type(default) is float else (type(default),)
-        if default is not None and type(value) not in allowed:
-            raise UsageError(
-                f"{name}: parameter {key} expects {type(default).__name__}, "
-                f"got {type(value).__name__} {value!r}"
-            )
+        checks.choice(key, f"parameter of {name}", known)
+        kind = type(known[key])
+        allowed = (int, float) if kind is float else (kind,)
+        if known[key] is not None and type(value) not in allowed:
+            found = f"{type(value).__name__} {value!r}"
+            raise UsageError(f"{name}: parameter {key} expects {kind.__name__}, got {found}")
 
 
 class Failure(NamedTuple):
@@ -132,22 +129,12 @@ def run(
     resume: str = "",
     timeout: float | None = None,
 ) -> float:
-    """Execute a notebook; return the seconds it took.
+    """Execute a notebook with parameters; return the seconds it took.
 
     The executed copy appears at `target` only if every cell succeeded. A failed copy goes beside
-    the log. What stands in environment variables that look like secrets is struck out of both.
-
-    Parameters
-    ----------
-    source, target : path-like
-    given : dict
-        Parameters to set; all others keep their defaults.
-    log : path-like, optional
-        Where the printed output and a traceback go; `TARGET.log` by default.
-    resume : str
-        The command that continues after a failure, for the message.
-    timeout : float, optional
-        Seconds that one cell may take.
+    `log` (default `TARGET.log`), which holds the printed output and a traceback. The values of
+    environment variables that look like secrets are removed from both. `resume` is the command
+    that continues after a failure, for the message; `timeout` the seconds that a cell may take.
 
     Raises
     ------

@@ -12,12 +12,13 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from ragkit import datasets, paths
+from ragkit import checks, datasets, paths
 from ragkit.datasets.registry import Store, entry
 from ragkit.errors import DataError, RagkitError, UsageError, did_you_mean
 from ragkit.report import notebook, results
@@ -83,31 +84,26 @@ def catalogue(path: Path = CATALOGUE) -> list[Step]:
         rows = tomllib.loads(path.read_text("utf-8")).get("notebook", [])
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path}: {error}") from None
-    steps = []
+    lists = ("datasets", "sample", "optional", "after", "covers")
+    steps: list[Step] = []
     for row in rows:
-        unknown = set(row) - set(Step.__dataclass_fields__)
-        if unknown:
-            name = min(unknown)
-            hint = did_you_mean(name, Step.__dataclass_fields__)
-            raise DataError(f"{path}: unknown field {name!r} of {row.get('name')}", hint)
-        lists = ("datasets", "sample", "optional", "after", "covers")
+        where = f"{path}: {row.get('name')}"
+        for name in row:
+            _known(name, Step.__dataclass_fields__, f"{where} has the unknown field")
         step = Step(**{k: tuple(v) if k in lists else v for k, v in row.items()})
-        known = [other.name for other in steps]
-        for name in step.after:
-            if name != "*" and name not in known:
-                raise DataError(
-                    f"{path}: {step.name} comes after {name!r}, which stands not before it",
-                    did_you_mean(name, known),
-                )
+        for name in set(step.after) - {"*"}:
+            _known(name, [other.name for other in steps], f"{where} must stand after")
         for name in (*step.datasets, *(step.sample or ()), *step.optional):
-            if name not in datasets.names():
-                raise DataError(
-                    f"{path}: {step.name} needs {name!r}", did_you_mean(name, datasets.names())
-                )
+            _known(name, datasets.names(), f"{where} needs the unknown dataset")
         if not step.path.is_file():
-            raise DataError(f"{path}: {step.name} has no file {step.path.name}")
+            raise DataError(f"{where} has no file {step.path.name}")
         steps.append(step)
     return steps
+
+
+def _known(name: str, known: Iterable[str], problem: str) -> None:
+    if name not in known:
+        raise DataError(f"{problem} {name!r}", did_you_mean(name, known))
 
 
 @dataclass
@@ -148,11 +144,8 @@ class Plan:
                         at = self.store.find(path)
                         found += [at.path] if at else []
         made = [measured(self.root, other.name) for other in self.before(step)]
-        return list(
-            dict.fromkeys(
-                str(path) for path in (*found, *made) if Path(path).exists() or path in made
-            )
-        )
+        kept = [path for path in found if path.exists()] + made
+        return list(dict.fromkeys(map(str, kept)))
 
     def command(self, step: Step) -> list[str]:
         """Return the command that runs a notebook."""
@@ -183,35 +176,34 @@ def make_plan(profile: str = "sample", data: str | None = None) -> Plan:
     MissingData, DataError
         If the data folder does not exist, or the catalogue is malformed.
     """
-    if profile not in datasets.PROFILES:
-        raise UsageError(f"no profile {profile!r}", did_you_mean(profile, datasets.PROFILES))
-    steps = catalogue()
+    checks.choice(profile, "profile", datasets.PROFILES)
+    steps, store = catalogue(), None if profile == "sample" else Store(data)
     missing: dict[str, tuple[str, str]] = {}
-    store = None if profile == "sample" else Store(data)
     for step in steps:
-        for name in step.needs(profile):
-            if profile == "sample":
-                if not datasets.in_sample(name):
-                    missing[step.name] = (
-                        f"the sample has no {name}",
-                        "make reproduce PROFILE=paper",
-                    )
-                continue
-            for path in datasets.files(name, optional=False):
-                try:
-                    found = store.find(path)
-                except DataError as error:
-                    missing.setdefault(step.name, (error.message, error.hint or ""))
-                    continue
-                if found is None:
-                    wanted = entry(path)
-                    how = f"ragkit data fetch {name}" if wanted.url else "DATA=a folder that has it"
-                    missing.setdefault(step.name, (f"{path} is missing", how))
-        for other in step.after:
-            if other in missing:
-                missing[step.name] = (f"{other} cannot run", missing[other][1])
+        problems = [(f"{n} cannot run", missing[n][1]) for n in step.after if n in missing]
+        problems += [lack for name in step.needs(profile) for lack in _lacks(name, store)]
+        if problems:
+            missing[step.name] = problems[0]
     named = str(Path(data).resolve()) if data else ""
     return Plan(profile, named, steps, missing, store)
+
+
+def _lacks(name: str, store: Store | None) -> Iterator[tuple[str, str]]:
+    """Yield what keeps a dataset from being loaded, each with what to do; without a store, of the sample."""
+    if store is None:
+        if not datasets.in_sample(name):
+            yield f"the sample has no {name}", "make reproduce PROFILE=paper"
+        return
+    for path in datasets.files(name, optional=False):
+        try:
+            if store.find(path) is None:
+                fetch = f"ragkit data fetch {name}"
+                yield (
+                    f"{path} is missing",
+                    fetch if entry(path).url else "DATA=a folder that has it",
+                )
+        except DataError as error:
+            yield error.message, error.hint or ""
 
 
 def snakemake(plan: Plan, *arguments: str, **options) -> subprocess.CompletedProcess:
@@ -252,11 +244,11 @@ def export(plan: Plan) -> list[Path]:
     written = []
     for kind, target in (("figures", paths.FIGURES), ("results", paths.RESULTS)):
         for step in plan.runnable:
-            origin = plan.root / kind / step.name
+            made = sorted((plan.root / kind / step.name).glob("[!.]*"))
             shutil.rmtree(target / step.name, ignore_errors=True)
-            for path in sorted(origin.glob("[!.]*")) if origin.is_dir() else ():
-                (target / step.name).mkdir(parents=True, exist_ok=True)
-                written.append(Path(shutil.copy(path, target / step.name / path.name)))
+            if made:
+                (target / step.name).mkdir(parents=True)
+            written += [Path(shutil.copy(path, target / step.name)) for path in made]
     board = plan.root / "results" / "scoreboard.csv"
     if board.is_file():
         paths.RESULTS.mkdir(parents=True, exist_ok=True)

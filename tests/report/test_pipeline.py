@@ -128,9 +128,12 @@ def test_every_covered_table_is_printed():
     ("text", "words"),
     [
         ("[[notebook]]\nname = '00-data-overveiw'", "has no file"),
-        ("[[notebook]]\nname = '00-data-overview'\nneeds = []", "unknown field 'needs'"),
-        ("[[notebook]]\nname = '00-data-overview'\ndatasets = ['wixq']", "needs 'wixq'"),
-        ("[[notebook]]\nname = '00-data-overview'\nafter = ['x']", "comes after 'x'"),
+        ("[[notebook]]\nname = '00-data-overview'\nneeds = []", "has the unknown field 'needs'"),
+        (
+            "[[notebook]]\nname = '00-data-overview'\ndatasets = ['wixq']",
+            "needs the unknown dataset 'wixq'",
+        ),
+        ("[[notebook]]\nname = '00-data-overview'\nafter = ['x']", "must stand after 'x'"),
         ("[[notebook]", "Expected"),
     ],
 )
