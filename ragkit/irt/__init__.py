@@ -26,6 +26,7 @@ loo                  PSIS leave-one-out with Pareto k
 ===================  ==========================================================
 """
 
+from ragkit.irt.compare import compare_readings, crps, nearest
 from ragkit.irt.data import Scores, prepare
 from ragkit.irt.diagnostics import (
     agreement,
@@ -39,11 +40,10 @@ from ragkit.irt.diagnostics import (
     recovery,
     split_half,
 )
+from ragkit.irt.engine import Prior
 from ragkit.irt.fitting import ENGINES, fit
 from ragkit.irt.likelihood import Bernoulli, ContinuousBernoulli, get_likelihood
 from ragkit.irt.linking import Link, link
-from ragkit.irt.map import Prior
-from ragkit.irt.readings import compare_readings, crps, nearest
 from ragkit.irt.result import IRTResult, load
 from ragkit.irt.simulate import Simulation, simulate
 

@@ -1,76 +1,13 @@
-"""From a frame of scores to arrays: ids to indices, the range checked, the cells in item order."""
+"""Check a frame of scores and turn it into arrays, sorted by item, then subject."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from ragkit.errors import DataError, UsageError
-
-_BLOCK = 1 << 19  # cells worked on at a time
-
-
-@dataclass
-class Block:
-    """The cells of the items `start:stop`, missing ones absent.
-
-    `subject`, `item` (counted from `start`) and `x` run over the cells.
-    """
-
-    start: int
-    stop: int
-    n_subjects: int
-    subject: np.ndarray
-    item: np.ndarray
-    x: np.ndarray
-    group: np.ndarray | None = None
-
-    @property
-    def n_items(self) -> int:
-        return self.stop - self.start
-
-    def of_subject(self, values: np.ndarray) -> np.ndarray:
-        return values[self.subject]
-
-    def of_item(self, values: np.ndarray) -> np.ndarray:
-        return values[self.start : self.stop][self.item]
-
-    def sum_subject(self, cells: np.ndarray) -> np.ndarray:
-        return np.bincount(self.subject, cells, self.n_subjects)
-
-    def sum_item(self, cells: np.ndarray) -> np.ndarray:
-        return np.bincount(self.item, cells, self.n_items)
-
-    def sum_group(self, cells: np.ndarray, n_groups: int) -> np.ndarray:
-        return np.bincount(self.group, cells, n_groups)
-
-    def matrix(self, cells: np.ndarray, dtype=float) -> np.ndarray:
-        """Return the cells as items x subjects, 0 where there is none."""
-        out = np.zeros((self.n_items, self.n_subjects), dtype)
-        out[self.item, self.subject] = cells
-        return out
-
-
-class FullBlock(Block):
-    """A block without missing cells; every array is items x subjects."""
-
-    def of_subject(self, values: np.ndarray) -> np.ndarray:
-        return values[None, :]
-
-    def of_item(self, values: np.ndarray) -> np.ndarray:
-        return values[self.start : self.stop, None]
-
-    def sum_subject(self, cells: np.ndarray) -> np.ndarray:
-        return cells.sum(0)
-
-    def sum_item(self, cells: np.ndarray) -> np.ndarray:
-        return cells.sum(1)
-
-    def matrix(self, cells: np.ndarray, dtype=float) -> np.ndarray:
-        return cells.astype(dtype, copy=False)
 
 
 @dataclass
@@ -103,7 +40,6 @@ class Scores:
     groups: pd.Index | None = None
     components: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
     item_components: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
-    _blocks: list[Block] | None = None
 
     @property
     def n_subjects(self) -> int:
@@ -124,42 +60,6 @@ class Scores:
     @property
     def full(self) -> bool:
         return self.subject is None
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield the cells in blocks of whole items."""
-        if self._blocks is None:
-            self._blocks = list(self._make_blocks())
-        for block in self._blocks:
-            if block.x.dtype != float:
-                yield FullBlock(
-                    block.start, block.stop, block.n_subjects, None, None, block.x.astype(float)
-                )
-            else:
-                yield block
-
-    def _make_blocks(self) -> Iterator[Block]:
-        if self.full:
-            step = max(1, _BLOCK // self.n_subjects)
-            for start in range(0, self.n_items, step):
-                stop = min(start + step, self.n_items)
-                yield FullBlock(start, stop, self.n_subjects, None, None, self.x[start:stop])
-            return
-        ends = np.searchsorted(self.item, np.arange(self.n_items + 1))
-        start = 0
-        while start < self.n_items:
-            stop = int(np.searchsorted(ends, ends[start] + _BLOCK, side="right")) - 1
-            stop = min(max(stop, start + 1), self.n_items)
-            cells = slice(ends[start], ends[stop])
-            yield Block(
-                start,
-                stop,
-                self.n_subjects,
-                self.subject[cells],
-                self.item[cells] - start,
-                self.x[cells],
-                None if self.group is None else self.group[cells],
-            )
-            start = stop
 
     def per_item(self, statistic: str) -> np.ndarray:
         """Return the "count", "mean", "min" or "max" of each item's rescaled scores."""
@@ -185,22 +85,6 @@ class Scores:
             item, subject = np.divmod(np.arange(self.x.size), self.n_subjects)
             return subject, item, self.x.ravel().astype(float)
         return self.subject, self.item, self.x
-
-    def take(self, keep: np.ndarray) -> Scores:
-        """Return the cells where `keep` (over `cells()`) is true, on the same ids."""
-        subject, item, x = self.cells()
-        return Scores(
-            subjects=self.subjects,
-            items=self.items,
-            subject=subject[keep].astype(np.int32),
-            item=item[keep].astype(np.int32),
-            x=x[keep],
-            score_range=self.score_range,
-            group=None if self.group is None else self.group[keep],
-            groups=self.groups,
-            components=self.components,
-            item_components=self.item_components,
-        )
 
     def frame(self) -> pd.DataFrame:
         """Return the long frame `subject_id, item_id, score` on the original scale."""
@@ -307,27 +191,21 @@ def _from_long(scores: pd.DataFrame, low: float, high: float, group: str | None)
         raise DataError("scores hold no rows")
     subject, subjects = _codes(scores["subject_id"])
     item, items = _codes(scores["item_id"])
-    try:
-        x = pd.to_numeric(scores["score"]).to_numpy(dtype=float, na_value=np.nan)
-    except (ValueError, TypeError):
-        numbers = pd.to_numeric(scores["score"], errors="coerce")
-        row = int((numbers.isna() & scores["score"].notna()).to_numpy().argmax())
-        raise DataError(
-            f"row {row + 1} of the scores holds {scores['score'].iloc[row]!r}, not a number"
-        ) from None
 
     def where(row: int) -> str:
         names = f"subject {subjects[subject[row]]!r}, item {items[item[row]]!r}"
         return f"row {row + 1} of the scores ({names})"
 
+    x = pd.to_numeric(scores["score"], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     bad = ~np.isfinite(x)
     if bad.any():
         row = int(bad.argmax())
         raise DataError(
-            f"{where(row)} has the score {x[row]}; {int(bad.sum()):,} of {len(x):,} are not finite",
+            f"{where(row)} should have a number as its score, found "
+            f"{scores['score'].iloc[row]!r}; {int(bad.sum()):,} of {len(x):,} have none",
             "leave out the rows of missing scores: scores.dropna(subset=['score'])",
         )
-    x = _rescale(x, low, high, lambda row: where(row))
+    x = _rescale(x, low, high, where)
     code = None
     names = None
     if group:
@@ -366,15 +244,12 @@ def _from_wide(scores: pd.DataFrame, low: float, high: float) -> Scores:
         if axis.has_duplicates:
             again = axis[axis.duplicated()][0]
             raise DataError(f"the wide scores repeat the {name} {again!r}")
-    try:
-        matrix = scores.to_numpy(dtype=None if _floats(scores) else float)
-    except (ValueError, TypeError):
-        raise DataError(
-            "the wide scores hold something that is not a number",
-            "subjects belong in the index, items in the columns",
-        ) from None
+    matrix = _numbers(scores)
     if np.isinf(matrix).any():
-        raise DataError("the wide scores hold an infinite value")
+        row, column = np.argwhere(np.isinf(matrix))[0]
+        raise DataError(
+            f"subject {scores.index[row]!r}, item {scores.columns[column]!r} has an infinite score"
+        )
     missing = np.isnan(matrix)
     for axis, ids, name in ((1, scores.index, "subject"), (0, scores.columns, "item")):
         empty = missing.all(axis)
@@ -398,6 +273,23 @@ def _from_wide(scores: pd.DataFrame, low: float, high: float) -> Scores:
         return Scores(subjects, items, subject, item, x, (low, high))
     x = _rescale(matrix, low, high, where)
     return Scores(subjects, items, None, None, np.ascontiguousarray(x.T), (low, high))
+
+
+def _numbers(scores: pd.DataFrame) -> np.ndarray:
+    """Return the values as floats, single precision kept, or raise on one that is no number."""
+    if _floats(scores):
+        return scores.to_numpy()
+    columns = [pd.to_numeric(scores.iloc[:, k], errors="coerce") for k in range(scores.shape[1])]
+    matrix = np.column_stack([c.to_numpy(dtype=float, na_value=np.nan) for c in columns])
+    wrong = np.isnan(matrix) & scores.notna().to_numpy()
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise DataError(
+            f"subject {scores.index[row]!r}, item {scores.columns[column]!r} should have a number "
+            f"as its score, found {scores.iloc[row, column]!r}",
+            "subjects belong in the index, items in the columns",
+        )
+    return matrix
 
 
 def _floats(scores: pd.DataFrame) -> bool:
@@ -442,12 +334,19 @@ def _rescale(x: np.ndarray, low: float, high: float, where) -> np.ndarray:
         raise DataError(
             f"{where(row)} has the score {x.ravel()[row]:g}, outside the range "
             f"[{low:g}, {high:g}]; {int(outside.sum()):,} of {x.size:,} are",
-            f"declare the range, score_range=({x.min():g}, {x.max():g}) or wider: "
-            "nothing is clipped",
+            f"declare the range of the scale, such as score_range={_scale(x)}; nothing is clipped",
         )
     if (low, high) == (0.0, 1.0):
         return x
     return ((x - low) / (high - low)).astype(x.dtype, copy=False)
+
+
+def _scale(x: np.ndarray) -> str:
+    """Return a usual range that holds the scores."""
+    low, high = float(np.nanmin(x)), float(np.nanmax(x))
+    low = 0.0 if low >= 0 else np.floor(low)
+    high = next((end for end in (1, 2, 3, 4, 5, 10, 100) if end >= high), np.ceil(high))
+    return f"({low:g}, {high:g})"
 
 
 def _check_binary(prepared: Scores) -> None:
@@ -457,7 +356,7 @@ def _check_binary(prepared: Scores) -> None:
         value = low + float(prepared.x[odd][0]) * (high - low)
         raise DataError(
             f"the Bernoulli likelihood takes scores of {low:g} or {high:g}, but one is {value:g}",
-            "use likelihood='cb' for scores in between",
+            "use likelihood='fractional' or 'cb' for scores in between",
         )
 
 

@@ -242,8 +242,8 @@ def prior_sensitivity(
         One row per prior sd (difficulty or discrimination), factor and parameter: `r` and `rho`
         with the estimated prior's fit, `shift` in standard errors.
     """
+    from ragkit.irt.engine import Prior
     from ragkit.irt.fitting import fit
-    from ragkit.irt.map import Prior
 
     base = fit(scores, **options)
     found = base.info["hyperparameters"]

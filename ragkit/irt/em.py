@@ -1,366 +1,249 @@
-r"""Marginal maximum likelihood: abilities integrated out on a grid, items by EM.
-
-theta ~ N(0, 1) on equally spaced nodes. The E step is two matrix products (scores x natural
-parameters at the nodes), the M step one Newton step per item, so the transcendental functions
-grow with items x nodes and not with the scores. Every third step is extrapolated (SQUAREM; Varadhan and Roland, Scandinavian Journal of Statistics 2008)
-and kept only if the likelihood grows.
-
-Without a prior this is maximum likelihood (Bock and Aitkin, Psychometrika 1981). With one, items
-are at the mode of likelihood times prior; the prior's moments are those of the default engine, and the
-abilities' variance is kept at one as there.
-"""
+"""The default engine from scores to estimates: priors, convergence, scale and errors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from ragkit.errors import DataError
 from ragkit.irt.data import Scores
-from ragkit.irt.likelihood import Likelihood
-from ragkit.irt.map import (
-    DENSE_MAX,
-    HYPER_ROUNDS,
-    HYPER_TOL,
-    Hyper,
-    Posterior,
-    Prior,
-    fit_map,
-    shrunk_sd,
-    soft_end,
-)
+from ragkit.irt.engine import DISC_END, HYPER_BOUNDS, Model, Optimum, Prior, climb
+from ragkit.irt.marginal import NODES
 
-_SINGLE = 5e6  # cells from which the products are in single precision
-_ALPHA_BOUNDS = (-7.0, 5.0)
-_NUMERIC_MAX = 200  # item parameters up to which the information is differentiated numerically
+_HYPER_ROUNDS, _HYPER_TOL = 60, 5e-3
 
 
 @dataclass
-class EMFit:
-    """Items (a, b), abilities and how the iteration ended."""
+class Setup:
+    """What an engine is told besides the scores."""
 
-    b: np.ndarray
-    alpha: np.ndarray
+    family: object
+    shared: bool
+    positive: bool
+    prior: Prior | None
+    hierarchical: bool
+    scale: str
+    seed: int
+
+
+@dataclass
+class Estimates:
+    """What an engine returns; `alpha` is log disc, or disc itself for signed models."""
+
     theta: np.ndarray
-    sd_theta: np.ndarray
-    hyper: Hyper | None
-    log_likelihood: float
-    converged: bool
-    iterations: int
-    gradient_norm: float
-    var_b: np.ndarray  # given the abilities' posterior
+    var_theta: np.ndarray
+    b: np.ndarray
+    var_b: np.ndarray
+    alpha: np.ndarray
     var_alpha: np.ndarray
-    covariance: np.ndarray | None = None  # of (b, alpha), if it was formed
+    info: dict
+    severity: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    var_severity: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    thresholds: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    draws: dict | None = None
 
 
-def grid(data: Scores, variance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes and log weights of N(0, 1), close enough for scores of that variance."""
-    informed = np.median(data.per_subject("count")) * variance
-    step = float(np.clip(0.7 / np.sqrt(1 + informed), 0.06, 0.2))
-    nodes = np.arange(-6.0, 6.0 + step / 2, step)
-    log_weight = -0.5 * nodes**2
-    return nodes, log_weight - np.log(np.exp(log_weight).sum())
+def fit_em(data: Scores, setup: Setup, *, tol: float, max_iter: int) -> Estimates:
+    """Fit, judge the optimum, and report estimates and errors on the scale of the population.
 
-
-class Marginal:
-    """The marginal likelihood on a grid of abilities."""
-
-    def __init__(self, data: Scores, likelihood: Likelihood, *, shared: bool, positive: bool):
-        self.data, self.likelihood = data, likelihood
-        self.shared, self.positive = shared, positive
-        self.nodes, self.log_weight = grid(data, 1 / 12 if likelihood.name == "cb" else 1 / 4)
-        low, high = data.per_item("min"), data.per_item("max")
-        self.flat = ((high == 0) | (low == 1)) & (not shared)
-        dtype = np.float32 if data.n_cells > _SINGLE else np.float64
-        if data.full:
-            self.x = data.x.astype(dtype, copy=False)
-            self.mask = None
-        else:
-            from scipy.sparse import csr_array
-
-            shape = (data.n_items, data.n_subjects)
-            self.x = csr_array((data.x.astype(dtype), (data.item, data.subject)), shape=shape)
-            self.mask = csr_array(
-                (np.ones(data.n_cells, dtype), (data.item, data.subject)), shape=shape
-            )
-            if data.n_cells > 0.2 * shape[0] * shape[1] and shape[0] * shape[1] < 5e7:
-                self.x, self.mask = self.x.toarray(), self.mask.toarray()
-        self.dtype = dtype
-
-    def expect(self, alpha: np.ndarray, b: np.ndarray):
-        """Return the log-likelihood, subjects' posterior on the nodes, and items' statistics.
-
-        Statistics are the expected score sums and counts of each item at each node.
-        """
-        m, q = self.data.n_items, len(self.nodes)
-        a = self.slopes(alpha)
-        logs = np.zeros((self.data.n_subjects, q))
-        step = max(1, (1 << 21) // q)
-        total_normalizer = np.zeros(q)
-        for start in range(0, m, step):
-            part = slice(start, min(start + step, m))
-            eta = a[part, None] * (self.nodes - b[part, None])
-            normalizer = self.likelihood.log_normalizer(eta)
-            logs += self.x[part].T @ eta.astype(self.dtype)
-            if self.mask is None:
-                total_normalizer += normalizer.sum(0)
-            else:
-                logs -= self.mask[part].T @ normalizer.astype(self.dtype)
-        logs += self.log_weight - total_normalizer
-        top = logs.max(1, keepdims=True)
-        p = np.exp(logs - top)
-        norm = p.sum(1, keepdims=True)
-        p /= norm
-        log_likelihood = float((top + np.log(norm)).sum())
-        short = p.astype(self.dtype)
-        sums = np.asarray(self.x @ short, dtype=float)
-        if self.mask is None:
-            counts = np.broadcast_to(p.sum(0), sums.shape)
-        else:
-            counts = np.asarray(self.mask @ short, dtype=float)
-        return log_likelihood, p, sums, counts
-
-    def slopes(self, alpha: np.ndarray) -> np.ndarray:
-        a = np.exp(alpha) if self.positive else alpha
-        return np.broadcast_to(a, (self.data.n_items,)) if self.shared else a
-
-    def derivatives(self, alpha, b, sums, counts, hyper: Hyper | None):
-        """Return the gradient in (alpha, b) per item and the expected information.
-
-        For 1PL the first entry, too, is per item, to be summed.
-        """
-        a, m, q = self.slopes(alpha), self.data.n_items, len(self.nodes)
-        out = np.empty((5, m))
-        step = max(1, (1 << 20) // q)
-        theta = self.nodes
-        for start in range(0, m, step):
-            part = slice(start, min(start + step, m))
-            mean, w = self.likelihood.mean_variance(a[part, None] * (theta - b[part, None]))
-            residual = sums[part] - counts[part] * mean
-            w = w * counts[part]
-            out[0, part], out[1, part] = residual @ theta, residual.sum(1)
-            out[2, part], out[3, part], out[4, part] = w @ theta**2, w @ theta, w.sum(1)
-        r1, r0, w2, w1, w0 = out
-        lift = a if self.positive else np.ones(m)
-        g_alpha, g_b = lift * (r1 - b * r0), -a * r0
-        i_aa, i_ab, i_bb = (
-            lift**2 * (w2 - 2 * b * w1 + b**2 * w0),
-            -a * lift * (w1 - b * w0),
-            a**2 * w0,
-        )
-        if hyper is not None:
-            g_b = g_b - (b - hyper.diff_mean) / hyper.diff_sd**2
-            i_bb = i_bb + hyper.diff_sd**-2
-            if not self.shared:
-                centre, sd = hyper.disc_prior()
-                _, end_1, end_2 = soft_end(a, self.positive)
-                g_alpha = g_alpha - (alpha - centre) / sd**2 - end_1
-                i_aa = i_aa + sd**-2 + end_2
-                g_alpha[self.flat] = -((alpha - centre) / sd**2)[self.flat]
-                i_ab[self.flat] = 0.0
-                i_aa[self.flat] = sd**-2
-        return g_alpha, g_b, i_aa, i_ab, i_bb
-
-
-def fit_em(
-    data: Scores,
-    likelihood: Likelihood,
-    *,
-    shared: bool,
-    positive: bool,
-    prior: Prior | None,
-    tol: float = 1e-6,
-    max_iter: int = 5000,
-) -> EMFit:
-    """Fit; stop when no entry of the gradient exceeds `tol` times the item's count.
-
-    Where abilities are measured closely, EM creeps; it also stops when 30 iterations have gained
-    less than 1e-4 in log-likelihood.
-
-    With `prior=None` an item whose scores are all at one end has no finite estimate; that raises.
+    `tol` is the distance from the optimum, in errors of the estimates, at which the climb stops.
     """
-    model = Marginal(data, likelihood, shared=shared, positive=positive)
-    count = data.per_item("count")
-    if prior is None:
-        low, high = data.per_item("max") == 0, data.per_item("min") == 1
-        if (low | high).any():
-            item = data.items[int((low | high).argmax())]
-            raise DataError(
-                f"the item {item!r} has the same extreme score everywhere: without a prior it has "
-                "no finite difficulty",
-                "use prior='hierarchical', or engine='map'",
-            )
-    hyper, begin = (prior.start(positive) if prior else None), None
-    if prior is not None and data.n_subjects <= DENSE_MAX:
-        # the default engine integrates the items out, which tells their spread better than modes
-        found = fit_map(data, likelihood, shared=shared, positive=positive, prior=prior)
-        hyper, begin = found.hyper, found.state
-        prior = Prior(hyper.diff_mean, hyper.diff_sd, hyper.disc_mean, hyper.disc_sd)
-    if begin is None:
-        begin = Posterior(data, likelihood, shared=shared, positive=positive).start()
-    alpha, b = begin.alpha.copy(), begin.b
-    if hyper is not None:
-        alpha[model.flat[: len(alpha)]] = hyper.disc_prior()[0]
-    scale = np.maximum(count, 1).astype(float)
-    last, iterations, norm, converged = -np.inf, 0, np.inf, False
-    settled, rounds = hyper is None, 0
-    history: list[np.ndarray] = []
-    safe = None  # objective and parameters to return to if an extrapolation goes too far
-    k = len(alpha)
-    gains: list[float] = []
-    while iterations < max_iter:
-        iterations += 1
-        log_likelihood, p, sums, counts = model.expect(alpha, b)
-        objective = log_likelihood + _log_prior(model, alpha, b, hyper)
-        if safe is not None and not objective >= safe[0] - 1e-7 * abs(safe[0]):
-            _, alpha, b = safe
-            safe, history = None, []
-            continue
-        safe = None
-        parts = model.derivatives(alpha, b, sums, counts, hyper)
-        gradient, move = _newton(model, parts, fixed=hyper is not None and shared)
-        norm = float(max(np.abs(g).max() for g in gradient))
-        relative = max(
-            float(np.max(np.abs(gradient[0])) / scale.sum())
-            if shared
-            else float(np.max(np.abs(gradient[0]) / scale)),
-            float(np.max(np.abs(gradient[1]) / scale)),
-        )
-        still = abs(objective - last) < 1e-9 * max(1.0, abs(objective))
-        gains.append(objective)
-        if settled and ((relative < tol and still) or _stalled(gains)):
-            converged = True
+    model = Model(
+        data, setup.family, shared=setup.shared, positive=setup.positive, prior=setup.prior
+    )
+    vector, problems = model.start(), []
+    for _ in range(_HYPER_ROUNDS if setup.hierarchical else 1):
+        optimum = climb(model, vector, tol=tol, max_iter=max_iter)
+        if not setup.hierarchical:
             break
-        if not settled and iterations % 4 == 0:
-            hyper, alpha, b, moved = _tune(model, p, alpha, b, parts, hyper, prior)
-            rounds += 1
-            settled = moved < HYPER_TOL or rounds == 10 * HYPER_ROUNDS
-            last, history = -np.inf, []
-            gains.clear()
-            continue
-        last = objective
-        now = np.concatenate([alpha, b])
-        new = now + np.concatenate(move)
-        history.append(now)
-        if len(history) == 3:
-            first, second = history[1] - history[0], history[2] - history[1]
-            bend = second - first
-            length = np.linalg.norm(bend)
-            factor = min(np.linalg.norm(first) / length, 50.0) if length > 0 else 1.0
-            if factor > 1:
-                safe = (objective, new[:k], new[k:])
-                new = history[0] + 2 * factor * first + factor**2 * bend
-            history = []
-        alpha, b = new[:k], new[k:]
-        if positive:  # a slope beyond these is a flat line or a step
-            alpha = np.clip(alpha, *_ALPHA_BOUNDS)
-    log_likelihood, p, sums, counts = model.expect(alpha, b)
-    theta = p @ model.nodes
-    sd = np.sqrt(np.maximum(p @ model.nodes**2 - theta**2, 1e-12))
-    parts = model.derivatives(alpha, b, sums, counts, hyper)
-    variances = _variances(model, parts)
-    fit = EMFit(b, alpha, theta, sd, hyper, log_likelihood, converged, iterations, norm, *variances)
-    score = data.per_subject("mean")
-    if not positive and np.sum((theta - theta.mean()) * (score - score.mean())) < 0:
-        fit = replace(fit, theta=-theta, b=-b, alpha=-alpha)
-    if data.n_items + k <= _NUMERIC_MAX:
-        fit.covariance = _covariance(model, fit)
-    return fit
+        vector, before = optimum.vector, model.prior
+        model.prior, bounded = _estimated(model, optimum)
+        moved = max(abs(x - vars(before)[name]) for name, x in vars(model.prior).items())
+        if bounded:
+            problems = [f"the prior's {bounded} reached its bound: fix the prior (prior='weak')"]
+            break
+        if moved < _HYPER_TOL:
+            break
+    else:
+        if setup.hierarchical:
+            problems = ["the estimates of the prior did not settle: fix the prior (prior='weak')"]
+    problems += _problems(model, optimum, tol)
+    return _estimates(model, optimum, setup.scale, problems)
 
 
-def _stalled(objectives: list[float], window: int = 30, gain: float = 1e-4) -> bool:
-    """Say whether the last `window` iterations gained less than `gain` in log-likelihood."""
-    return len(objectives) > window and objectives[-1] - objectives[-1 - window] < gain
-
-
-def _log_prior(model: Marginal, alpha, b, hyper: Hyper | None) -> float:
-    if hyper is None:
-        return 0.0
-    value = -0.5 * np.sum((b - hyper.diff_mean) ** 2) / hyper.diff_sd**2
+def _estimated(model: Model, optimum: Optimum) -> tuple[Prior, str]:
+    """Return the prior of largest marginal density given the items, and what reached a bound."""
+    alpha, d, _, _ = model.unpack(optimum.vector)
+    variances = optimum.information.blocks
+    new = vars(model.prior).copy()
+    place = -d / np.exp(alpha) if model.on_difficulty else d
+    at = 0 if model.shared else 1
+    spread = variances[:, at, at]
+    if model.on_difficulty:
+        along = np.column_stack([-place, -np.exp(-alpha)])
+        spread = np.einsum("jp,jpr,jr->j", along, variances[:, :2, :2], along)
+    new["diff_mean"] = float(place.mean())
+    new["diff_sd"] = float(np.sqrt(np.mean((place - place.mean()) ** 2 + spread)))
     if not model.shared:
-        centre, sd = hyper.disc_prior()
-        value -= 0.5 * np.sum((alpha - centre) ** 2) / sd**2
-        value += soft_end(model.slopes(alpha), model.positive)[0].sum()
-    return float(value)
+        new["disc_mean"] = float(alpha.mean())
+        new["disc_sd"] = float(np.sqrt(np.mean((alpha - alpha.mean()) ** 2 + variances[:, 0, 0])))
+    bounded = ""
+    for name, (low, high) in HYPER_BOUNDS.items():
+        if not low < new[name] < high:
+            bounded, new[name] = name, float(np.clip(new[name], low, high))
+    return Prior(**new), bounded
 
 
-def _newton(model: Marginal, parts, *, fixed: bool):
-    """Return the gradient in (alpha, b) and a damped Newton step.
+def _problems(model: Model, optimum: Optimum, tol: float) -> list[str]:
+    """Return why the optimum is not to be trusted, each with what to do about it."""
+    out = []
+    alpha, _, _, _ = model.unpack(optimum.vector)
+    a = np.abs(model.slopes(alpha))
+    data = model.data
+    steep = a > 0.95 * DISC_END
+    ends = (data.x == 0) | (data.x == 1)
+    if model.family.name == "cb":
+        advice = (
+            f"{100 * ends.mean():.0f} % of the scores lie exactly at the ends, where the continuous "
+            "Bernoulli has no highest density: use likelihood='fractional' or 'graded'"
+        )
+    elif model.prior is None:
+        advice = "its scores are separated by ability: use prior='weak'"
+    else:
+        advice = "its scores are separated by ability: leave it out, or use a narrower prior"
+    if steep.any():
+        name = data.items[int(a.argmax())]
+        out.append(
+            f"the discrimination of {int(steep.sum())} items, such as {name!r}, reached the end of "
+            f"its range ({DISC_END:g}): {advice}"
+        )
+    far = np.abs(optimum.abilities.mean) + 2 * optimum.abilities.sd > NODES[-1]
+    if far.any():
+        name = data.subjects[int(np.abs(optimum.abilities.mean).argmax())]
+        out.append(
+            f"the ability of {int(far.sum())} subjects, such as {name!r}, reached the end of its "
+            f"range ({NODES[-1]:g} sd): "
+            + (advice if model.family.name == "cb" else "leave out subjects with constant scores")
+        )
+    if not optimum.information.definite:
+        out.append(
+            "the information matrix is not positive definite, so errors are missing: "
+            + ("use prior='weak'" if model.prior is None else "use a narrower prior")
+        )
+    limit = 0.05 if optimum.information.form == "apart" else tol
+    if optimum.information.definite and not optimum.gradient <= limit:
+        out.append(
+            f"the optimiser stopped after {optimum.iterations} iterations, "
+            f"{optimum.gradient:.1e} errors from the optimum: raise max_iter"
+        )
+    return out
 
-    With `fixed`, the common slope of a 1PL stays: under a prior it is set by the ability's scale.
+
+def _estimates(model: Model, optimum: Optimum, scale: str, problems: list[str]) -> Estimates:
+    """Move the scale to mean 0 and variance 1 of the population; carry the errors along."""
+    alpha, d, gaps, severity = model.unpack(optimum.vector)
+    a, m = model.slopes(alpha), model.m
+    abilities, information = optimum.abilities, optimum.information
+    middle = float(abilities.mean.mean())
+    unit = float(np.sqrt(np.mean((abilities.mean - middle) ** 2 + abilities.sd**2)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        b = -d / a
+        thresholds = (model.offsets(gaps) - d[:, None]) / a[:, None]
+    notes = []
+    if information.form == "apart":
+        notes.append("too large for the joint information: item errors take abilities as known")
+    var_theta, var_b, var_alpha, var_severity = _variances(model, optimum, scale, middle, unit)
+    return Estimates(
+        theta=(abilities.mean - middle) / unit,
+        var_theta=var_theta,
+        b=(b - middle) / unit,
+        var_b=var_b,
+        alpha=alpha + np.log(unit) if model.positive else alpha * unit,
+        var_alpha=np.broadcast_to(var_alpha, (m,)),
+        severity=severity / unit,
+        var_severity=var_severity,
+        thresholds=(thresholds - middle) / unit if model.k > 1 else np.zeros((0, 0)),
+        info={
+            "converged": not problems,
+            "problems": problems,
+            "iterations": optimum.iterations,
+            "gradient_norm": optimum.gradient,
+            "objective": optimum.objective,
+            "log_likelihood": float(abilities.log_likelihood.sum()),
+            "hyperparameters": {} if model.prior is None else asdict(model.prior),
+            "notes": notes,
+        },
+    )
+
+
+def _variances(model: Model, optimum: Optimum, scale: str, middle: float, unit: float):
+    """Return variances of abilities, difficulties, alphas and severities on the reported scale.
+
+    In the sample's scale the errors of the abilities' mean and sd are taken out.
     """
-    g_alpha, g_b, i_aa, i_ab, i_bb = parts
+    alpha, d, _, _ = model.unpack(optimum.vector)
+    abilities, information, h, m = optimum.abilities, optimum.information, model.head, model.m
+    n, mean, sd = model.data.n_subjects, abilities.mean, abilities.sd
+    if not information.definite:
+        missing = np.full(m, np.nan)
+        return sd**2 / unit**2, missing, missing, np.full(model.groups, np.nan)
+    a = model.slopes(alpha)
+    z = (mean - middle) / unit
+    # errors of the scale: of the mean, and of the sd in units of the sd
+    along = np.column_stack([sd / n, z * sd / (n * unit)])
+    if scale == "population":
+        along = np.zeros_like(along)
+    cross, own, var_z, cross_z = information.with_abilities(along)
+    theta = np.column_stack([-np.ones(n), -(mean - middle)])
+    var_theta = (
+        sd**2 * var_z
+        + 2 * sd * (cross_z * theta).sum(1)
+        + np.einsum("ip,pr,ir->i", theta, own, theta)
+    )
+    # (alpha, d) of every item: blocks, and covariances with the scale
+    at = 0 if model.shared else 1
+    by_item = model.items(cross[:, 0]), model.items(cross[:, 1])
+    pairs = np.empty((m, 2, 2))
+    pairs[:, 1, 1] = information.blocks[:, at, at]
+    scales = np.empty((m, 2, 2))  # parameters x functionals
+    for k in range(2):
+        scales[:, 1, k] = by_item[k][:, at]
+        scales[:, 0, k] = cross[0, k] if model.shared else by_item[k][:, 0]
     if model.shared:
-        total = np.zeros(1) if fixed else np.array([g_alpha.sum()])
-        schur = i_aa.sum() - np.sum(i_ab**2 / i_bb)
-        step = np.clip((total - np.sum(i_ab * g_b / i_bb)) / schur, -1, 1) * (not fixed)
-        return (total, g_b), (step, np.clip((g_b - i_ab * step) / i_bb, -2, 2))
-    det = np.maximum(i_aa * i_bb - i_ab**2, 1e-10 * i_aa * i_bb + 1e-300)
-    step_alpha, step_b = (i_bb * g_alpha - i_ab * g_b) / det, (i_aa * g_b - i_ab * g_alpha) / det
-    damp = 1 / np.maximum(1, np.maximum(np.abs(step_alpha) / 0.7, np.abs(step_b)))
-    return (g_alpha, g_b), (step_alpha * damp, step_b * damp)
+        pairs[:, 0, 0] = information.top[0, 0]
+        pairs[:, 0, 1] = pairs[:, 1, 0] = _with_top(model, information)
+    else:
+        pairs[:, 0, 0] = information.blocks[:, 0, 0]
+        pairs[:, 0, 1] = pairs[:, 1, 0] = information.blocks[:, 0, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        b = -d / a
+        along_b = np.column_stack([-b if model.positive else -b / a, -1 / a])
+
+    def variance(parameters: np.ndarray, scale_part: np.ndarray) -> np.ndarray:
+        return (
+            np.einsum("jp,jpr,jr->j", parameters, pairs, parameters)
+            + 2 * np.einsum("jp,jpk,jk->j", parameters, scales, scale_part)
+            + np.einsum("jk,kl,jl->j", scale_part, own, scale_part)
+        )
+
+    var_b = variance(along_b, np.column_stack([-np.ones(m), -(b - middle)])) / unit**2
+    one = np.tile([1.0, 0.0], (m, 1))
+    stretch = np.ones(m) if model.positive else alpha
+    var_alpha = variance(one, np.column_stack([np.zeros(m), stretch]))
+    var_alpha *= 1 if model.positive else unit**2
+    var_severity = np.zeros(0)
+    if model.groups:
+        part = slice(int(model.shared), h)
+        var_severity = np.diag(
+            model.contrasts @ information.top[part, part] @ model.contrasts.T
+        ).copy()
+        var_severity /= unit**2
+    floor = 1e-12
+    return np.maximum(var_theta, floor) / unit**2, var_b, np.maximum(var_alpha, floor), var_severity
 
 
-def _variances(model: Marginal, parts) -> tuple[np.ndarray, np.ndarray]:
-    """Return the variances of b and alpha from the information of the M step."""
-    _, _, i_aa, i_ab, i_bb = parts
-    if model.shared:
-        var_alpha = 1 / max(i_aa.sum() - np.sum(i_ab**2 / i_bb), 1e-10)
-        return 1 / i_bb + (i_ab / i_bb) ** 2 * var_alpha, np.array([var_alpha])
-    det = np.maximum(i_aa * i_bb - i_ab**2, 1e-10 * i_aa * i_bb + 1e-300)
-    return i_aa / det, i_bb / det
-
-
-def _tune(model: Marginal, p, alpha, b, parts, hyper: Hyper, prior: Prior):
-    """Update the prior from the items' modes and curvatures; bring the abilities to N(0, 1).
-
-    Returns the prior, the items on the new scale, and the largest change.
-    """
-    var_b, var_alpha = _variances(model, parts)
-    changes = {}
-    if prior.diff_mean is None:
-        changes["diff_mean"] = float(b.mean())
-    if prior.diff_sd is None:
-        square = float(np.mean((b - changes.get("diff_mean", hyper.diff_mean)) ** 2 + var_b))
-        changes["diff_sd"] = shrunk_sd(square, len(b), "diff_sd")
-    new = replace(hyper, **changes)
-    if not model.shared:
-        centre, sd = hyper.disc_mean, hyper.disc_sd
-        if prior.disc_mean is None:
-            centre = float(alpha.mean())
-        if prior.disc_sd is None:
-            kind = "disc_sd" if hyper.positive else "signed_sd"
-            sd = shrunk_sd(float(np.mean((alpha - centre) ** 2 + var_alpha)), len(b), kind)
-        new = new.with_disc(centre, sd)
-    mean = float(np.mean(p @ model.nodes))
-    shift = mean if prior.diff_sd is None and prior.diff_mean is None else 0.0
-    stretch = float(np.sqrt(np.mean(p @ model.nodes**2) - 2 * shift * mean + shift**2))
-    stretch, _ = new.allowed(stretch, float(alpha[0]) if model.shared else None)
-    new = new.rescaled(prior, stretch, shift)
-    moved = new.distance(hyper)
-    alpha = alpha + np.log(stretch) if model.positive else alpha * stretch
-    alpha[model.flat[: len(alpha)]] = new.disc_prior()[0]
-    return new, alpha, (b - shift) / stretch, moved
-
-
-def _covariance(model: Marginal, fit: EMFit) -> np.ndarray:
-    """Return the inverse of the observed information of (b, alpha), by central differences."""
-    m = len(fit.b)
-    x = np.concatenate([fit.b, fit.alpha])
-
-    def gradient(x: np.ndarray) -> np.ndarray:
-        b, alpha = x[:m], x[m:]
-        _, _, sums, counts = model.expect(alpha, b)
-        g_alpha, g_b, *_ = model.derivatives(alpha, b, sums, counts, fit.hyper)
-        return np.concatenate([g_b, [g_alpha.sum()] if model.shared else g_alpha])
-
-    information = np.empty((len(x), len(x)))
-    for j in range(len(x)):
-        move = np.zeros(len(x))
-        move[j] = h = 1e-4 * max(1.0, abs(x[j]))
-        information[:, j] = -(gradient(x + move) - gradient(x - move)) / (2 * h)
-    try:
-        return np.linalg.inv((information + information.T) / 2)
-    except np.linalg.LinAlgError:
-        return np.full_like(information, np.nan)
+def _with_top(model: Model, information) -> np.ndarray:
+    """Return the covariances of a common alpha with the items' intercepts."""
+    if information.form == "joint":
+        return information.inverse[0, model.head :].reshape(model.m, model.width)[:, 0]
+    return -(information.load @ information.k[:, 0]).reshape(model.m, model.width)[:, 0]

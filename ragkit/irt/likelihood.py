@@ -53,10 +53,39 @@ def _horner(coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
     return total
 
 
-class ContinuousBernoulli:
+class _Natural:
+    """What the engine asks of a likelihood: x eta - A(eta) as statistics (x, 1) x curves (eta, -A)."""
+
+    features, thresholds, graded = 2, 1, False
+
+    @staticmethod
+    def statistics(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features' positions and values of each score, both scores x 2."""
+        return np.tile([0, 1], (len(x), 1)), np.column_stack([x, np.ones_like(x)])
+
+    @classmethod
+    def curves(cls, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the curves, items x features x nodes, and their derivatives in each eta.
+
+        `eta` is items x thresholds x nodes, the derivatives items x features x thresholds x nodes.
+        """
+        normalizer, mean, _ = cls.terms(eta[:, 0])
+        slopes = np.stack([np.ones_like(mean), -mean], 1)[:, :, None]
+        return np.stack([eta[:, 0], -normalizer], 1), slopes
+
+    @classmethod
+    def start(cls, data) -> tuple[np.ndarray, np.ndarray]:
+        """Return first guesses of intercepts and log gaps from the items' mean scores."""
+        n = data.per_item("count")
+        share = (data.per_item("mean") * n + 0.5) / (n + 1)
+        return cls.scale * np.log(share / (1 - share)), np.zeros((len(n), 0))
+
+
+class ContinuousBernoulli(_Natural):
     """Continuous Bernoulli: a density on [0, 1]."""
 
     name = "cb"
+    scale = 3.0  # of eta, against the logit of the mean
 
     @staticmethod
     def terms(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -104,20 +133,6 @@ class ContinuousBernoulli:
         return mean.reshape(eta.shape), variance.reshape(eta.shape)
 
     @staticmethod
-    def rough_log_normalizer(eta: np.ndarray) -> np.ndarray:
-        """Return A(eta) for float32 `eta`, to about 1e-6: for quadrature, where speed counts."""
-        size = np.abs(eta)
-        np.maximum(size, np.float32(1e-6), out=size)
-        value = np.expm1(-size)
-        value /= size
-        np.negative(value, out=value)
-        np.log(value, out=value)
-        size += eta
-        size *= np.float32(0.5)
-        value += size
-        return value
-
-    @staticmethod
     def sample(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw one score per entry of `eta`, by inversion."""
         eta = np.asarray(eta, dtype=float)
@@ -129,10 +144,11 @@ class ContinuousBernoulli:
         return np.clip(np.where(eta < 0, 1 - x, x), 0.0, 1.0)
 
 
-class Bernoulli:
+class Bernoulli(_Natural):
     """Bernoulli: right or wrong."""
 
     name = "bernoulli"
+    scale = 1.0
 
     @staticmethod
     def terms(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -150,11 +166,6 @@ class Bernoulli:
         """Return the mean A'(eta), in (0, 1), and the variance A''(eta), in (0, 1/4]."""
         _, mean, variance = cls.terms(np.asarray(eta, dtype=float))
         return mean, variance
-
-    @staticmethod
-    def rough_log_normalizer(eta: np.ndarray) -> np.ndarray:
-        """Return A(eta) for float32 `eta`, to about 1e-6."""
-        return np.logaddexp(np.float32(0), eta)
 
     @staticmethod
     def sample(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -1,274 +1,183 @@
-"""The reference engine: the full posterior by NUTS, in Pyro.
+"""The reference engine: the whole posterior by the No-U-Turn Sampler, as a plain Pyro model.
 
-The prior's means and sds are sampled too:
-
-    mu_b ~ N(0, 5^2),  log sigma_b ~ N(log 1.5, 0.75^2)
-    mu_a ~ N(0, 2^2),  log sigma_a ~ N(log 0.4, 0.5^2), signed N(0, 1)      1PL: log a ~ N(0, 2^2)
-
-The log posterior and its gradient are those of the default engine, not torch's continuous
-Bernoulli, whose gradient saturates. The sampler moves in coordinates whitened by the arrow-shaped
-Hessian at the mode, so that a few leapfrog steps make a draw.
+Model and priors are those of the default engine (`ragkit.irt.engine`). Draws are moved to the
+scale on which each draw's abilities have mean 0 and sd 1 (`scale="sample"`), and turned so that
+ability rises with the mean score.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 
 from ragkit.irt.data import Scores
-from ragkit.irt.likelihood import Likelihood
-from ragkit.irt.map import HYPERPRIOR, Hyper, MapFit, Posterior, Prior, State, fit_map, soft_end
+from ragkit.irt.em import Estimates, Setup
+from ragkit.irt.engine import DISC_END, SEVERITY_SD
 
-_MEAN_SD = {"diff": 5.0, "disc": 2.0}
-
-
-@dataclass
-class Draws:
-    """Posterior draws; arrays of chains x draws x parameters."""
-
-    theta: np.ndarray
-    severity: np.ndarray
-    b: np.ndarray
-    alpha: np.ndarray
-    hyper: np.ndarray  # mu_b, sigma_b, mu_a, sigma_a; without the last two for 1PL
-    divergences: int
-    steps: float
-    mode: MapFit
+_DEPTH = 8  # of a trajectory's tree: at most 255 steps
+_R_HAT = 1.05
 
 
-class Target:
-    """Log posterior of all parameters and hyperparameters in whitened coordinates.
+def log_normalizer(eta, likelihood: str):
+    """Return A(eta) of a natural likelihood for a torch tensor, stable near and far from 0."""
+    import torch
 
-    The kept part is (theta, severity, mu_b, log sigma_b, mu_a, log sigma_a), or for 1PL (theta,
-    severity, mu_b, log sigma_b, alpha); the items follow.
-    """
+    if likelihood != "cb":
+        return torch.nn.functional.softplus(eta)
+    small = eta.abs() < 0.3
+    size = torch.where(small, torch.ones_like(eta), eta.abs())
+    far = 0.5 * size + torch.log(-torch.expm1(-size) / size)
+    square = torch.where(small, 0.25 * eta * eta, torch.zeros_like(eta))
+    near = square * (1 / 6 + square * (-1 / 180 + square / 2835))
+    return 0.5 * eta + torch.where(small, near, far)
 
-    def __init__(self, posterior: Posterior, mode: MapFit):
-        self.posterior = posterior
-        data = posterior.data
-        self.n, self.k, self.m = data.n_subjects, data.n_groups, data.n_items
-        shared = posterior.shared
-        self.extra = 3 if shared else 4
-        self.kept = self.n + self.k + self.extra
-        self.size = self.kept + self.m * (1 if shared else 2)
-        hyper, state, system = mode.hyper, mode.state, mode.system
-        first = self.n + self.k
-        tail = [hyper.diff_mean + hyper.centre, np.log(hyper.diff_sd)]
-        if shared:
-            tail += [state.alpha[0]]
+
+def _model(data: Scores, setup: Setup):
+    """Return the Pyro model; items are sampled as standard normals around their prior."""
+    import pyro
+    import pyro.distributions as dist
+    import torch
+
+    subject, item, x = (torch.as_tensor(np.array(values)) for values in data.cells())
+    subject, item = subject.long(), item.long()
+    group = None if data.group is None else torch.as_tensor(data.group).long()
+    prior, many = setup.prior, 1 if setup.shared else data.n_items
+
+    def normals(name: str, size: int, mean: float = 0.0, sd: float = 1.0):
+        zero = torch.zeros(size, dtype=torch.float64)
+        return mean + sd * pyro.sample(name, dist.Normal(zero, 1.0).to_event(1))
+
+    def model():
+        theta = normals("theta", data.n_subjects)
+        place = normals("place", data.n_items, prior.diff_mean, prior.diff_sd)
+        alpha = normals("alpha", many, prior.disc_mean, prior.disc_sd)
+        a = (alpha.exp() if setup.positive else alpha).expand(data.n_items)
+        pyro.factor("end", -0.25 * (a[:many] / DISC_END).pow(4).sum())
+        ability = theta[subject]
+        if group is not None:
+            severity = normals("severity", data.n_groups, 0.0, SEVERITY_SD)
+            ability = ability - (severity - severity.mean())[group]
+        if setup.positive and not setup.shared:
+            eta = a[item] * (ability - place[item])
         else:
-            centre, sd = hyper.disc_prior()
-            tail += [centre, np.log(sd)]
-        self.origin = np.concatenate(
-            [state.theta, state.severity, tail, state.b, [] if shared else state.alpha]
-        )
-        c_b = np.zeros((self.m, self.kept))
-        c_a = np.zeros((self.m, self.kept))
-        for start, stop, part_b, part_a in system.couplings:
-            c_b[start:stop, :first] = part_b
-            if part_a is not None:
-                c_a[start:stop, :first] = part_a
-        curvature = np.zeros((self.kept, self.kept))
-        own = system.schur.copy()
-        for start, stop, part_b, part_a in system.couplings:  # undo the elimination
-            part = slice(start, stop)
-            load = system.ibb[part, None] * part_b
-            if part_a is not None:
-                load = load + system.iba[part, None] * part_a
-                own += part_a.T @ (
-                    system.iba[part, None] * part_b + system.iaa[part, None] * part_a
-                )
-            own += part_b.T @ load
-        curvature[:first, :first] = own
-        c_b[:, first] = -(hyper.diff_sd**-2)
-        curvature[first, first] = self.m * hyper.diff_sd**-2 + _MEAN_SD["diff"] ** -2
-        curvature[first + 1, first + 1] = self.m + HYPERPRIOR["diff_sd"][1] ** -2
-        if shared:
-            row, with_b, corner = system.shared
-            curvature[first + 2, :first] = curvature[:first, first + 2] = row
-            c_b[:, first + 2] = with_b
-            curvature[first + 2, first + 2] = corner + _MEAN_SD["disc"] ** -2
-        else:
-            c_a[:, first + 2] = -(sd**-2)
-            curvature[first + 2, first + 2] = self.m * sd**-2 + _MEAN_SD["disc"] ** -2
-            curvature[first + 3, first + 3] = self.m + HYPERPRIOR[posterior.sd_name][1] ** -2
-        self.load_b = system.ibb[:, None] * c_b + system.iba[:, None] * c_a
-        self.load_a = system.iba[:, None] * c_b + system.iaa[:, None] * c_a
-        schur = curvature - c_b.T @ self.load_b - c_a.T @ self.load_a
-        low, vectors = np.linalg.eigh(schur)
-        schur = (vectors * np.maximum(low, 1e-2 * np.median(low))) @ vectors.T
-        self.factor = cholesky(schur, lower=True)
-        # items: y = B^(-1/2) u with a lower-triangular root, alpha first
-        self.r_aa = np.sqrt(system.iaa)
-        self.r_ba = np.divide(system.iba, self.r_aa, out=np.zeros(self.m), where=self.r_aa > 0)
-        self.r_bb = np.sqrt(np.maximum(system.ibb - self.r_ba**2, 1e-12))
+            eta = a[item] * ability + place[item]
+        pyro.factor("scores", (x * eta - log_normalizer(eta, setup.family.name)).sum())
 
-    def position(self, u: np.ndarray) -> np.ndarray:
-        """Return the parameters at the whitened point `u`."""
-        x = np.empty(self.size)
-        kept = solve_triangular(self.factor, u[: self.kept], lower=True, trans="T")
-        x[: self.kept] = kept
-        u_b = u[self.kept : self.kept + self.m]
-        y_b = self.r_bb * u_b - self.load_b @ kept
-        if not self.posterior.shared:
-            u_a = u[self.kept + self.m :]
-            y_b += self.r_ba * u_a
-            x[self.kept + self.m :] = self.r_aa * u_a - self.load_a @ kept
-        x[self.kept : self.kept + self.m] = y_b
-        return x + self.origin
-
-    def pull(self, gradient: np.ndarray) -> np.ndarray:
-        """Return the gradient in whitened coordinates."""
-        out = np.empty(self.size)
-        g_b = gradient[self.kept : self.kept + self.m]
-        kept = gradient[: self.kept] - g_b @ self.load_b
-        out[self.kept : self.kept + self.m] = self.r_bb * g_b
-        if not self.posterior.shared:
-            g_a = gradient[self.kept + self.m :]
-            kept -= g_a @ self.load_a
-            out[self.kept + self.m :] = self.r_aa * g_a + self.r_ba * g_b
-        out[: self.kept] = solve_triangular(self.factor, kept, lower=True)
-        return out
-
-    def split(self, x: np.ndarray) -> tuple[State, np.ndarray]:
-        first = self.n + self.k
-        extra = x[first : self.kept]
-        alpha = extra[2:3] if self.posterior.shared else x[self.kept + self.m :]
-        b = x[self.kept : self.kept + self.m]
-        return State(x[: self.n], x[self.n : first], b, alpha), extra
-
-    def log_density(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the log posterior at the parameters `x`, up to a constant, and its gradient."""
-        posterior = self.posterior
-        state, extra = self.split(x)
-        a = posterior.disc(state.alpha)
-        g_theta, g_severity = -state.theta, -state.severity / Hyper().severity_sd ** 2
-        value = -0.5 * (state.theta @ state.theta + state.severity @ -g_severity)
-        g_b, g_a = np.zeros(self.m), np.zeros(self.m)
-        for block in posterior.data.blocks():
-            part = slice(block.start, block.stop)
-            slope = block.of_item(a)
-            distance = posterior._distance(block, state)
-            eta = slope * distance
-            normalizer, mean, _ = posterior.likelihood.terms(eta)
-            value += float((block.x * eta).sum() - normalizer.sum())
-            r = block.x - mean
-            ar = slope * r
-            g_theta = g_theta + block.sum_subject(ar)
-            if self.k:
-                g_severity = g_severity - block.sum_group(ar, self.k)
-            g_b[part] -= block.sum_item(ar)
-            g_a[part] += block.sum_item(r * (eta if posterior.positive else distance))
-        g_extra = np.zeros(self.extra)
-        value += self._prior(state.b, extra, 0, "diff", "diff_sd", g_b, g_extra)
-        if posterior.shared:
-            value -= 0.5 * extra[2] ** 2 / _MEAN_SD["disc"] ** 2
-            g_extra[2] = g_a.sum() - extra[2] / _MEAN_SD["disc"] ** 2
-            tail = [g_b]
-        else:
-            value += self._prior(state.alpha, extra, 2, "disc", posterior.sd_name, g_a, g_extra)
-            end, slope, _ = soft_end(a, posterior.positive)
-            value += float(end.sum())
-            g_a -= slope
-            tail = [g_b, g_a]
-        return value, np.concatenate([g_theta, g_severity, g_extra, *tail])
-
-    @staticmethod
-    def _prior(values, extra, at: int, name: str, sd_name: str, gradient, g_extra) -> float:
-        """Return one hierarchical prior's log density; add its gradient in place."""
-        mean, log_sd = extra[at], extra[at + 1]
-        centre, spread = HYPERPRIOR[sd_name]
-        z = (values - mean) * np.exp(-log_sd)
-        gradient -= z * np.exp(-log_sd)
-        g_extra[at] = z.sum() * np.exp(-log_sd) - mean / _MEAN_SD[name] ** 2
-        g_extra[at + 1] = z @ z - len(z) - (log_sd - centre) / spread**2
-        return float(
-            -0.5 * (z @ z)
-            - len(z) * log_sd
-            - 0.5 * (mean / _MEAN_SD[name]) ** 2
-            - 0.5 * ((log_sd - centre) / spread) ** 2
-        )
+    return model
 
 
-def sample(
-    data: Scores,
-    likelihood: Likelihood,
-    *,
-    shared: bool,
-    positive: bool,
-    draws: int = 500,
-    warmup: int = 300,
-    chains: int = 2,
-    seed: int = 0,
-    progress: bool = True,
-) -> Draws:
-    """Draw from the posterior; every chain starts at an overdispersed point around the mode."""
+def _sample(data: Scores, setup: Setup, *, draws, warmup, chains, progress):
+    """Return the draws of every site, chains x draws x size, and the number of divergences."""
     import pyro
     import torch
     from pyro.infer.mcmc import MCMC, NUTS
 
-    mode = fit_map(data, likelihood, shared=shared, positive=positive, prior=Prior())
-    posterior = Posterior(data, likelihood, shared=shared, positive=positive)
-    target = Target(posterior, mode)
-
-    class Potential(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, u):
-            with np.errstate(over="ignore", invalid="ignore"):
-                value, gradient = target.log_density(target.position(u.numpy()))
-            if not (np.isfinite(value) and np.isfinite(gradient).all()):
-                # a step into nowhere, which the sampler rejects and counts
-                value, gradient = -np.inf, np.zeros(target.size)
-            ctx.save_for_backward(torch.from_numpy(target.pull(gradient)))
-            return torch.tensor(-value, dtype=torch.float64)
-
-        @staticmethod
-        def backward(ctx, upstream):
-            (gradient,) = ctx.saved_tensors
-            return -upstream * gradient
-
-    threads = torch.get_num_threads()
-    kept, divergences, steps = [], 0, 0
+    threads, kept, divergences = torch.get_num_threads(), [], 0
     try:
         torch.set_num_threads(1)
         for chain in range(chains):
-            pyro.set_rng_seed(seed * 1000 + chain)
-            rng = np.random.default_rng([seed, chain])
-            start = torch.from_numpy(rng.normal(size=target.size))
-            kernel = NUTS(
-                potential_fn=lambda values: Potential.apply(values["u"]),
-                target_accept_prob=0.8,
-                max_tree_depth=8,
+            pyro.clear_param_store()
+            pyro.set_rng_seed(setup.seed * 1000 + chain)
+            kernel = NUTS(_model(data, setup), target_accept_prob=0.8, max_tree_depth=_DEPTH)
+            sampler = MCMC(
+                kernel, num_samples=draws, warmup_steps=warmup, disable_progbar=not progress
             )
-            mcmc = MCMC(
-                kernel,
-                num_samples=draws,
-                warmup_steps=warmup,
-                initial_params={"u": start},
-                disable_progbar=not progress,
-            )
-            mcmc.run()
-            kept.append([target.position(u) for u in mcmc.get_samples()["u"].numpy()])
-            divergences += len(mcmc.diagnostics()["divergences"]["chain 0"])
+            sampler.run()
+            kept.append({name: value.numpy() for name, value in sampler.get_samples().items()})
+            divergences += len(sampler.diagnostics()["divergences"]["chain 0"])
     finally:
         torch.set_num_threads(threads)
-    x = np.array(kept)
-    first = target.n + target.k
-    hyper = x[..., first : target.kept].copy()
-    hyper[..., 1::2] = np.exp(hyper[..., 1::2])
-    alpha = x[..., target.kept + target.m :]
-    if shared:
-        alpha = hyper[..., 2:3].copy()
-        hyper = hyper[..., :2]
-    return Draws(
-        x[..., : target.n],
-        x[..., target.n : first],
-        x[..., target.kept : target.kept + target.m],
-        alpha,
-        hyper,
-        divergences,
-        steps,
-        mode,
+    return {name: np.stack([chain[name] for chain in kept]) for name in kept[0]}, divergences
+
+
+def _scaled(data: Scores, setup: Setup, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return draws of theta, b, alpha and severity on the reported scale."""
+    prior, positive = setup.prior, setup.positive
+    theta = found["theta"]
+    place = prior.diff_mean + prior.diff_sd * found["place"]
+    alpha = np.broadcast_to(prior.disc_mean + prior.disc_sd * found["alpha"], place.shape)
+    on_difficulty = positive and not setup.shared
+    b = place if on_difficulty else -place / (np.exp(alpha) if positive else alpha)
+    severity = np.zeros((*theta.shape[:2], 0))
+    if data.n_groups:
+        severity = SEVERITY_SD * (found["severity"] - found["severity"].mean(-1, keepdims=True))
+    score = data.per_subject("mean")
+    turned = (theta * (score - score.mean())).sum(-1, keepdims=True) < 0
+    sign = np.where(turned & (not positive), -1.0, 1.0)
+    middle, unit = 0.0, 1.0
+    if setup.scale == "sample":
+        middle, unit = theta.mean(-1, keepdims=True), theta.std(-1, keepdims=True)
+    return {
+        "theta": sign * (theta - middle) / unit,
+        "b": sign * (b - middle) / unit,
+        "alpha": alpha + np.log(unit) if positive else sign * alpha * unit,
+        "severity": sign * severity / unit,
+    }
+
+
+def fit_nuts(
+    data: Scores, setup: Setup, *, draws: int, warmup: int, chains: int, progress: bool
+) -> Estimates:
+    """Draw from the posterior and return its means and variances.
+
+    Converged means no divergence and every r-hat below 1.05, which takes two chains to compute.
+    """
+    from ragkit.irt.diagnostics import chain_summary
+
+    found, divergences = _sample(
+        data, setup, draws=draws, warmup=warmup, chains=chains, progress=progress
     )
+    scaled = _scaled(data, setup, found)
+    alpha = scaled["alpha"]
+    kept = {
+        "theta": scaled["theta"],
+        "diff": scaled["b"],
+        "disc": np.exp(alpha) if setup.positive else alpha,
+    }
+    if data.n_groups:
+        kept["severity"] = scaled["severity"]
+    summary = chain_summary(kept)
+    worst = max(row["max_r_hat"] for row in summary.values())
+    problems = []
+    if divergences:
+        problems.append(f"{divergences} divergent transitions: raise warmup")
+    if chains < 2:
+        problems.append("one chain cannot show convergence: use chains=2 or more")
+    elif not worst < _R_HAT:
+        problems.append(f"the largest r-hat is {worst:.2f}: raise draws and warmup")
+    flat = {name: value.reshape(-1, value.shape[-1]) for name, value in scaled.items()}
+    mean = {name: value.mean(0) for name, value in flat.items()}
+    variance = {name: value.var(0) for name, value in flat.items()}
+    return Estimates(
+        theta=mean["theta"],
+        var_theta=variance["theta"],
+        b=mean["b"],
+        var_b=variance["b"],
+        alpha=mean["alpha"],
+        var_alpha=variance["alpha"],
+        severity=mean["severity"],
+        var_severity=variance["severity"],
+        draws=kept,
+        info={
+            "converged": not problems,
+            "problems": problems,
+            "iterations": chains * (draws + warmup),
+            "log_likelihood": log_likelihood(data, setup, mean),
+            "hyperparameters": vars(setup.prior).copy(),
+            "divergences": divergences,
+            "chains": summary,
+            "notes": [],
+        },
+    )
+
+
+def log_likelihood(data: Scores, setup: Setup, at: Mapping[str, np.ndarray]) -> float:
+    """Return the log-likelihood of the scores at theta, b, alpha and severity."""
+    subject, item, x = data.cells()
+    ability = at["theta"][subject]
+    if data.n_groups:
+        ability = ability - at["severity"][data.group]
+    a = np.exp(at["alpha"]) if setup.positive else at["alpha"]
+    eta = np.broadcast_to(a, at["b"].shape)[item] * (ability - at["b"][item])
+    return float((x * eta - setup.family.log_normalizer(eta)).sum())

@@ -14,25 +14,14 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import pandas as pd
 
 from ragkit.irt.data import Scores
-
-
-@dataclass
-class VariationalFit:
-    """Means and sds of the variational posterior, on py-irt's own scale."""
-
-    theta: np.ndarray
-    sd_theta: np.ndarray
-    b: np.ndarray
-    sd_b: np.ndarray
-    alpha: np.ndarray  # log a, or a for signed models; one number for 1PL
-    sd_alpha: np.ndarray
+from ragkit.irt.em import Estimates, Setup
+from ragkit.irt.nuts import log_likelihood
 
 
 @cache
@@ -44,15 +33,7 @@ def _base() -> type:
     from py_irt.models.abstract_model import IrtModel
     from torch.distributions import constraints
 
-    def log_normalizer(eta, likelihood):
-        if likelihood != "cb":
-            return torch.nn.functional.softplus(eta)
-        small = eta.abs() < 0.3
-        size = torch.where(small, torch.ones_like(eta), eta.abs())
-        far = 0.5 * size + torch.log(-torch.expm1(-size) / size)
-        square = torch.where(small, 0.25 * eta * eta, torch.zeros_like(eta))
-        near = square * (1 / 6 + square * (-1 / 180 + square / 2835))
-        return 0.5 * eta + torch.where(small, near, far)
+    from ragkit.irt.nuts import log_normalizer
 
     class ContinuousIrt(IrtModel):
         likelihood = "cb"
@@ -135,19 +116,8 @@ def _base() -> type:
     return ContinuousIrt
 
 
-def fit_pyirt(
-    data: Scores,
-    likelihood: str,
-    *,
-    shared: bool,
-    positive: bool,
-    epochs: int = 10_000,
-    lr: float = 0.01,
-    dropout: float = 0.2,
-    seed: int = 0,
-    progress: bool = True,
-) -> VariationalFit:
-    """Train with the paper's settings: learning rate 0.01, 10,000 epochs, dropout 0.2."""
+def _train(data: Scores, setup: Setup, *, epochs, lr, dropout, progress) -> dict[str, np.ndarray]:
+    """Return the variational means and sds, on py-irt's own scale."""
     import pyro
     import torch
     from py_irt.config import IrtConfig
@@ -172,9 +142,8 @@ def fit_pyirt(
         if next(calls) >= 0:
             bar.update()
 
-    name = (
-        f"ragkit-{likelihood}-{'1pl' if shared else '2pl'}-{'positive' if positive else 'signed'}"
-    )
+    likelihood, shared, positive = setup.family.name, setup.shared, setup.positive
+    name = f"ragkit-{likelihood}-{'1pl' if shared else '2pl'}-{'log' if positive else 'signed'}"
 
     @IrtModel.register(name)
     class Model(_base()):
@@ -183,11 +152,16 @@ def fit_pyirt(
     Model.likelihood, Model.positive, Model.shared = likelihood, positive, shared
     Model.on_epoch = staticmethod(tick)
     config = IrtConfig(
-        model_type=name, priors="hierarchical", epochs=epochs, lr=lr, dropout=dropout, seed=seed
+        model_type=name,
+        priors="hierarchical",
+        epochs=epochs,
+        lr=lr,
+        dropout=dropout,
+        seed=setup.seed,
     )
     try:
         torch.set_num_threads(1)
-        pyro.set_rng_seed(seed)
+        pyro.set_rng_seed(setup.seed)
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), bar:
             # the trainer calls the model once outside of inference, to create its parameters
             warnings.filterwarnings("ignore", "trying to observe", RuntimeWarning)
@@ -196,13 +170,49 @@ def fit_pyirt(
             trainer.train()
     finally:
         torch.set_num_threads(threads)
-    found = {key: value for key, value in trainer.last_params.items() if "_" in key}
-    one = np.zeros(1) if positive else np.ones(1)
-    return VariationalFit(
-        theta=found["loc_theta"].astype(float),
-        sd_theta=found["scale_theta"].astype(float),
-        b=found["loc_b"].astype(float),
-        sd_b=found["scale_b"].astype(float),
-        alpha=one if shared else found["loc_a"].astype(float),
-        sd_alpha=np.full(1, np.nan) if shared else found["scale_a"].astype(float),
+    return {key: value.astype(float) for key, value in trainer.last_params.items() if "_" in key}
+
+
+def fit_pyirt(
+    data: Scores, setup: Setup, *, epochs: int, lr: float, dropout: float, progress: bool
+) -> Estimates:
+    """Train as in the LiveRAG paper: learning rate 0.01, 10,000 epochs, dropout 0.2."""
+    found = _train(data, setup, epochs=epochs, lr=lr, dropout=dropout, progress=progress)
+    shared, positive, m = setup.shared, setup.positive, data.n_items
+    theta, b, sd_theta = found["loc_theta"], found["loc_b"], found["scale_theta"]
+    if shared:
+        alpha, sd_alpha = np.full(m, 0.0 if positive else 1.0), np.full(m, np.nan)
+    else:
+        alpha, sd_alpha = found["loc_a"], found["scale_a"]
+    score = data.per_subject("mean")
+    problems = []
+    turned = np.sum((theta - theta.mean()) * (score - score.mean())) < 0
+    if turned and positive:
+        problems.append("abilities run against the mean scores: try another seed")
+    elif turned:
+        theta, b, alpha = -theta, -b, -alpha
+    if not np.isfinite(theta).all():
+        problems.append("the training diverged: lower lr")
+    mean = theta.mean()
+    sd = float(np.sqrt(np.mean((theta - mean) ** 2 + sd_theta**2)))
+    alpha, sd_alpha = (alpha + np.log(sd), sd_alpha) if positive else (alpha * sd, sd_alpha * sd)
+    at = {"theta": (theta - mean) / sd, "b": (b - mean) / sd, "alpha": alpha}
+    return Estimates(
+        **at,
+        var_theta=(sd_theta / sd) ** 2,
+        var_b=(found["scale_b"] / sd) ** 2,
+        var_alpha=sd_alpha**2,
+        info={
+            "converged": not problems,
+            "problems": problems,
+            "iterations": epochs,
+            "log_likelihood": log_likelihood(data, setup, at),
+            "hyperparameters": {},
+            "learning_rate": lr,
+            "dropout": dropout,
+            "notes": [
+                f"dropout={dropout} is recorded but has no effect: py-irt's 2PL does not use it",
+                "errors are those of a mean-field approximation, which is too narrow",
+            ],
+        },
     )

@@ -15,8 +15,19 @@ from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.irt import graded
 from ragkit.irt.data import Scores
 from ragkit.irt.likelihood import get_likelihood
+from ragkit.irt.marginal import NODES, Quadrature
 
-_FORMAT = 1
+_FORMAT = 2
+_CELLS = 1 << 14  # worked on at a time when abilities are scored
+
+
+def reliability(subjects: pd.DataFrame) -> float:
+    """Return the marginal reliability of ability: its share of true variance.
+
+    var(EAP) / (var(EAP) + mean squared error), between 0 and 1.
+    """
+    spread, error = subjects["theta"].var(ddof=0), (subjects["se_theta"] ** 2).mean()
+    return float(spread / (spread + error))
 
 
 @dataclass
@@ -67,7 +78,8 @@ class IRTResult:
 
     def __repr__(self) -> str:
         info = self.info
-        state = "converged" if self.converged else "NOT converged"
+        state = "converged" if self.converged else "NOT converged: " + "; ".join(info["problems"])
+        state = f"reliability {info['reliability']:.2f}, {state}"
         return (
             f"<IRTResult {info['model']} {info['likelihood']} by {info['engine']}, "
             f"{len(self.subjects):,} subjects x {len(self.items):,} items, "
@@ -76,7 +88,7 @@ class IRTResult:
 
     def _repr_html_(self) -> str:
         info = self.info
-        flags = self.items["flags"].str.split().explode().value_counts()
+        flags = self.items["flag"].str.split().explode().value_counts()
         rows = {
             "model": f"{info['model']}, {info['likelihood']} likelihood, {info['disc']} disc",
             "engine": f"{info['engine']}, {'converged' if self.converged else 'NOT CONVERGED'} "
@@ -90,6 +102,9 @@ class IRTResult:
             f"median error {self.items['se_disc'].median():.2f}",
             "item flags": ", ".join(f"{n} {name}" for name, n in flags.items()) or "none",
         }
+        rows["reliability of ability"] = f"{info['reliability']:.3f}"
+        if info["problems"]:
+            rows["problems"] = "; ".join(info["problems"])
         if info["notes"]:
             rows["notes"] = "; ".join(info["notes"])
         body = "".join(
@@ -222,18 +237,19 @@ class IRTResult:
         x = (scores["score"].to_numpy(dtype=float) - low) / (high - low)
         if not ((x >= 0) & (x <= 1)).all():
             raise DataError(f"a score lies outside the range [{low:g}, {high:g}] of the fit")
+        ability, item = self._cell_ability(scores)
+        value = self._log_density(ability[:, None], self.items.iloc[item], x)[:, 0]
+        return pd.Series(value, index=scores.index, name="log_likelihood")
+
+    def _log_density(self, ability: np.ndarray, items: pd.DataFrame, x: np.ndarray) -> np.ndarray:
+        """Return log p of each rescaled score on its item, cells x abilities."""
+        a = items["disc"].to_numpy()[:, None]
         if self._levels is not None:
-            ability, item = self._cell_ability(scores)
             category = graded.categories(x, self._levels, self.score_range)
-            items = self.items.iloc[item]
-            log_p = graded.log_probabilities(
-                ability, items["disc"].to_numpy(), self._thresholds(items)
-            )
-            value = log_p[np.arange(len(x)), category]
-            return pd.Series(value, index=scores.index, name="log_likelihood")
-        eta = self._cell_eta(scores)
-        normalizer = get_likelihood(self.info["likelihood"]).log_normalizer(eta)
-        return pd.Series(x * eta - normalizer, index=scores.index, name="log_likelihood")
+            log_p = graded.log_probabilities(ability, a, self._thresholds(items)[:, None])
+            return np.take_along_axis(log_p, category[:, None, None], -1)[..., 0]
+        eta = a * (ability - items["diff"].to_numpy()[:, None])
+        return x[:, None] * eta - get_likelihood(self.info["likelihood"]).log_normalizer(eta)
 
     def _fitted(self) -> Scores:
         if self.data is None:
@@ -246,9 +262,8 @@ class IRTResult:
     def score(self, scores: pd.DataFrame) -> pd.DataFrame:
         """Return abilities of new subjects from their scores on fitted items.
 
-        The items stay as they are; each ability is the mode under N(0, 1) with the error from the
-        curvature there (graded models: mean and sd of the posterior), the items' own errors not
-        included.
+        The items stay as they are; each ability is the mean of its posterior under N(0, 1) (EAP)
+        and its error the standard deviation, the items' own errors not included.
 
         Parameters
         ----------
@@ -270,18 +285,19 @@ class IRTResult:
         item = _positions(self.items.index, scores, "item_id")
         if pd.DataFrame({"subject": code, "item": item}).duplicated().any():
             raise DataError("a new subject has two scores on one item")
-        a, b = self.items["disc"].to_numpy()[item], self.items["diff"].to_numpy()[item]
+        severity = np.zeros(len(item))
         if self.facets is not None:
             name = "group" if "group" in scores.columns else self.info["group"]
-            b = b + self.facets["severity"].to_numpy()[_positions(self.facets.index, scores, name)]
-        if self._levels is not None:
-            category = graded.categories(x, self._levels, self.score_range)
-            thresholds = self._thresholds(self.items)[item]
-            theta, se = graded.abilities(code, category, a, thresholds, len(ids))
-        else:
-            likelihood = get_likelihood(self.info["likelihood"])
-            theta, curvature = modes(code, a, b, x, len(ids), likelihood)
-            se = curvature**-0.5
+            group = _positions(self.facets.index, scores, name)
+            severity = self.facets["severity"].to_numpy()[group]
+        logs = np.zeros((len(ids), len(NODES)))
+        for start in range(0, len(x), _CELLS):
+            part = slice(start, start + _CELLS)
+            ability = NODES - severity[part, None]
+            logs_of = self._log_density(ability, self.items.iloc[item[part]], x[part])
+            np.add.at(logs, code[part], logs_of)
+        posterior = Quadrature(len(ids)).integrate(logs)
+        theta, se = posterior.mean, posterior.sd
         n = np.bincount(code, minlength=len(ids))
         return pd.DataFrame(
             {
@@ -309,10 +325,10 @@ class IRTResult:
         if self.draws is not None:
             np.savez_compressed(folder / "draws.npz", **self.draws)
         kinds = {
-            name: "integer" if pd.api.types.is_integer_dtype(frame.index.dtype) else "text"
+            name: [k for k, label in enumerate(frame.index) if isinstance(label, int | np.integer)]
             for name, frame in self._frames().items()
         }
-        text = {"format": _FORMAT, "ids": kinds, **self.info}
+        text = {"format": _FORMAT, "whole number ids": kinds, **self.info}
         (folder / "fit.json").write_text(
             json.dumps(text, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
         )
@@ -331,49 +347,33 @@ def load(folder: str | Path) -> IRTResult:
         raise MissingData(f"{path} does not exist", "write one with result.save(folder)")
     try:
         info = json.loads(path.read_text(encoding="utf-8"))
-        kinds = info.pop("ids")
+        kinds = info.pop("whole number ids")
         version = info.pop("format")
     except (json.JSONDecodeError, KeyError) as error:
         raise DataError(f"{path} is not a saved fit: {error}") from None
     if version != _FORMAT:
         raise DataError(f"{path} has the format {version}; this version reads {_FORMAT}")
     frames = {}
-    for name, kind in kinds.items():
+    for name, whole in kinds.items():
         frame = pd.read_csv(
             folder / f"{name}.csv", dtype=str, keep_default_na=False, encoding="utf-8"
         )
         ids = frame.columns[0]
         for column in frame.columns[1:]:
-            if column != "flags":
+            if column != "flag":
                 frame[column] = [float(text or "nan") for text in frame[column]]
         for column in ("n", "n_subjects"):
             if column in frame.columns:
                 frame[column] = frame[column].astype(int)
-        if kind == "integer":
-            frame[ids] = frame[ids].astype(int)
-        frames[name] = frame.set_index(ids)
+        labels = frame[ids].tolist()
+        for place in whole:
+            labels[place] = int(labels[place])
+        frames[name] = frame.drop(columns=ids).set_index(pd.Index(labels, name=ids))
     draws = None
     if (folder / "draws.npz").exists():
         with np.load(folder / "draws.npz", allow_pickle=False) as file:
             draws = {name: file[name] for name in file.files}
     return IRTResult(frames["items"], frames["subjects"], info, frames.get("facets"), draws)
-
-
-def modes(subject, a, b, x, n_subjects: int, likelihood) -> tuple[np.ndarray, np.ndarray]:
-    """Return the most probable abilities under N(0, 1) given the items, and the curvatures there.
-
-    `subject`, `a`, `b` and `x` run over the cells.
-    """
-    theta = np.zeros(n_subjects)
-    for _ in range(200):
-        mean, variance = likelihood.mean_variance(a * (theta[subject] - b))
-        slope = np.bincount(subject, a * (x - mean), n_subjects) - theta
-        curvature = np.bincount(subject, a**2 * variance, n_subjects) + 1
-        move = np.clip(slope / curvature, -1, 1)
-        theta = theta + move
-        if np.abs(move).max() < 1e-10:
-            break
-    return theta, curvature
 
 
 def _grid(theta) -> np.ndarray:

@@ -27,7 +27,7 @@ from ragkit.irt.result import IRTResult
 READINGS = {
     "continuous Bernoulli": {"likelihood": "cb"},
     "fractional": {"likelihood": "fractional"},
-    "graded": {"likelihood": "graded", "engine": "em"},
+    "graded": {"likelihood": "graded"},
 }
 OWN = "item's own scores"
 

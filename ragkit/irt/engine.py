@@ -1,0 +1,425 @@
+r"""The default engine: items by marginal maximum a posteriori, abilities by EAP.
+
+The items' parameters maximise the marginal log-likelihood (`ragkit.irt.marginal`; MML of Bock and
+Aitkin, Psychometrika 1981) plus a fixed, weakly informative log prior:
+
+    positive   b_j ~ N(0, 2.5^2),  log a_j ~ N(0, 0.6^2)
+    signed     d_j ~ N(0, 4^2),  a_j ~ N(1, 0.7^2)      where d = -a b
+    1PL        d_j ~ N(0, 4^2),  log a ~ N(0, 0.6^2)
+    graded     log gaps between thresholds ~ N(0, 1)
+    judges     severities ~ N(0, 5^2), summing to zero
+
+(in slope and intercept the signed log-likelihood is concave, so an item can cross a = 0). The
+maximum is that of the density of (alpha, d), in which posteriors are closest to normal.
+
+and the factor exp(-(a / 10)^4 / 4), which ends the range of a discrimination. By Fisher's identity
+the gradient is that of an M step. L-BFGS climbs it from a cold start in coordinates whitened by
+each item's information, and Newton's method with the observed information finishes. The
+distribution of ability is N(0, 1) in the fit; afterwards the scale is moved so that the abilities
+of the population have mean 0 and variance 1 exactly, that is mean(EAP) = 0 and
+mean(EAP^2 + error^2) = 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from ragkit.irt.data import Scores
+from ragkit.irt.marginal import COMPONENTS, NODES, Abilities, Quadrature, Statistics
+
+DISC_END = 10.0  # where the range of a discrimination ends
+SEVERITY_SD = 5.0
+KEPT_MAX = 3000  # ability components up to which the information is inverted on their side
+JOINT_MAX = 4000  # item parameters up to which it is inverted on theirs
+HYPER_BOUNDS = {
+    "diff_mean": (-4, 4),
+    "diff_sd": (0.2, 6),
+    "disc_mean": (-2, 2),
+    "disc_sd": (0.1, 1),
+}
+_DIFFERENCE = 1e-4  # step of a numerical derivative
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Normal prior of the items; a part left out has the weak default.
+
+    Attributes
+    ----------
+    diff_mean, diff_sd : float
+        Of the difficulty b (default 0 and 2.5), or with `disc="signed"` and in a 1PL of the
+        intercept -a b (default 0 and 4).
+    disc_mean, disc_sd : float
+        Of log discrimination (default 0 and 0.6), or with `disc="signed"` of the discrimination
+        itself (default 1 and 0.7).
+    """
+
+    diff_mean: float | None = None
+    diff_sd: float | None = None
+    disc_mean: float | None = None
+    disc_sd: float | None = None
+
+    def filled(self, *, positive: bool, shared: bool) -> Prior:
+        """Return the prior with every part given."""
+        disc = (0.0, 0.6) if positive else (1.0, 0.7)
+        weak = Prior(0.0, 2.5 if positive and not shared else 4.0, *disc)
+        given = {name: float(x) for name, x in vars(self).items() if x is not None}
+        return replace(weak, **given)
+
+
+class Model:
+    """The log posterior of the items of one data set.
+
+    A vector of parameters holds the common alpha (1PL), the contrasts of the severities, then for
+    each item alpha (2PL), the intercept d and the log gaps between offsets (graded).
+    """
+
+    def __init__(self, data: Scores, family, *, shared: bool, positive: bool, prior: Prior | None):
+        self.data, self.family, self.prior = data, family, prior
+        self.shared, self.positive = shared, positive
+        self.on_difficulty = positive and not shared
+        self.stats = Statistics(data, family)
+        self.quadrature = Quadrature(data.n_subjects)
+        self.m, self.k, self.groups = data.n_items, family.thresholds, data.n_groups
+        self.width = self.k if shared else self.k + 1
+        self.head = int(shared) + max(0, self.groups - 1)
+        self.size = self.head + self.m * self.width
+        after = np.arange(self.k)[:, None] > np.arange(self.k - 1)
+        self.spread = after - after.mean(0, keepdims=True)  # thresholds x gaps
+        if self.groups:
+            from scipy.sparse import csr_array
+
+            units, item = self.stats.units, self.stats.unit_item
+            ones = np.column_stack([np.ones(self.groups), np.eye(self.groups)[:, 1:]])
+            self.contrasts = np.linalg.qr(ones)[0][:, 1:]
+            self.of_item = csr_array(
+                (np.ones(units), (item, np.arange(units))), shape=(self.m, units)
+            )
+            self.of_group = np.eye(self.groups)[:, self.stats.unit_group]
+
+    # --- parameters ---------------------------------------------------------------------------
+
+    def items(self, vector: np.ndarray) -> np.ndarray:
+        """Return the items' own part of a vector, items x width (a view)."""
+        return vector[self.head :].reshape(self.m, self.width)
+
+    def unpack(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return alpha, intercepts, log gaps (items x gaps) and severities."""
+        own = self.items(vector)
+        alpha = np.full(self.m, vector[0]) if self.shared else own[:, 0]
+        own = own[:, 0 if self.shared else 1 :]
+        contrast = vector[int(self.shared) : self.head]
+        severity = self.contrasts @ contrast if self.groups else np.zeros(0)
+        return alpha, own[:, 0], own[:, 1:], severity
+
+    def slopes(self, alpha: np.ndarray) -> np.ndarray:
+        return np.exp(alpha) if self.positive else alpha
+
+    def offsets(self, gaps: np.ndarray) -> np.ndarray:
+        """Return the thresholds' offsets from their mean, items x thresholds."""
+        return np.exp(gaps) @ self.spread.T
+
+    def eta(self, vector: np.ndarray) -> np.ndarray:
+        """Return units x thresholds x nodes."""
+        alpha, d, gaps, severity = self.unpack(vector)
+        a, level = self.slopes(alpha), d[:, None] - self.offsets(gaps)
+        if self.groups:
+            a, level = a[self.stats.unit_item], level[self.stats.unit_item]
+            level = level - (a * severity[self.stats.unit_group])[:, None]
+        return a[:, None, None] * NODES + level[:, :, None]
+
+    def start(self) -> np.ndarray:
+        """Return the cold start: intercepts from the mean scores, equal discriminations."""
+        vector = np.zeros(self.size)
+        own = self.items(vector)
+        if not self.positive:
+            (vector if self.shared else own.T)[0] = 1.0
+        intercept, gaps = self.family.start(self.data)
+        own[:, 0 if self.shared else 1] = intercept
+        own[:, 1 if self.shared else 2 :] = gaps
+        return vector
+
+    # --- log posterior ------------------------------------------------------------------------
+
+    def expect(self, vector: np.ndarray, components: int = 1) -> tuple[Abilities, np.ndarray]:
+        """Return the abilities' posteriors and the curves' derivatives in eta."""
+        curves, slopes = self.family.curves(self.eta(vector))
+        return self.quadrature.integrate(self.stats.log_likelihood(curves), components), slopes
+
+    def objective(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the log posterior and its gradient."""
+        abilities, slopes = self.expect(vector)
+        value, gradient = self.log_prior(vector)
+        expected = self.stats.expected(abilities.weights[0])
+        gradient += self.chain(vector, expected, slopes)
+        return float(abilities.log_likelihood.sum()) + value, gradient
+
+    def chain(self, vector, expected: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        """Return the gradient of the expected complete log-likelihood."""
+        pull = np.einsum("vfq,vftq->vtq", expected, slopes)
+        return self.pullback(vector, pull.sum(-1)[..., None], (pull @ NODES)[..., None])[:, 0]
+
+    def pullback(self, vector, pull: np.ndarray, along: np.ndarray) -> np.ndarray:
+        """Return derivatives in the parameters from those in eta.
+
+        `pull` and `along`, units x thresholds x columns, are sums over the nodes, `along` those
+        with the ability as a factor. Returns parameters x columns.
+        """
+        alpha, _, gaps, severity = self.unpack(vector)
+        a, columns = self.slopes(alpha), pull.shape[-1]
+        along = along.sum(1)
+        head = []
+        if self.groups:
+            item, group = self.stats.unit_item, self.stats.unit_group
+            total = pull.sum(1)
+            by_group = self.of_group @ (a[item, None] * total)
+            head = [-(self.contrasts.T @ by_group)]
+            along = self.of_item @ (along - severity[group, None] * total)
+            flat = pull.reshape(len(pull), -1)
+            pull = (self.of_item @ flat).reshape(self.m, self.k, columns)
+        if self.positive:
+            along = along * a[:, None]
+        own = [pull.sum(1)[:, None]]
+        if self.k > 1:
+            by_gap = np.einsum("mtc,tg->mgc", pull, self.spread)
+            own.append(-by_gap * np.exp(gaps)[:, :, None])
+        if self.shared:
+            head = [along.sum(0, keepdims=True), *head]
+        else:
+            own = [along[:, None], *own]
+        return np.concatenate([*head, np.concatenate(own, 1).reshape(-1, columns)])
+
+    def log_prior(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the log prior density, up to a constant, and its gradient."""
+        gradient = np.zeros(self.size)
+        if self.prior is None:
+            return 0.0, gradient
+        alpha, d, gaps, severity = self.unpack(vector)
+        a, prior, own = self.slopes(alpha), self.prior, self.items(gradient)
+        g_alpha, at = np.zeros(self.m), 0 if self.shared else 1
+        z = ((-d / a if self.on_difficulty else d) - prior.diff_mean) / prior.diff_sd
+        value = -0.5 * (z @ z)
+        if self.on_difficulty:
+            own[:, at] = z / (prior.diff_sd * a)
+            g_alpha = -z * d / (prior.diff_sd * a) - 1
+            value -= alpha.sum()  # the density is that of (alpha, d)
+        else:
+            own[:, at] = -z / prior.diff_sd
+        own[:, at + 1 :] = -gaps
+        value -= 0.5 * (gaps**2).sum()
+        many = 1 if self.shared else self.m
+        z = (alpha[:many] - prior.disc_mean) / prior.disc_sd
+        end = (a[:many] / DISC_END) ** 4
+        value -= 0.5 * (z @ z) + 0.25 * end.sum()
+        pull = -z / prior.disc_sd - (end if self.positive else end / a[:many])
+        if self.shared:
+            gradient[0] = g_alpha.sum() + pull[0]
+        else:
+            own[:, 0] = g_alpha + pull
+        if self.groups:
+            value -= 0.5 * (severity @ severity) / SEVERITY_SD**2
+            part = slice(int(self.shared), self.head)
+            gradient[part] = -vector[part] / SEVERITY_SD**2
+        return float(value), gradient
+
+    def curvature(self, vector: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return minus the second derivatives with the abilities' posterior held fixed.
+
+        The items' blocks, items x width x width, and the rows of the parameters before them.
+        """
+
+        def change(move: np.ndarray) -> np.ndarray:
+            sides = []
+            for at in (vector + move, vector - move):
+                slopes = self.family.curves(self.eta(at))[1]
+                sides.append(self.chain(at, expected, slopes) + self.log_prior(at)[1])
+            return (sides[1] - sides[0]) / (2 * _DIFFERENCE)
+
+        blocks = np.empty((self.m, self.width, self.width))
+        for column in range(self.width):
+            move = np.zeros(self.size)
+            self.items(move)[:, column] = _DIFFERENCE
+            blocks[:, :, column] = self.items(change(move))
+        rows = [change(_DIFFERENCE * np.eye(1, self.size, k)[0]) for k in range(self.head)]
+        border = np.array(rows).reshape(self.head, self.size)
+        return (blocks + blocks.transpose(0, 2, 1)) / 2, border
+
+    def covariances(self, vector, abilities: Abilities, slopes: np.ndarray) -> np.ndarray:
+        """Return U: parameters x (components x subjects)."""
+        parts = []
+        for weight in abilities.weights[1:]:
+            pull = np.empty((self.stats.units, self.k, self.stats.n))
+            along = np.empty_like(pull)
+            step = max(1, (1 << 22) // (slopes.shape[1] * self.k * self.stats.n))
+            for start in range(0, self.stats.units, step):
+                part = slice(start, min(start + step, self.stats.units))
+                x = self.stats.of_units(part)
+                for out, factor in ((pull, 1.0), (along, NODES)):
+                    by_feature = slopes[part] @ (weight * factor).T
+                    out[part] = np.einsum("vfi,vfti->vti", x, by_feature)
+            parts.append(self.pullback(vector, pull, along))
+        return np.concatenate(parts, 1)
+
+
+class Information:
+    """The inverse of the observed information, in the form that is cheaper.
+
+    Attributes
+    ----------
+    form : {"kept", "joint", "apart"}
+        Which side was inverted; "apart": too large for either, the abilities are taken as known.
+    definite : bool
+        Whether the matrix is positive definite.
+    """
+
+    def __init__(self, model: Model, vector: np.ndarray, abilities: Abilities, slopes: np.ndarray):
+        self.model = model
+        h, n = model.head, model.data.n_subjects
+        expected = model.stats.expected(abilities.weights[0])
+        blocks, border = model.curvature(vector, expected)
+        side = COMPONENTS * n
+        if model.size <= JOINT_MAX and (model.size <= side or h):
+            self.form = "joint"
+        else:
+            self.form = "kept" if side <= KEPT_MAX else "apart"
+        self.u = None if self.form == "apart" else model.covariances(vector, abilities, slopes)
+        try:
+            (self._joint if self.form == "joint" else self._kept)(blocks, border)
+            self.definite = True
+        except LinAlgError:
+            self.definite = False
+
+    def _joint(self, blocks: np.ndarray, border: np.ndarray) -> None:
+        from scipy.linalg import block_diag
+
+        h, w = self.model.head, self.model.width
+        whole = np.zeros((self.model.size, self.model.size))
+        whole[h:, h:] = block_diag(*blocks)
+        whole[:h], whole[:, :h] = border, border.T
+        whole[:h, :h] = (border[:, :h] + border[:, :h].T) / 2
+        whole -= self.u @ self.u.T
+        self.inverse = cho_solve(cho_factor(whole), np.eye(len(whole)))
+        own = self.inverse[h:, h:].reshape(self.model.m, w, self.model.m, w)
+        every = np.arange(self.model.m)
+        self.blocks, self.top = own[every, :, every], self.inverse[:h, :h]
+
+    def _kept(self, blocks: np.ndarray, border: np.ndarray) -> None:
+        """Eliminate the items; what is kept are the head and the ability components."""
+        h, m, w = self.model.head, self.model.m, self.model.width
+        np.linalg.cholesky(blocks)
+        inverse = np.linalg.inv(blocks)
+        coupling, side = border[:, h:].T, 0
+        base = (border[:, :h] + border[:, :h].T) / 2
+        if self.u is not None:
+            side = self.u.shape[1]
+            coupling = np.concatenate([coupling, -self.u[h:]], 1)
+            base = np.block([[base, -self.u[:h]], [-self.u[:h].T, np.eye(side)]])
+        load = (inverse @ coupling.reshape(m, w, -1)).reshape(m * w, -1)
+        self.b_inverse, self.load = inverse, load
+        schur = base - coupling.T @ load
+        self.k = np.zeros((0, 0))
+        if len(schur):
+            self.k = cho_solve(cho_factor(schur), np.eye(len(schur)))
+        by_item = load.reshape(m, w, -1)
+        self.blocks = inverse + (by_item @ self.k) @ by_item.transpose(0, 2, 1)
+        self.top = self.k[:h, :h]
+
+    def solve(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the inverse times a vector."""
+        if self.form == "joint":
+            return self.inverse @ gradient
+        h, m, w = self.model.head, self.model.m, self.model.width
+        own = gradient[h:]
+        right = -self.load.T @ own
+        right[:h] += gradient[:h]
+        kept = self.k @ right
+        items = (self.b_inverse @ own.reshape(m, w, 1)).ravel() - self.load @ kept
+        return np.concatenate([kept[:h], items])
+
+    def with_abilities(self, along: np.ndarray):
+        """Return covariances with functionals of the abilities' errors, in posterior sds.
+
+        `along` is subjects x functionals. Returns the parameters' covariances with them, their
+        own, the subjects' variances and the subjects' covariances with them.
+        """
+        n = len(along)
+        if self.form == "apart":
+            zero = np.zeros((self.model.size, along.shape[1]))
+            return zero, along.T @ along, np.ones(n), along
+        h = self.model.head
+        one = slice(h, h + n)  # the first component is the ability itself
+        if self.form == "kept":
+            wide = self.k[:, one] @ along
+            cross = np.concatenate([wide[:h], -self.load @ wide])
+            return cross, along.T @ wide[one], np.diag(self.k)[one], wide[one]
+        first = self.u[:, :n]
+        spread = self.inverse @ first
+        wide = along + first.T @ (spread @ along)
+        return spread @ along, along.T @ wide, 1 + (first * spread).sum(0), wide
+
+
+@dataclass
+class Optimum:
+    """Where the climb ended, on the scale of the fit."""
+
+    vector: np.ndarray
+    abilities: Abilities
+    information: Information
+    objective: float
+    gradient: float  # largest entry, in units of the items' errors
+    iterations: int
+
+
+def climb(model: Model, vector: np.ndarray, *, tol: float, max_iter: int) -> Optimum:
+    """Maximise the log posterior: L-BFGS, then Newton's method where the information is at hand."""
+    vector, iterations = _whitened(model, vector, max_iter)
+    while True:
+        abilities, slopes = model.expect(vector, COMPONENTS + 1)
+        information = Information(model, vector, abilities, slopes)
+        value, gradient = model.objective(vector)
+        if not information.definite:
+            return Optimum(vector, abilities, information, value, float("inf"), iterations)
+        step = information.solve(gradient)
+        norm = float(np.sqrt(max(gradient @ step, 0.0)))
+        if norm <= tol or iterations >= max_iter or information.form == "apart":
+            return Optimum(vector, abilities, information, value, norm, iterations)
+        iterations += 1
+        for _ in range(10):  # a step that does not gain is halved
+            if model.objective(vector + step)[0] >= value - 1e-9 * abs(value):
+                break
+            step = step / 2
+        vector = vector + step
+
+
+def _whitened(model: Model, origin: np.ndarray, max_iter: int) -> tuple[np.ndarray, int]:
+    """Climb by L-BFGS in coordinates in which each item's information is the identity."""
+    from scipy.optimize import minimize
+
+    abilities, _ = model.expect(origin)
+    blocks, border = model.curvature(origin, model.stats.expected(abilities.weights[0]))
+    low, axes = np.linalg.eigh(blocks)
+    low = np.maximum(np.abs(low), 0.05 * np.abs(low).max(1, keepdims=True) + 1e-6)
+    root = axes / np.sqrt(low)[:, None, :]
+    unit = np.maximum(np.abs(np.diagonal(border)), 1e-3) ** -0.5
+    h = model.head
+
+    def place(z: np.ndarray) -> np.ndarray:
+        own = root @ model.items(z)[..., None]
+        return origin + np.concatenate([unit * z[:h], own.ravel()])
+
+    def negative(z: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = model.objective(place(z))
+        own = model.items(gradient)[:, None, :] @ root
+        return -value, -np.concatenate([unit * gradient[:h], own.ravel()])
+
+    found = minimize(
+        negative,
+        np.zeros(model.size),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": max_iter, "gtol": 1e-3, "ftol": 1e-13, "maxcor": 20, "maxls": 30},
+    )
+    return place(found.x), int(found.nit)

@@ -1,0 +1,184 @@
+r"""The marginal likelihood of an item response model, its gradient and its information matrix.
+
+For the score x of subject i on item j under judge k (rescaled to [0, 1]),
+
+    eta_t = a_j (theta_i - s_k) + d_j - c_jt,     theta_i ~ N(0, 1),     b_j = -d_j / a_j
+
+and a likelihood gives log p(x | eta). The continuous Bernoulli and the Bernoulli have one eta; a
+graded model has one for each threshold, with offsets c_jt that ascend and sum to 0. `alpha` is
+log a (or a itself where discriminations may be negative).
+
+Quadrature. The log-likelihood of each item is evaluated at 65 equally spaced abilities. Between
+them a subject's log-likelihood is interpolated by polynomials of degree 5, and its posterior is
+integrated by the trapezoidal rule on 29 points around its mean, half a standard deviation apart.
+So the special functions grow with items x 65 and not with the scores, and a posterior that is
+much narrower than the grid is integrated as exactly as a wide one.
+
+Information. With the abilities' posterior held fixed, items do not share second derivatives: B is
+block-diagonal. Louis's identity (Journal of the Royal Statistical Society B 1982) gives the
+observed information as B - U U', where the columns of U are the covariances of the items' scores
+with polynomials in each subject's ability, orthonormal under its posterior. Three of them suffice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ragkit.irt.data import Scores
+
+STEP = 0.2
+NODES = np.arange(-32, 33) * STEP
+_OFFSETS = np.arange(-14, 15) * 0.5  # in posterior standard deviations
+_POINTS = 6  # of an interpolating polynomial
+COMPONENTS = 3
+_DENSE = 2e7  # entries up to which the statistics of the scores are kept as a dense matrix
+
+
+def interpolation(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first of six neighbouring nodes and their Lagrange weights (last axis)."""
+    place = (theta - NODES[0]) / STEP
+    first = np.clip(np.floor(place).astype(int) - _POINTS // 2 + 1, 0, len(NODES) - _POINTS)
+    apart = (place - first)[..., None] - np.arange(_POINTS)
+    weight = np.empty_like(apart)
+    for k in range(_POINTS):
+        rest = [other for other in range(_POINTS) if other != k]
+        weight[..., k] = apart[..., rest].prod(-1) / np.prod([k - other for other in rest])
+    return first, weight
+
+
+@dataclass
+class Abilities:
+    """Subjects' posteriors: means, sds, and expectations of functions that are known at the nodes.
+
+    `log_likelihood` has one entry per subject. `weights[k]`, subjects x nodes, gives the
+    expectation of f(theta) times the k-th orthonormal polynomial as `weights[k] @ f(NODES)`.
+    """
+
+    mean: np.ndarray
+    sd: np.ndarray
+    log_likelihood: np.ndarray
+    weights: np.ndarray
+
+
+class Quadrature:
+    """Integrates abilities out; remembers where each posterior was."""
+
+    def __init__(self, n_subjects: int):
+        self.centre = np.zeros(n_subjects)
+        self.spread = np.full(n_subjects, 1.0)
+
+    def integrate(self, logs: np.ndarray, components: int = 1) -> Abilities:
+        """Return the posteriors for log-likelihoods `logs`, subjects x nodes."""
+        n = len(logs)
+        rows = np.arange(n)[:, None, None]
+        for _ in range(30):
+            theta = self.centre[:, None] + self.spread[:, None] * _OFFSETS
+            first, weight = interpolation(theta)
+            at = first[..., None] + np.arange(_POINTS)
+            value = (logs[rows, at] * weight).sum(-1) - 0.5 * theta**2
+            value[np.abs(theta) > NODES[-1]] = -np.inf
+            top = value.max(1, keepdims=True)
+            p = np.exp(value - top)
+            norm = p.sum(1)
+            p /= norm[:, None]
+            mean = (p * theta).sum(1)
+            sd = np.sqrt((p * (theta - mean[:, None]) ** 2).sum(1))
+            sd = np.maximum(sd, 0.1 * self.spread)  # between two points: look closer
+            step = 0.5 * self.spread
+            near = np.abs(mean - self.centre) < 0.1 * sd
+            if (near & (np.abs(np.log(sd / self.spread)) < 0.1)).all():
+                break
+            self.centre, self.spread = mean, sd
+        log_likelihood = top[:, 0] + np.log(norm * step) - 0.5 * np.log(2 * np.pi)
+        basis = self._basis(theta, p, mean, sd, components)
+        place = (rows * len(NODES) + at).ravel()
+        weights = [
+            np.bincount(place, ((p * f)[..., None] * weight).ravel(), n * len(NODES)) for f in basis
+        ]
+        return Abilities(
+            mean, sd, log_likelihood, np.array(weights).reshape(len(basis), n, len(NODES))
+        )
+
+    @staticmethod
+    def _basis(theta, p, mean, sd, components: int) -> list[np.ndarray]:
+        """Return 1, then polynomials orthonormal under the posterior (Gram and Schmidt)."""
+        z = (theta - mean[:, None]) / sd[:, None]
+        basis = [np.ones_like(z)]
+        for degree in range(1, components):
+            new = z**degree
+            for known in basis:
+                new = new - (p * new * known).sum(1, keepdims=True) * known
+            scale = np.sqrt((p * new**2).sum(1, keepdims=True))
+            basis.append(new / np.maximum(scale, 1e-12))
+        return basis
+
+
+class Statistics:
+    """The scores as statistics that are linear in each item's curves.
+
+    log p(x) of a cell is the sum over features of statistic x curve: (x, 1) x (eta, -A(eta)), or
+    for a graded model indicators of the level x log probabilities. A "unit" is an item, or an item
+    under one judge.
+    """
+
+    def __init__(self, data: Scores, family):
+        self.n, self.features = data.n_subjects, family.features
+        subject = None
+        if data.full and self.features == 2 and not family.graded:
+            self.x, self.matrix = data.x, None
+            self.unit_item, self.unit_group = np.arange(data.n_items), None
+        else:
+            subject, item, x = data.cells()
+            unit = item.astype(np.int64)
+            self.unit_item, self.unit_group = np.arange(data.n_items), None
+            if data.n_groups:
+                key = unit * data.n_groups + data.group
+                found, unit = np.unique(key, return_inverse=True)
+                self.unit_item, self.unit_group = np.divmod(found, data.n_groups)
+            self._build(family, unit, subject, x)
+        self.units = len(self.unit_item)
+
+    def _build(self, family, unit, subject, x) -> None:
+        from scipy.sparse import csr_array
+
+        feature, value = family.statistics(x)
+        rows = (unit[:, None] * self.features + feature).ravel()
+        columns = np.repeat(subject, feature.shape[1])
+        shape = (len(self.unit_item) * self.features, self.n)
+        self.x, self.matrix = None, csr_array((value.ravel(), (rows, columns)), shape=shape)
+        if shape[0] * shape[1] <= _DENSE:
+            self.matrix = self.matrix.toarray()
+
+    def _parts(self):
+        step = max(1, (1 << 24) // self.n)
+        for start in range(0, len(self.x), step):
+            part = slice(start, start + step)
+            yield part, self.x[part].astype(float, copy=False)
+
+    def log_likelihood(self, curves: np.ndarray) -> np.ndarray:
+        """Return subjects x nodes from the curves, units x features x nodes."""
+        if self.matrix is not None:
+            return self.matrix.T @ curves.reshape(-1, len(NODES))
+        total = sum(x.T @ curves[part, 0] for part, x in self._parts())
+        return total + curves[:, 1].sum(0)
+
+    def expected(self, weights: np.ndarray) -> np.ndarray:
+        """Return the statistics' expectations at the nodes, units x features x nodes."""
+        if self.matrix is not None:
+            return (self.matrix @ weights).reshape(self.units, self.features, len(NODES))
+        out = np.empty((self.units, 2, len(NODES)))
+        out[:, 1] = weights.sum(0)
+        for part, x in self._parts():
+            out[part, 0] = x @ weights
+        return out
+
+    def of_units(self, part: slice) -> np.ndarray:
+        """Return units x features x subjects, dense."""
+        if self.matrix is None:
+            x = self.x[part].astype(float)
+            return np.stack([x, np.ones_like(x)], 1)
+        rows = self.matrix[part.start * self.features : part.stop * self.features]
+        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        return rows.reshape(-1, self.features, self.n)
