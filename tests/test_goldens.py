@@ -146,7 +146,7 @@ NUMBERS = {
     "table-4": (table_4, 1e-5, True),
     "geometry": (geometry, 1e-6, False),
 }
-for engine, tolerance in {"map": 1e-6, "em": 1e-6, "nuts": 1e-4, "py-irt": 1e-4}.items():
+for engine, tolerance in {"em": 1e-6, "nuts": 1e-4, "py-irt": 1e-4}.items():
     NUMBERS[f"irt-{engine}-simulated"] = (partial(fitted, engine), tolerance, False)
     if engine != "nuts":
         NUMBERS[f"irt-{engine}-lsat6"] = (partial(fitted, engine), tolerance, True)

@@ -24,7 +24,7 @@ def command():
     default="cb",
     show_default=True,
     help="Continuous Bernoulli (the paper's); Bernoulli for scores at the two ends of the range; "
-    "fractional where scores pile up at the ends; graded for a few ordered levels (--engine em).",
+    "fractional where scores pile up at the ends; graded for a few ordered levels.",
 )
 @click.option(
     "--disc",
@@ -35,8 +35,8 @@ def command():
 )
 @click.option(
     "--engine",
-    type=click.Choice(["map", "em", "nuts", "py-irt"]),
-    default="map",
+    type=click.Choice(["em", "nuts", "py-irt"]),
+    default="em",
     show_default=True,
 )
 @click.option(
@@ -84,5 +84,5 @@ def fit(
         raise DataError(f"{scores}: {error.message}", error.hint) from None
     result.save(out)
     click.echo(f"{result!r} -> {out}")
-    for note in result.info["notes"]:
+    for note in [*result.info["problems"], *result.info["notes"]]:
         click.echo(f"note: {note}", err=True)

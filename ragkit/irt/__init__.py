@@ -1,39 +1,39 @@
 """Item response models of scores: the continuous-Bernoulli 2PL and its relatives.
 
 >>> from ragkit import irt
->>> made = irt.simulate(20, 50, seed=1)
->>> result = irt.fit(made.scores)
+>>> simulated = irt.simulate(20, 50, seed=1)
+>>> result = irt.fit(simulated.scores)
 >>> result.items.columns[:2].tolist()
 ['diff', 'disc']
 
-===================  ==========================================================
-fit                  scores to an `IRTResult`: engines map, em, nuts, py-irt
-simulate             scores with known truth
-load                 a saved result
-link                 two fits that share items on one scale
-recovery             simulate, fit, compare with the truth
-agreement            several fits of the same scores
-correlations         of difficulty with mean score and discrimination
-split_half           reliability
-prior_sensitivity    refits under other priors
-heldout              models compared on cells they did not see
-compare_readings     likelihoods compared on such cells, on the scale of the scores
-crps                 how well a fit's distribution foretells scores
-nearest              scores moved to a few levels, for graded models
-posterior_predictive what the model would have made, beside what was seen
-item_fit             observed and expected scores over ability
-loo                  PSIS leave-one-out with Pareto k
-===================  ==========================================================
+====================  =========================================================
+fit                   scores to an `IRTResult`: engines em, nuts, py-irt
+simulate              scores with known parameters
+load                  a saved result
+link                  two fits that share items on one scale
+recovery              simulate, fit, compare with the truth
+agreement             several fits of the same scores
+correlations          of difficulty with mean score and discrimination
+split_half            reliability by halves of the items or subjects
+prior_sensitivity     refits under other priors
+heldout               models compared on cells they did not see
+compare_likelihoods   likelihoods compared on such cells
+crps                  accuracy of a predicted distribution of scores
+nearest               scores moved to a few levels, for graded models
+posterior_predictive  generated scores beside the observed ones
+item_fit              infit, outfit and S-X2 of each item
+q3                    local dependence of pairs of items
+calibration           observed and expected scores over ability
+loo                   PSIS leave-one-out with Pareto k
+====================  =========================================================
 """
 
-from ragkit.irt.compare import compare_readings, crps, nearest
+from ragkit.irt.compare import compare_likelihoods, crps, heldout, nearest
 from ragkit.irt.data import Scores, prepare
 from ragkit.irt.diagnostics import (
     agreement,
     chain_summary,
     correlations,
-    heldout,
-    item_fit,
     loo,
     posterior_predictive,
     prior_sensitivity,
@@ -42,6 +42,7 @@ from ragkit.irt.diagnostics import (
 )
 from ragkit.irt.engine import Prior
 from ragkit.irt.fitting import ENGINES, fit
+from ragkit.irt.itemfit import calibration, item_fit, q3
 from ragkit.irt.likelihood import Bernoulli, ContinuousBernoulli, get_likelihood
 from ragkit.irt.linking import Link, link
 from ragkit.irt.result import IRTResult, load
@@ -57,9 +58,10 @@ __all__ = [
     "Scores",
     "Simulation",
     "agreement",
-    "correlations",
+    "calibration",
     "chain_summary",
-    "compare_readings",
+    "compare_likelihoods",
+    "correlations",
     "crps",
     "fit",
     "get_likelihood",
@@ -72,6 +74,7 @@ __all__ = [
     "posterior_predictive",
     "prepare",
     "prior_sensitivity",
+    "q3",
     "recovery",
     "simulate",
     "split_half",

@@ -1,10 +1,10 @@
-"""Several likelihoods read the same scores: which reading foretells scores it did not see?
+"""Compare models and likelihoods by cells that they did not see.
 
-A density and a probability cannot be compared, so the log-likelihoods of a continuous and an
-ordinal model cannot be either. Two scores can, being on the scale of the scores themselves: the
-squared error of the expected score, and the continuous ranked probability score of the whole
-predicted distribution F (Gneiting and Raftery, Journal of the American Statistical Association
-2007, section 4.2),
+Models with one likelihood are compared by their log score. A density and a probability cannot be
+compared, so neither can the log scores of a continuous and an ordinal likelihood. On the scale of
+the scores two losses can: the squared error of the expected score, and the continuous ranked
+probability score of the predicted distribution F (Gneiting and Raftery, Journal of the American
+Statistical Association 2007, section 4.2),
 
     CRPS(F, x) = integral of (F(t) - 1{t >= x})^2 dt,    lower is better,
 
@@ -13,18 +13,20 @@ which is the absolute error where F is a point.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from ragkit.errors import DataError, UsageError
+from ragkit.checks import whole
+from ragkit.errors import DataError
 from ragkit.irt import graded
 from ragkit.irt.diagnostics import split_half
 from ragkit.irt.fitting import fit
 from ragkit.irt.result import IRTResult
 
-READINGS = {
+MODELS = {"1PL": {"model": "1pl"}, "2PL": {"model": "2pl"}}
+LIKELIHOODS = {
     "continuous Bernoulli": {"likelihood": "cb"},
     "fractional": {"likelihood": "fractional"},
     "graded": {"likelihood": "graded"},
@@ -45,8 +47,8 @@ def crps(result: IRTResult, scores: pd.DataFrame) -> pd.Series:
     Parameters
     ----------
     result : IRTResult
-        Parameters are taken as known. The fractional reading, a quasi-likelihood, foretells a mean
-        and no distribution: its values are NaN.
+        Parameters are taken as known. The fractional quasi-likelihood predicts a mean and no
+        distribution: its values are NaN.
     scores : pandas.DataFrame
         Long: subject_id, item_id, score, of fitted subjects and items.
     """
@@ -101,9 +103,76 @@ def _below(eta: np.ndarray, x: np.ndarray) -> np.ndarray:
     return out
 
 
-def compare_readings(
+def _folds(
+    scores: pd.DataFrame, folds: int, seed: int
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Deal the cells at random; yield the others and those of a fold that can be predicted."""
+    whole(folds, "folds", least=2)
+    rng = np.random.default_rng(seed)
+    fold = rng.permutation(np.arange(len(scores)) % folds)
+    for k in range(folds):
+        train, test = scores[fold != k], scores[fold == k]
+        known = test["subject_id"].isin(train["subject_id"])
+        yield train, test[known & test["item_id"].isin(train["item_id"])]
+
+
+def heldout(
     scores: pd.DataFrame,
-    readings: Mapping[str, Mapping] | None = None,
+    models: Mapping[str, Mapping] | None = None,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    **options,
+) -> pd.DataFrame:
+    """Compare models with one likelihood by the log score of cells they did not see.
+
+    Parameters
+    ----------
+    scores : pandas.DataFrame
+        Long.
+    models : mapping of name to `fit` arguments
+        1PL and 2PL by default. The first is the one that the others are compared with.
+    folds : int
+        Cells are dealt at random; each fold is predicted from the others. A cell whose subject or
+        item is not among the others is left out for all models.
+    seed : int
+    **options
+        Common arguments of `fit`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by model: `log_likelihood` summed over the held-out cells, `per_cell`,
+        `difference` from the first model, `se_difference` (of paired cells), `rmse` of the
+        expected score, `n`.
+    """
+    models = models or MODELS
+    points: dict[str, list[np.ndarray]] = {name: [] for name in models}
+    errors: dict[str, list[np.ndarray]] = {name: [] for name in models}
+    for train, test in _folds(scores, folds, seed):
+        for name, arguments in models.items():
+            result = fit(train, **{**options, **arguments})
+            points[name].append(result.pointwise(test).to_numpy())
+            errors[name].append((result.predict(test) - test["score"]).to_numpy())
+    joined = {name: np.concatenate(parts) for name, parts in points.items()}
+    first = next(iter(joined.values()))
+    rows = {}
+    for name, values in joined.items():
+        difference = values - first
+        rows[name] = {
+            "log_likelihood": values.sum(),
+            "per_cell": values.mean(),
+            "difference": difference.sum(),
+            "se_difference": difference.std(ddof=1) * np.sqrt(len(difference)),
+            "rmse": float(np.sqrt(np.mean(np.concatenate(errors[name]) ** 2))),
+            "n": len(values),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")
+
+
+def compare_likelihoods(
+    scores: pd.DataFrame,
+    likelihoods: Mapping[str, Mapping] | None = None,
     *,
     levels: Sequence[float] | None = None,
     folds: int = 5,
@@ -111,17 +180,17 @@ def compare_readings(
     seed: int = 0,
     **options,
 ) -> pd.DataFrame:
-    """Compare readings of the same scores on cells they did not see and over halves.
+    """Compare likelihoods by held-out predictive accuracy and split-half reliability.
 
     Parameters
     ----------
     scores : pandas.DataFrame
         Long.
-    readings : mapping of name to `fit` arguments
+    likelihoods : mapping of name to `fit` arguments
         Continuous Bernoulli, fractional and graded by default. Differences are from the first.
     levels : sequence of float, optional
-        Graded readings are fitted to scores moved to the nearest of these, where scores take too
-        many values; what they foretell is held against the scores as they are.
+        Graded models are fitted to scores moved to the nearest of these, where scores take too
+        many values; their predictions are compared with the scores as they are.
     folds : int
         Cells are dealt at random and each fold is predicted from the others. A cell whose subject
         or item is not among the others is left out for all.
@@ -134,73 +203,64 @@ def compare_readings(
     Returns
     -------
     pandas.DataFrame
-        Indexed by reading. The first row, "item's own scores", predicts every cell by the other
+        Indexed by likelihood. The first row, "item's own scores", predicts every cell by the other
         scores of its item, without any ability. `rmse` of the expected score and `crps`, both in
-        units of the score; `mse_difference` and `crps_difference` from the first reading, negative
-        is better, with standard errors clustered by item; `diff_reliability` and
-        `theta_reliability`, Spearman correlations of halves stepped up by Spearman and Brown;
-        `rho_diff`, rank correlation of difficulty with the first reading; `converged`; `bounded`,
-        if the notes speak of a bound; `n` cells; and `trusted`: converged within bounds, and
-        better than the item's own scores in both measures (fractional: in `rmse`).
+        units of the score; `mse_difference` and `crps_difference` from the first likelihood,
+        negative is better, with standard errors clustered by item; `diff_reliability` and
+        `theta_reliability`, rank correlations of halves stepped up by Spearman and Brown;
+        `rho_diff`, rank correlation of difficulty with the first likelihood; `converged`;
+        `n` cells; and `trusted`: converged, and better than the item's own scores in both losses
+        (fractional: in `rmse`).
     """
-    readings = dict(readings or READINGS)
-    if folds < 2 or not readings:
-        raise UsageError("a comparison needs at least one reading and 2 folds")
+    likelihoods = dict(likelihoods or LIKELIHOODS)
 
     def seen_by(arguments: Mapping, part: pd.DataFrame) -> pd.DataFrame:
         if levels is None or arguments.get("likelihood") != "graded":
             return part
         return nearest(part, levels)
 
-    rng = np.random.default_rng(seed)
-    fold = rng.permutation(np.arange(len(scores)) % folds)
     parts = []
-    for k in range(folds):
-        train, test = scores[fold != k], scores[fold == k]
-        known = test["subject_id"].isin(train["subject_id"]) & test["item_id"].isin(
-            train["item_id"]
-        )
-        test = test[known]
+    for train, test in _folds(scores, folds, seed):
         columns = {"item_id": test["item_id"], **_own(train, test)}
-        for name, arguments in readings.items():
+        for name, arguments in likelihoods.items():
             result = fit(seen_by(arguments, train), **{**options, **arguments})
             columns[name, "squared"] = (result.predict(test) - test["score"]) ** 2
             columns[name, "crps"] = crps(result, test)
         parts.append(pd.DataFrame(columns))
     cells = pd.concat(parts)
-    item = cells["item_id"]
-    base = next(iter(readings))
-    rows = {}
+    base = next(iter(likelihoods))
+    rows = {name: _losses(cells, name, base) for name in (OWN, *likelihoods)}
     difficulty = None
-    for name in (OWN, *readings):
-        row = {
-            "rmse": float(np.sqrt(cells[name, "squared"].mean())),
-            "crps": float(cells[name, "crps"].mean(skipna=False)),
-        }
-        for short, kind in (("mse", "squared"), ("crps", "crps")):
-            difference = cells[name, kind] - cells[base, kind]
-            centred = (difference - difference.mean(skipna=False)).groupby(item).sum(min_count=1)
-            row[f"{short}_difference"] = float(difference.mean(skipna=False))
-            row[f"se_{short}_difference"] = float(
-                np.sqrt((centred**2).sum(skipna=False)) / len(cells)
-            )
-        if name != OWN:
-            arguments = {**options, **readings[name]}
-            own = seen_by(readings[name], scores)
-            whole = fit(own, **arguments)
-            for by, parameter in (("subjects", "diff"), ("items", "theta")):
-                halves = split_half(own, splits=splits, by=by, seed=seed, **arguments)
-                rho = halves.loc[halves["parameter"] == parameter, "rho"].mean()
-                row[f"{parameter}_reliability"] = 2 * rho / (1 + rho)
-            difficulty = whole.items["diff"] if difficulty is None else difficulty
-            row["rho_diff"] = whole.items["diff"].corr(difficulty, method="spearman")
-            row["converged"] = whole.converged
-            row["bounded"] = any("bound" in note for note in whole.info["notes"])
-            worse = [row[kind] >= rows[OWN][kind] for kind in ("rmse", "crps")]
-            row["trusted"] = bool(row["converged"] and not row["bounded"] and not any(worse))
-        row["n"] = len(cells)
-        rows[name] = row
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("reading")
+    for name, arguments in likelihoods.items():
+        row, own = rows[name], seen_by(arguments, scores)
+        whole_fit = fit(own, **{**options, **arguments})
+        for by, parameter in (("subjects", "diff"), ("items", "theta")):
+            halves = split_half(own, splits=splits, by=by, seed=seed, **{**options, **arguments})
+            rho = halves.loc[halves["parameter"] == parameter, "rho"].mean()
+            row[f"{parameter}_reliability"] = 2 * rho / (1 + rho)
+        difficulty = whole_fit.items["diff"] if difficulty is None else difficulty
+        row["rho_diff"] = whole_fit.items["diff"].corr(difficulty, method="spearman")
+        row["converged"] = whole_fit.converged
+        worse = [row[kind] >= rows[OWN][kind] for kind in ("rmse", "crps")]
+        row["trusted"] = bool(row["converged"] and not any(worse))
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("likelihood")
+    return table.assign(n=len(cells))
+
+
+def _losses(cells: pd.DataFrame, name: str, base: str) -> dict[str, float]:
+    """Return the mean losses of one likelihood and their differences from the first's."""
+    row = {
+        "rmse": float(np.sqrt(cells[name, "squared"].mean())),
+        "crps": float(cells[name, "crps"].mean(skipna=False)),
+    }
+    for short, kind in (("mse", "squared"), ("crps", "crps")):
+        difference = cells[name, kind] - cells[base, kind]
+        centred = difference - difference.mean(skipna=False)
+        by_item = centred.groupby(cells["item_id"]).sum(min_count=1)
+        row[f"{short}_difference"] = float(difference.mean(skipna=False))
+        error = np.sqrt((by_item**2).sum(skipna=False)) / len(cells)
+        row[f"se_{short}_difference"] = float(error)
+    return row
 
 
 def _own(train: pd.DataFrame, test: pd.DataFrame) -> dict:

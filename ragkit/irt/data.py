@@ -202,7 +202,7 @@ def _from_long(scores: pd.DataFrame, low: float, high: float, group: str | None)
         row = int(bad.argmax())
         raise DataError(
             f"{where(row)} should have a number as its score, found "
-            f"{scores['score'].iloc[row]!r}; {int(bad.sum()):,} of {len(x):,} have none",
+            f"{_shown(scores['score'].iloc[row])}; {int(bad.sum()):,} of {len(x):,} have none",
             "leave out the rows of missing scores: scores.dropna(subset=['score'])",
         )
     x = _rescale(x, low, high, where)
@@ -339,6 +339,11 @@ def _rescale(x: np.ndarray, low: float, high: float, where) -> np.ndarray:
     if (low, high) == (0.0, 1.0):
         return x
     return ((x - low) / (high - low)).astype(x.dtype, copy=False)
+
+
+def _shown(value) -> str:
+    """Return a value as a user would write it."""
+    return repr(value) if isinstance(value, str) else str(value)
 
 
 def _scale(x: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""How far a fit can be trusted: recovery, reliability, agreement, checks, model comparison."""
+"""How far a fit can be trusted: recovery, reliability, agreement, predictive checks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from ragkit.checks import whole
 from ragkit.errors import DataError, UsageError
 from ragkit.irt import graded
 from ragkit.irt.data import Scores
@@ -78,15 +79,15 @@ def recovery(
 
     rows = []
     for seed in seeds:
-        made = simulate(n_subjects, n_items, **{**(simulation or {}), "seed": seed})
+        simulated = simulate(n_subjects, n_items, **{**(simulation or {}), "seed": seed})
         given = dict(options)
         if simulation and "likelihood" in simulation:
             given.setdefault("likelihood", simulation["likelihood"])
-        result = fit(made.scores, seed=seed, **given)
+        result = fit(simulated.scores, seed=seed, **given)
         for name, frame, truth in (
-            ("theta", result.subjects, made.subjects),
-            ("diff", result.items, made.items),
-            ("log_disc", result.items, made.items),
+            ("theta", result.subjects, simulated.subjects),
+            ("diff", result.items, simulated.items),
+            ("log_disc", result.items, simulated.items),
         ):
             estimate, true = frame[name], truth[name].reindex(frame.index)
             error = estimate - true
@@ -130,7 +131,7 @@ def correlations(results: Mapping[str, IRTResult]) -> pd.DataFrame:
                 for other in ("mean_score", "disc", "log_disc")
             },
             "items": len(items),
-            "flagged": int((items["flags"] != "").sum()),
+            "flagged": int((items["flag"] != "").sum()),
             "converged": result.converged,
         }
     return pd.DataFrame.from_dict(rows, orient="index")
@@ -234,97 +235,31 @@ def split_half(
 def prior_sensitivity(
     scores: pd.DataFrame, *, factors: Sequence[float] = (0.5, 1.0, 2.0), **options
 ) -> pd.DataFrame:
-    """Refit with the prior's sds at multiples of their estimates.
+    """Refit with the prior's sds at multiples of their values.
 
     Returns
     -------
     pandas.DataFrame
         One row per prior sd (difficulty or discrimination), factor and parameter: `r` and `rho`
-        with the estimated prior's fit, `shift` in standard errors.
+        with the first fit, `shift` in standard errors.
     """
     from ragkit.irt.engine import Prior
     from ragkit.irt.fitting import fit
 
     base = fit(scores, **options)
     found = base.info["hyperparameters"]
-    names = [name for name in ("diff_sd", "disc_sd") if name in found]
-    if not names:
-        raise UsageError("this fit has no prior to vary")
+    if not found:
+        raise UsageError("this fit has no prior to vary", "leave out prior='none'")
     rows = []
-    for name in names:
+    for name in ("diff_sd", "disc_sd"):
         for factor in factors:
-            prior = Prior(**{name: found[name] * factor})
+            prior = Prior(**{**found, name: found[name] * factor})
             other = fit(scores, **{**options, "prior": prior})
             table = agreement({"base": base, "other": other})
             table.insert(0, "prior_sd", name)
             table.insert(1, "factor", factor)
             rows.append(table.drop(columns=["one", "two", "tau"]))
     return pd.concat(rows, ignore_index=True)
-
-
-def heldout(
-    scores: pd.DataFrame,
-    models: Mapping[str, Mapping] | None = None,
-    *,
-    folds: int = 5,
-    seed: int = 0,
-    **options,
-) -> pd.DataFrame:
-    """Compare models by the log-likelihood of cells they did not see.
-
-    Parameters
-    ----------
-    scores : pandas.DataFrame
-        Long.
-    models : mapping of name to `fit` arguments
-        1PL and 2PL by default. The first is the one that the others are compared with.
-    folds : int
-        Cells are dealt at random; each fold is predicted from the others. A cell whose subject or
-        item is not among the others is left out for all models.
-    seed : int
-    **options
-        Common arguments of `fit`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by model: `log_likelihood` summed over the held-out cells, `per_cell`,
-        `difference` from the first model, `se_difference` (of paired cells), `rmse` of the
-        expected score, `n`.
-    """
-    from ragkit.irt.fitting import fit
-
-    models = models or {"1PL": {"model": "1pl"}, "2PL": {"model": "2pl"}}
-    if folds < 2:
-        raise UsageError("held-out comparison needs at least 2 folds")
-    rng = np.random.default_rng(seed)
-    fold = rng.permutation(np.arange(len(scores)) % folds)
-    points: dict[str, list[pd.Series]] = {name: [] for name in models}
-    errors: dict[str, list[np.ndarray]] = {name: [] for name in models}
-    for k in range(folds):
-        train, test = scores[fold != k], scores[fold == k]
-        known = test["subject_id"].isin(train["subject_id"]) & test["item_id"].isin(
-            train["item_id"]
-        )
-        test = test[known]
-        for name, arguments in models.items():
-            result = fit(train, **{**options, **arguments})
-            points[name].append(result.pointwise(test))
-            errors[name].append((result.predict(test) - test["score"]).to_numpy())
-    all_points = {name: pd.concat(parts) for name, parts in points.items()}
-    first = next(iter(all_points.values()))
-    rows = {}
-    for name, values in all_points.items():
-        difference = values.to_numpy() - first.to_numpy()
-        rows[name] = {
-            "log_likelihood": values.sum(),
-            "per_cell": values.mean(),
-            "difference": difference.sum(),
-            "se_difference": difference.std(ddof=1) * np.sqrt(len(difference)),
-            "rmse": float(np.sqrt(np.mean(np.concatenate(errors[name]) ** 2))),
-            "n": len(values),
-        }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")
 
 
 def _statistics(data: Scores, x: np.ndarray) -> dict[str, float]:
@@ -353,7 +288,7 @@ def _statistics(data: Scores, x: np.ndarray) -> dict[str, float]:
 
 
 def posterior_predictive(result: IRTResult, *, draws: int = 200, seed: int = 0) -> pd.DataFrame:
-    """Compare the scores with scores that the model would make.
+    """Compare the scores with scores that the model generates (a posterior predictive check).
 
     Parameters of `engine="nuts"` are drawn from the posterior; of other engines from independent
     normals with the reported errors. Items of graded models are taken as known: the errors of a
@@ -365,12 +300,13 @@ def posterior_predictive(result: IRTResult, *, draws: int = 200, seed: int = 0) 
         Indexed by statistic (on [0, 1]): `observed`, `mean`, `low` and `high` (5 and 95 %) of the
         replicates, `p`, the share of replicates at or above the observed. Statistics: mean and sd
         of the scores, the shares at both ends of the range (`at_low`, `at_high`; a continuous
-        model makes none), the sds of item and subject means, and the mean correlation of an item
+        model generates none), the sds of item and subject means, and the mean correlation of an item
         with the rest of the test.
     """
     data = result._fitted()
     subject, item, x = data.cells()
     rng = np.random.default_rng(seed)
+    whole(draws, "draws")
     likelihood = None
     if result._levels is None:
         likelihood = get_likelihood(result.info["likelihood"])
@@ -398,10 +334,10 @@ def posterior_predictive(result: IRTResult, *, draws: int = 200, seed: int = 0) 
             a = result.items["disc"].to_numpy()
             p = np.exp(graded.log_probabilities(theta[subject], a[item], thresholds[item]))
             level = (p.cumsum(1) < rng.random((len(item), 1))).sum(1)
-            made = result._levels[np.minimum(level, p.shape[1] - 1)]
+            generated = result._levels[np.minimum(level, p.shape[1] - 1)]
         else:
-            made = likelihood.sample(a[item] * (theta[subject] - b[item] - severity), rng)
-        replicated.append(_statistics(data, made))
+            generated = likelihood.sample(a[item] * (theta[subject] - b[item] - severity), rng)
+        replicated.append(_statistics(data, generated))
     replicated = pd.DataFrame(replicated)
     observed = pd.Series(_statistics(data, x))
     return pd.DataFrame(
@@ -430,6 +366,7 @@ def loo(result: IRTResult, *, draws: int = 400):
             f"leave-one-out needs posterior draws; engine {result.info['engine']!r} has none",
             "fit with engine='nuts', or compare models with heldout()",
         )
+    whole(draws, "draws")
     az = _arviz()
     data = result._fitted()
     subject, item, x = data.cells()
@@ -448,35 +385,3 @@ def loo(result: IRTResult, *, draws: int = 400):
     kept = {name: result.draws[name][:, keep] for name in ("theta",)}
     idata = az.from_dict(posterior=kept, log_likelihood={"score": pointwise})
     return az.loo(idata, pointwise=True)
-
-
-def item_fit(result: IRTResult, *, bins: int = 5) -> pd.DataFrame:
-    """Compare each item's mean score with the expected one, over bins of ability.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per bin of ability (equal counts): `theta`, `observed`, `expected`, on the original
-        scale, `n`, and `z`, their difference in standard errors of the model.
-    """
-    data = result._fitted()
-    subject, item, x = data.cells()
-    if bins < 1:
-        raise UsageError("item_fit needs at least one bin")
-    mean, variance = result._cell_moments(data.frame())
-    theta = result.subjects["theta"].to_numpy()
-    order = np.argsort(np.argsort(theta, kind="stable"), kind="stable")
-    which = (order * bins // len(theta))[subject]
-    n = np.bincount(which, minlength=bins)
-    low, high = data.score_range
-    observed, expected = (np.bincount(which, value, bins) / n for value in (x, mean))
-    z = (observed - expected) * n / np.sqrt(np.bincount(which, variance, bins))
-    return pd.DataFrame(
-        {
-            "theta": np.bincount(which, theta[subject], bins) / n,
-            "observed": low + observed * (high - low),
-            "expected": low + expected * (high - low),
-            "n": n,
-            "z": z,
-        }
-    ).rename_axis("bin")

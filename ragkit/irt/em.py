@@ -142,7 +142,7 @@ def _problems(model: Model, optimum: Optimum, tol: float) -> list[str]:
 def _estimates(model: Model, optimum: Optimum, scale: str, problems: list[str]) -> Estimates:
     """Move the scale to mean 0 and variance 1 of the population; carry the errors along."""
     alpha, d, gaps, severity = model.unpack(optimum.vector)
-    a, m = model.slopes(alpha), model.m
+    a = model.slopes(alpha)
     abilities, information = optimum.abilities, optimum.information
     middle = float(abilities.mean.mean())
     unit = float(np.sqrt(np.mean((abilities.mean - middle) ** 2 + abilities.sd**2)))
@@ -152,17 +152,28 @@ def _estimates(model: Model, optimum: Optimum, scale: str, problems: list[str]) 
     notes = []
     if information.form == "apart":
         notes.append("too large for the joint information: item errors take abilities as known")
-    var_theta, var_b, var_alpha, var_severity = _variances(model, optimum, scale, middle, unit)
+    variances = _variances(model, optimum, middle, unit, sample=True)
+    if scale == "population":
+        variances = [
+            np.maximum(own + drawn, free)
+            for own, drawn, free in zip(
+                variances,
+                _drawn(model, optimum, middle, unit),
+                _variances(model, optimum, middle, unit, sample=False),
+                strict=True,
+            )
+        ]
+    var_theta, var_b, var_alpha, var_severity = variances
     return Estimates(
         theta=(abilities.mean - middle) / unit,
         var_theta=var_theta,
         b=(b - middle) / unit,
         var_b=var_b,
         alpha=alpha + np.log(unit) if model.positive else alpha * unit,
-        var_alpha=np.broadcast_to(var_alpha, (m,)),
+        var_alpha=var_alpha,
         severity=severity / unit,
         var_severity=var_severity,
-        thresholds=(thresholds - middle) / unit if model.k > 1 else np.zeros((0, 0)),
+        thresholds=(thresholds - middle) / unit if model.family.graded else np.zeros((0, 0)),
         info={
             "converged": not problems,
             "problems": problems,
@@ -170,28 +181,47 @@ def _estimates(model: Model, optimum: Optimum, scale: str, problems: list[str]) 
             "gradient_norm": optimum.gradient,
             "objective": optimum.objective,
             "log_likelihood": float(abilities.log_likelihood.sum()),
+            "ability_prior": [-middle / unit, 1 / unit],
             "hyperparameters": {} if model.prior is None else asdict(model.prior),
             "notes": notes,
         },
     )
 
 
-def _variances(model: Model, optimum: Optimum, scale: str, middle: float, unit: float):
+def _drawn(model: Model, optimum: Optimum, middle: float, unit: float) -> list[np.ndarray]:
+    """Return the variances that come with a draw of the subjects from N(0, 1): 1/n and 1/(2n)."""
+    alpha, d, _, severity = model.unpack(optimum.vector)
+    n = model.data.n_subjects
+    theta = (optimum.abilities.mean - middle) / unit
+    with np.errstate(divide="ignore", invalid="ignore"):
+        b = (-d / model.slopes(alpha) - middle) / unit
+    stretch = np.ones(model.m) if model.positive else alpha * unit
+    return [
+        1 / n + theta**2 / (2 * n),
+        1 / n + b**2 / (2 * n),
+        stretch**2 / (2 * n),
+        (severity / unit) ** 2 / (2 * n),
+    ]
+
+
+def _variances(
+    model: Model, optimum: Optimum, middle: float, unit: float, *, sample: bool
+) -> list[np.ndarray]:
     """Return variances of abilities, difficulties, alphas and severities on the reported scale.
 
-    In the sample's scale the errors of the abilities' mean and sd are taken out.
+    With `sample` the errors of the abilities' mean and sd are taken out.
     """
     alpha, d, _, _ = model.unpack(optimum.vector)
     abilities, information, h, m = optimum.abilities, optimum.information, model.head, model.m
     n, mean, sd = model.data.n_subjects, abilities.mean, abilities.sd
     if not information.definite:
         missing = np.full(m, np.nan)
-        return sd**2 / unit**2, missing, missing, np.full(model.groups, np.nan)
+        return [sd**2 / unit**2, missing, missing, np.full(model.groups, np.nan)]
     a = model.slopes(alpha)
     z = (mean - middle) / unit
     # errors of the scale: of the mean, and of the sd in units of the sd
     along = np.column_stack([sd / n, z * sd / (n * unit)])
-    if scale == "population":
+    if not sample:
         along = np.zeros_like(along)
     cross, own, var_z, cross_z = information.with_abilities(along)
     theta = np.column_stack([-np.ones(n), -(mean - middle)])
@@ -239,7 +269,12 @@ def _variances(model: Model, optimum: Optimum, scale: str, middle: float, unit: 
         ).copy()
         var_severity /= unit**2
     floor = 1e-12
-    return np.maximum(var_theta, floor) / unit**2, var_b, np.maximum(var_alpha, floor), var_severity
+    return [
+        np.maximum(var_theta, floor) / unit**2,
+        var_b,
+        np.broadcast_to(np.maximum(var_alpha, floor), (m,)),
+        var_severity,
+    ]
 
 
 def _with_top(model: Model, information) -> np.ndarray:

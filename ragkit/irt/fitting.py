@@ -158,6 +158,7 @@ def fit(
         "scale": scale,
         "seed": seed,
         "group": group,
+        "ability_prior": [0.0, 1.0],
         "prior": prior if isinstance(prior, str) else asdict(setup.prior),
         "n_scores": int(data.n_cells),
         "seconds": time.perf_counter() - begin,

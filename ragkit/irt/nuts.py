@@ -146,7 +146,7 @@ def fit_nuts(
         problems.append("one chain cannot show convergence: use chains=2 or more")
     elif not worst < _R_HAT:
         problems.append(f"the largest r-hat is {worst:.2f}: raise draws and warmup")
-    flat = {name: value.reshape(-1, value.shape[-1]) for name, value in scaled.items()}
+    flat = {name: np.concatenate(list(value)) for name, value in scaled.items()}
     mean = {name: value.mean(0) for name, value in flat.items()}
     variance = {name: value.var(0) for name, value in flat.items()}
     return Estimates(

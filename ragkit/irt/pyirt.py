@@ -170,7 +170,9 @@ def _train(data: Scores, setup: Setup, *, epochs, lr, dropout, progress) -> dict
             trainer.train()
     finally:
         torch.set_num_threads(threads)
-    return {key: value.astype(float) for key, value in trainer.last_params.items() if "_" in key}
+    names = ("loc_", "scale_")
+    params = trainer.last_params.items()
+    return {key: value.astype(float) for key, value in params if key.startswith(names)}
 
 
 def fit_pyirt(

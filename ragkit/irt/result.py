@@ -262,8 +262,8 @@ class IRTResult:
     def score(self, scores: pd.DataFrame) -> pd.DataFrame:
         """Return abilities of new subjects from their scores on fitted items.
 
-        The items stay as they are; each ability is the mean of its posterior under N(0, 1) (EAP)
-        and its error the standard deviation, the items' own errors not included.
+        The items stay as they are; each ability is the mean of its posterior under the prior of
+        the fit (EAP) and its error the standard deviation, the items' own errors not included.
 
         Parameters
         ----------
@@ -290,14 +290,14 @@ class IRTResult:
             name = "group" if "group" in scores.columns else self.info["group"]
             group = _positions(self.facets.index, scores, name)
             severity = self.facets["severity"].to_numpy()[group]
-        logs = np.zeros((len(ids), len(NODES)))
+        logs, (middle, unit) = np.zeros((len(ids), len(NODES))), self.info["ability_prior"]
         for start in range(0, len(x), _CELLS):
             part = slice(start, start + _CELLS)
-            ability = NODES - severity[part, None]
+            ability = middle + unit * NODES - severity[part, None]
             logs_of = self._log_density(ability, self.items.iloc[item[part]], x[part])
             np.add.at(logs, code[part], logs_of)
         posterior = Quadrature(len(ids)).integrate(logs)
-        theta, se = posterior.mean, posterior.sd
+        theta, se = middle + unit * posterior.mean, unit * posterior.sd
         n = np.bincount(code, minlength=len(ids))
         return pd.DataFrame(
             {

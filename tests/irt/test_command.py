@@ -19,7 +19,7 @@ def test_fit_writes_three_files(scores, tmp_path, suffix):
     scores.to_parquet(path) if suffix == ".parquet" else scores.to_csv(path, index=False)
     out = tmp_path / "out"
     arguments = ["fit", str(path), "--out", str(out), "--model", "2pl", "--disc", "positive"]
-    arguments += ["--engine", "map", "--range", "-1", "2", "--seed", "0"]
+    arguments += ["--engine", "em", "--range", "-1", "2", "--seed", "0"]
     ran = CliRunner().invoke(command, arguments)
     assert ran.exit_code == 0, ran.output
     assert sorted(p.name for p in out.iterdir()) == ["fit.json", "items.csv", "subjects.csv"]

@@ -97,16 +97,54 @@ def test_posterior_predictive_knows_its_own_and_sees_atoms(made, result):
     pd.testing.assert_frame_equal(own, irt.posterior_predictive(result, draws=60))
 
 
-def test_item_fit_of_its_own_scores(result):
-    table = irt.item_fit(result, bins=4)
+def test_calibration_of_its_own_scores(result):
+    table = irt.calibration(result, bins=4)
     assert len(table) == 4
     assert table["n"].sum() == result.info["n_scores"]
     assert (table["z"].abs() < 4).all()
     assert table["theta"].is_monotonic_increasing
+    with pytest.raises(UsageError, match="bins"):
+        irt.calibration(result, bins=0)
+
+
+def test_item_fit_finds_the_item_that_does_not_fit():
+    truth = irt.simulate(600, 12, likelihood="bernoulli", diff_sd=1.0, seed=2)
+    scores = truth.scores.copy()
+    theta = scores["subject_id"].map(truth.subjects["theta"])
+    odd = scores["item_id"] == "q05"  # right in the middle of the range only
+    scores.loc[odd, "score"] = (theta[odd].abs() < 0.7).astype(float)
+    table = irt.item_fit(irt.fit(scores, likelihood="bernoulli"))
+    others = table.drop("q05")
+    assert table["p"].idxmin() == "q05"
+    assert table.loc["q05", "p"] < 1e-6
+    assert (others["p"] < 0.05).sum() <= 3
+    assert others["infit"].between(0.7, 1.15).all()
+    assert others["outfit"].between(0.6, 1.3).all()
+    assert (others["df"] > 0).all()
+    # scores in between have no total-score test
+    assert irt.item_fit(irt.fit(irt.simulate(20, 30, seed=1).scores))["s_x2"].isna().all()
+
+
+def test_sums_of_right_answers_by_hand():
+    from ragkit.irt.itemfit import _sums
+
+    assert _sums(np.array([[0.5, 0.2]]))[0] == pytest.approx([0.4, 0.5, 0.1])
+
+
+def test_q3_finds_two_items_that_share_more_than_ability():
+    scores = irt.simulate(200, 15, seed=3).scores
+    wide = scores.pivot(index="subject_id", columns="item_id", values="score")
+    wide["q04"] = wide["q03"]
+    table = irt.q3(irt.fit(wide))
+    assert set(table.loc[0, ["one", "two"]]) == {"q03", "q04"}
+    assert table.loc[0, "excess"] > 0.5
+    assert table["excess"][1:].abs().max() < 0.35
+    assert len(table) == 105
+    assert len(irt.q3(irt.fit(wide), least=201)) == 0
 
 
 def test_loo_needs_draws(result):
-    with pytest.raises(UsageError, match="engine 'map' has none"):
+    with pytest.raises(UsageError, match="engine 'em' has none"):
         irt.loo(result)
 
 

@@ -10,10 +10,8 @@ from scipy.special import expit
 from ragkit import irt
 from ragkit.errors import DataError, UsageError
 from ragkit.irt import graded
-from ragkit.irt.data import prepare
-from ragkit.irt.graded import GradedMarginal, fit_graded, levels_of
 
-EM = {"likelihood": "graded", "engine": "em"}
+EM = {"likelihood": "graded"}
 
 
 def made(seed, n=200, m=12, levels=4, population=False):
@@ -81,82 +79,13 @@ def test_information_is_the_mean_square_of_the_score():
 @pytest.mark.parametrize("model", ["1pl", "2pl"])
 def test_two_levels_are_the_bernoulli_model(model):
     scores = irt.simulate(400, 8, likelihood="bernoulli", diff_sd=1.0, seed=4).scores
-    one = irt.fit(scores, model, likelihood="bernoulli", engine="em", tol=1e-9)
-    two = irt.fit(scores, model, **EM, tol=1e-9)
-    assert one.info["prior"] == two.info["prior"] == "none"
+    one = irt.fit(scores, model, likelihood="bernoulli", prior="none", tol=1e-9)
+    two = irt.fit(scores, model, **EM, prior="none", tol=1e-9)
     assert two.info["log_likelihood"] == pytest.approx(one.info["log_likelihood"], abs=1e-6)
     columns = ["diff", "disc", "se_diff", "se_disc"]
     assert two.items[columns].to_numpy() == pytest.approx(one.items[columns].to_numpy(), abs=1e-6)
     assert two.items["threshold_1"].to_numpy() == pytest.approx(two.items["diff"].to_numpy())
     assert two.subjects["theta"].to_numpy() == pytest.approx(one.subjects["theta"], abs=1e-6)
-
-
-# log-likelihoods and slopes of the Science data that the documentation of R's mirt prints
-@pytest.mark.parametrize(("model", "want"), [("2pl", -1608.870), ("1pl", -1613.899)])
-def test_science_as_published(mirror, model, want):
-    path = mirror / "irt" / "mirt_Science.csv"
-    if not path.exists():
-        pytest.skip(f"{path.name} is not in the mirror")
-    result = irt.fit(pd.read_csv(path).astype(float), model, **EM, score_range=(1, 4))
-    assert result.converged
-    assert result.info["prior"] == "none"
-    assert result.info["log_likelihood"] == pytest.approx(want, abs=1e-3)
-    if model == "2pl":
-        # mirt stops at changes of 1e-4, and its likelihood is lower by 6e-4 than ours
-        slopes = {"Comfort": 1.042, "Work": 1.226, "Future": 2.293, "Benefit": 1.095}
-        assert result.items["disc"][list(slopes)].tolist() == pytest.approx(
-            list(slopes.values()), rel=5e-3
-        )
-
-
-@pytest.fixture(scope="module")
-def small():
-    frame, *_ = made(2, n=12, m=4)
-    data = prepare(frame, score_range=(0, 3))
-    return data, GradedMarginal(data, levels_of(data, None), shared=False)
-
-
-def test_the_gradient_by_differences(small):
-    _, model = small
-    p = np.random.default_rng(0).normal(0, 0.4, (4, 4))
-    _, _, counts = model.expect(p)
-    gradient = model.gradient(p, counts)
-    for at in np.ndindex(p.shape):
-        move = np.zeros(p.shape)
-        move[at] = 1e-5
-        up, down = (model.expect(p + s * move)[0] for s in (1, -1))
-        assert gradient[at] == pytest.approx((up - down) / 2e-5, abs=1e-6)
-
-
-def test_louis_information_by_differences(small):
-    _, model = small
-    p = np.random.default_rng(1).normal(0, 0.4, (4, 4))
-    information = model.observed_information(p, np.zeros((4, 4)))
-
-    def gradient(p):
-        return model.gradient(p, model.expect(p)[2]).ravel()
-
-    for at in range(16):
-        move = np.zeros(16)
-        move[at] = 1e-5
-        up, down = (gradient(p + s * move.reshape(4, 4)) for s in (1, -1))
-        assert information[at] == pytest.approx(-(up - down) / 2e-5, abs=1e-4)
-
-
-def test_the_likelihood_is_the_integral(small):
-    from scipy.integrate import quad
-
-    data, model = small
-    p = np.random.default_rng(3).normal(0, 0.3, (4, 4))
-    a, b = np.exp(p[:, 0]), model.thresholds(p)
-    category = model.category.reshape(4, 12)
-
-    def density(theta, i):
-        log_p = graded.log_probabilities(np.full(4, theta), a, b)[np.arange(4), category[:, i]]
-        return np.exp(log_p.sum() - theta**2 / 2) / np.sqrt(2 * np.pi)
-
-    want = sum(np.log(quad(density, -9, 9, args=(i,))[0]) for i in range(12))
-    assert model.expect(p)[0] == pytest.approx(want, abs=1e-7)
 
 
 def test_recovery_and_coverage():
@@ -167,7 +96,7 @@ def test_recovery_and_coverage():
     inside = {"diff": [], "log_disc": [], "theta": []}
     for seed in range(10):
         frame, theta, a, b = made(seed, n=600, population=True)
-        result = irt.fit(frame, **EM, score_range=(0, 3), scale="population")
+        result = irt.fit(frame, **EM, score_range=(0, 3), scale="population", prior="none")
         assert result.converged
         items = result.items
         truth = {"diff": b.mean(1), "log_disc": np.log(a)}
@@ -191,8 +120,7 @@ def test_a_prior_bears_flat_items_and_levels_never_given():
     frame["q05"] = frame["q05"].replace({1.0: 0.0})
     result = irt.fit(frame, **EM, score_range=(0, 3))
     assert result.converged
-    assert result.info["prior"] != "none"
-    numbers = result.items.drop(columns="flags")
+    numbers = result.items.drop(columns="flag")
     assert np.isfinite(numbers).all(axis=None)
     thresholds = result.items[graded.threshold_columns(result.items)].to_numpy()
     assert (np.diff(thresholds, axis=1) > 0).all()
@@ -201,8 +129,6 @@ def test_a_prior_bears_flat_items_and_levels_never_given():
     assert result.items["diff"].idxmax() == "q04"
     assert result.items.loc["q03", "se_log_disc"] > result.items.loc["q06", "se_log_disc"]
     assert np.corrcoef(result.subjects["theta"], theta)[0, 1] > 0.9
-    square = (result.subjects["theta"] ** 2 + result.subjects["se_theta"] ** 2).mean()
-    assert square == pytest.approx(1, abs=1e-9)
     with pytest.raises(DataError, match="'q03' never got the score 0"):
         irt.fit(frame, **EM, score_range=(0, 3), prior="none")
 
@@ -260,8 +186,7 @@ def test_pointwise_adds_up_and_refuses_other_levels(result):
 
 def test_new_subjects_score_as_the_fitted_ones(result):
     scores = result.score(result.data.frame())
-    # the fit's own abilities are on the same scale to the second digit: mean 0, mean square 1
-    assert scores["theta"].to_numpy() == pytest.approx(result.subjects["theta"], abs=0.05)
+    assert scores["theta"].to_numpy() == pytest.approx(result.subjects["theta"], abs=1e-6)
     assert scores["se_theta"].to_numpy() == pytest.approx(result.subjects["se_theta"], abs=0.03)
 
 
@@ -275,7 +200,7 @@ def test_save_load_link_and_checks(result, tmp_path):
     checks = irt.posterior_predictive(result, draws=40)
     assert checks.loc["at_high", "low"] <= checks.loc["at_high", "observed"]
     assert checks.loc["at_high", "observed"] <= checks.loc["at_high", "high"]
-    assert irt.item_fit(result)["z"].abs().max() < 4
+    assert irt.calibration(result)["z"].abs().max() < 4
     assert (result.information().sum(axis=1) > 0).all()
 
 
@@ -285,9 +210,7 @@ def test_save_load_link_and_checks(result, tmp_path):
 def test_what_it_refuses():
     frame, *_ = made(9, n=20, m=5)
     with pytest.raises(UsageError, match="cannot fit likelihood='graded'"):
-        irt.fit(frame, likelihood="graded", score_range=(0, 3))
-    with pytest.raises(UsageError, match="takes disc='positive' only"):
-        irt.fit(frame, **EM, disc="signed", score_range=(0, 3))
+        irt.fit(frame, **EM, engine="nuts", score_range=(0, 3))
     with pytest.raises(UsageError, match="levels are for"):
         irt.fit(frame, score_range=(0, 3), levels=(0, 1, 2, 3))
     with pytest.raises(DataError, match="the score 3 is none of the levels 0, 1, 2"):
@@ -305,14 +228,13 @@ def test_a_declared_level_that_nobody_got_is_borne():
     result = irt.fit(frame, **EM, score_range=(0, 3), levels=(0, 1, 2, 3))
     assert result.converged
     assert result.info["levels"] == [0.0, 1.0, 2.0, 3.0]
-    assert np.isfinite(result.items.drop(columns="flags")).all(axis=None)
+    assert np.isfinite(result.items.drop(columns="flag")).all(axis=None)
 
 
-def test_large_designs_say_that_errors_take_abilities_as_known(monkeypatch):
-    monkeypatch.setattr(graded, "_FULL_WORK", 1.0)
-    frame, *_ = made(11, n=60, m=8)
-    data = prepare(frame, score_range=(0, 3))
-    for shared in (False, True):
-        fit = fit_graded(data, levels_of(data, None), shared=shared, prior=irt.Prior())
-        assert "abilities as known" in fit.notes[0]
-        assert (fit.var_b > 0).all()
+def test_a_signed_graded_item_that_runs_backwards():
+    frame, theta, *_ = made(12, n=80, m=15)
+    frame["q04"] = 3 - frame["q04"]
+    result = irt.fit(frame, **EM, disc="signed", score_range=(0, 3))
+    assert result.converged
+    assert result.items.index[result.items["flag"] == "negative"].tolist() == ["q04"]
+    assert np.corrcoef(result.subjects["theta"], theta)[0, 1] > 0.9

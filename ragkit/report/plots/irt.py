@@ -28,7 +28,7 @@ def joint(result: IRTResult) -> Figure:
 
     items, signed = result.items, result.info["disc"] == "signed"
     disc, error = ("disc", "se_disc") if signed else ("log_disc", "se_log_disc")
-    flagged = items["flags"] != ""
+    flagged = items["flag"] != ""
     fig, ((top, none), (ax, side)) = axes(
         "column", 3.3, 2, 2, width_ratios=[4, 1], height_ratios=[1, 4], sharex="col", sharey="row"
     )

@@ -7,7 +7,7 @@ from scipy.integrate import quad
 
 from ragkit import irt
 from ragkit.errors import DataError, UsageError
-from ragkit.irt.readings import OWN, _below, _of_levels, _own
+from ragkit.irt.compare import OWN, _below, _of_levels, _own
 from tests.irt.test_graded import EM, long, made
 
 
@@ -70,9 +70,9 @@ def test_nearest_moves_scores_and_leaves_the_frame():
     assert scores["score"].tolist() == [0.0, 0.24, 0.25, 0.26, 0.9]
 
 
-def test_the_reading_that_made_the_scores_foretells_them_best():
+def test_the_likelihood_that_generated_the_scores_predicts_them_best():
     scores = long(made(1, n=30, m=16)[0])
-    table = irt.compare_readings(scores, score_range=(0, 3), folds=3, splits=1)
+    table = irt.compare_likelihoods(scores, score_range=(0, 3), folds=3, splits=1)
     assert table.index.tolist() == [OWN, "continuous Bernoulli", "fractional", "graded"]
     assert table["crps"].idxmin() == "graded"
     row = table.loc["graded"]
@@ -84,14 +84,14 @@ def test_the_reading_that_made_the_scores_foretells_them_best():
     assert row["theta_reliability"] > 0.7
 
 
-def test_scores_of_many_values_are_read_in_levels():
+def test_scores_of_many_values_are_fitted_in_levels():
     scores = irt.simulate(16, 14, seed=2).scores
-    readings = {"continuous": {}, "graded": EM}
+    likelihoods = {"continuous": {}, "graded": EM}
     levels = [0, 0.5, 1]
-    table = irt.compare_readings(scores, readings, levels=levels, folds=2, splits=1)
+    table = irt.compare_likelihoods(scores, likelihoods, levels=levels, folds=2, splits=1)
     # made by the continuous Bernoulli, which levels can only approach
     assert table.loc["graded", "crps_difference"] > 0
     with pytest.raises(DataError, match="too many for a graded model"):
-        irt.compare_readings(scores, readings, folds=2, splits=1)
-    with pytest.raises(UsageError, match="2 folds"):
-        irt.compare_readings(scores, readings, folds=1)
+        irt.compare_likelihoods(scores, likelihoods, folds=2, splits=1)
+    with pytest.raises(UsageError, match="folds should be a whole number of at least 2"):
+        irt.compare_likelihoods(scores, likelihoods, folds=1)

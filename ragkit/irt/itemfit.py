@@ -1,0 +1,175 @@
+"""Fit of items: infit and outfit, S-X2 for right-or-wrong scores, Q3 for local dependence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2
+
+from ragkit.checks import whole
+from ragkit.irt.result import IRTResult
+
+_LEAST = 1.0  # expected count of right and of wrong answers in a group of S-X2
+
+
+def item_fit(result: IRTResult) -> pd.DataFrame:
+    """Return fit statistics of each item.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by item_id. `infit` and `outfit`: mean squared residuals, weighted by their
+        variance and not (Wright and Masters, Rating Scale Analysis, 1982); 1 is expected, above
+        1.3 is noisy, below 0.7 too regular. `z`: mean residual in standard errors. For scores of 0
+        and 1 only on a complete matrix: `s_x2`, `df` and `p` of Orlando and Thissen's test
+        (Applied Psychological Measurement 2000), which compares the observed with the expected
+        share of right answers at each total score; NaN elsewhere.
+    """
+    data = result._fitted()
+    _, item, x = data.cells()
+    mean, variance = result._cell_moments(data.frame())
+    variance = np.maximum(variance, 1e-12)
+    residual = x - mean
+
+    def total(values: np.ndarray) -> np.ndarray:
+        return np.bincount(item, values, data.n_items)
+
+    table = pd.DataFrame(
+        {
+            "infit": total(residual**2) / total(variance),
+            "outfit": total(residual**2 / variance) / data.per_item("count"),
+            "z": total(residual) / np.sqrt(total(variance)),
+            "s_x2": np.nan,
+            "df": np.nan,
+            "p": np.nan,
+        },
+        index=result.items.index,
+    )
+    complete = len(x) == data.n_subjects * data.n_items and not data.n_groups
+    if complete and np.isin(x, (0, 1)).all():
+        table[["s_x2", "df", "p"]] = _s_x2(result, x.reshape(data.n_items, data.n_subjects))
+    return table
+
+
+def _sums(p: np.ndarray) -> np.ndarray:
+    """Return the probabilities of each number of right answers, nodes x (items + 1).
+
+    `p`, nodes x items, holds the probabilities of a right answer (Lord and Wingersky, Applied
+    Psychological Measurement 1984).
+    """
+    out = np.ones((len(p), 1))
+    for right in p.T:
+        grown = np.zeros((len(p), out.shape[1] + 1))
+        grown[:, :-1] = out * (1 - right[:, None])
+        grown[:, 1:] += out * right[:, None]
+        out = grown
+    return out
+
+
+def _s_x2(result: IRTResult, x: np.ndarray) -> np.ndarray:
+    """Return S-X2, degrees of freedom and p of each item; neighbouring thin groups are merged."""
+    m, n = x.shape
+    theta = np.linspace(-6, 6, 61)
+    weight = np.exp(-0.5 * theta**2)[:, None]
+    p = result._mean_variance(theta[:, None], result.items)[0]
+    score = x.sum(0).astype(int)
+    count = np.bincount(score, minlength=m + 1)[1:m].astype(float)
+    below = (weight * _sums(p)).sum(0)[1:m]
+    parameters = 1 if result.info["model"] == "1pl" else 2
+    out = np.full((m, 3), np.nan)
+    for j in range(m):
+        rest = _sums(np.delete(p, j, 1))
+        expected = (weight * p[:, [j]] * rest).sum(0)[: m - 1] / below * count
+        observed = np.bincount(score, x[j], m + 1)[1:m]
+        groups = _merged(expected, count)
+        seen, want, size = (np.add.reduceat(v, groups) for v in (observed, expected, count))
+        useful = (want > 0) & (want < size)
+        value = ((seen - want) ** 2 / np.where(useful, want * (1 - want / size), 1))[useful].sum()
+        df = int(useful.sum()) - parameters
+        if df > 0:
+            out[j] = value, df, chi2.sf(value, df)
+    return out
+
+
+def _merged(expected: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Return the starts of groups of total scores, each with enough right and wrong expected."""
+    starts, right, wrong = [0], 0.0, 0.0
+    for k in range(len(count)):
+        if right >= _LEAST and wrong >= _LEAST:
+            starts.append(k)
+            right = wrong = 0.0
+        right, wrong = right + expected[k], wrong + count[k] - expected[k]
+    if len(starts) > 1 and (right < _LEAST or wrong < _LEAST):
+        starts.pop()
+    return np.array(starts)
+
+
+def q3(result: IRTResult, *, least: int = 10) -> pd.DataFrame:
+    """Return correlations of two items' residuals: local dependence (Yen's Q3, 1984).
+
+    Parameters
+    ----------
+    result : IRTResult
+    least : int
+        Pairs with fewer subjects in common are left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a pair of items, the strongest first: `one`, `two`, `q3`, `n` and `excess`, Q3 less
+        the mean over all pairs; an excess above 0.2 is the usual sign of dependence.
+    """
+    whole(least, "least", least=4)
+    data = result._fitted()
+    subject, item, x = data.cells()
+    mean, variance = result._cell_moments(data.frame())
+    shape = (data.n_items, data.n_subjects)
+    residual, seen = np.zeros(shape), np.zeros(shape)
+    residual[item, subject], seen[item, subject] = x - mean, 1
+    n = seen @ seen.T
+    one, two = residual @ seen.T, seen @ residual.T
+    square = residual**2 @ seen.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cross = residual @ residual.T - one * two / n
+        spread = square - one**2 / n
+        r = cross / np.sqrt(spread * spread.T)
+    left, right = np.triu_indices(data.n_items, 1)
+    good = (n[left, right] >= least) & np.isfinite(r[left, right])
+    left, right = left[good], right[good]
+    ids = result.items.index
+    table = pd.DataFrame(
+        {"one": ids[left], "two": ids[right], "q3": r[left, right], "n": n[left, right].astype(int)}
+    )
+    table["excess"] = table["q3"] - table["q3"].mean()
+    return table.sort_values("q3", key=abs, ascending=False, ignore_index=True)
+
+
+def calibration(result: IRTResult, *, bins: int = 5) -> pd.DataFrame:
+    """Compare the mean score with the expected one over bins of ability.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per bin of ability (equal counts of subjects): `theta`, `observed`, `expected`, on
+        the original scale, `n`, and `z`, their difference in standard errors of the model.
+    """
+    whole(bins, "bins")
+    data = result._fitted()
+    subject, _, x = data.cells()
+    mean, variance = result._cell_moments(data.frame())
+    theta = result.subjects["theta"].to_numpy()
+    order = np.argsort(np.argsort(theta, kind="stable"), kind="stable")
+    which = (order * bins // len(theta))[subject]
+    n = np.bincount(which, minlength=bins)
+    low, high = data.score_range
+    with np.errstate(divide="ignore", invalid="ignore"):
+        observed, expected = (np.bincount(which, value, bins) / n for value in (x, mean))
+        z = (observed - expected) * n / np.sqrt(np.bincount(which, variance, bins))
+        table = {
+            "theta": np.bincount(which, theta[subject], bins) / n,
+            "observed": low + observed * (high - low),
+            "expected": low + expected * (high - low),
+            "n": n,
+            "z": z,
+        }
+    return pd.DataFrame(table).rename_axis("bin")
