@@ -102,18 +102,7 @@ def calibrate(
     if not penalty > 0:
         raise UsageError(f"penalty should be positive, found {penalty!r}")
     targets = np.array([_share(verdict) for verdict in verdicts], dtype=float)
-    unanswerable: dict[str, list[float]] = {place: [] for place in IGNORANCE}
-    rows: dict[str, list[int]] = {kind: [] for kind in CALIBRATED}
-    for place, task in enumerate(tasks):
-        if task.kind not in CALIBRATED:
-            raise UsageError(f"the offline judge is fitted to {' and '.join(CALIBRATED)} only")
-        answer = bare(task.fields["answer"])
-        if np.isnan(targets[place]) or not parse(answer).tokens:
-            continue
-        if not asks_abstention(task.fields["gold" if task.kind == "correctness" else "fact"]):
-            rows[task.kind].append(place)
-        elif task.kind == "correctness":
-            unanswerable[ignorance(answer)].append(targets[place])
+    rows, unanswerable = _split(tasks, targets)
     models = {}
     for kind, places in rows.items():
         matrix = [list(features(tasks[place]).values()) for place in places]
@@ -129,6 +118,23 @@ def calibrate(
     sure = np.array(judge.probability([tasks[place] for place in plain])) - 0.5
     margin = _margin(np.abs(sure), (sure >= 0) == (targets[plain] >= 0.5))
     return Coefficients(models, table, {"margin": margin}, dict(provenance or {}))
+
+
+def _split(tasks, targets) -> tuple[dict[str, list[int]], dict[str, list[float]]]:
+    """Return the places of answerable tasks by kind, and the verdicts on unanswerable questions."""
+    unanswerable: dict[str, list[float]] = {place: [] for place in IGNORANCE}
+    rows: dict[str, list[int]] = {kind: [] for kind in CALIBRATED}
+    for place, task in enumerate(tasks):
+        if task.kind not in CALIBRATED:
+            raise UsageError(f"the offline judge is fitted to {' and '.join(CALIBRATED)} only")
+        answer = bare(task.fields["answer"])
+        if np.isnan(targets[place]) or not parse(answer).tokens:
+            continue
+        if not asks_abstention(task.fields["gold" if task.kind == "correctness" else "fact"]):
+            rows[task.kind].append(place)
+        elif task.kind == "correctness":
+            unanswerable[ignorance(answer)].append(targets[place])
+    return rows, unanswerable
 
 
 def _fit_attacks(attacks: pd.DataFrame | None, answers: list[Task], penalty: float) -> dict:

@@ -207,6 +207,19 @@ def review(
         for doc in pool:
             if doc not in documents:
                 raise DataError(f"question {name!r}: the text of document {doc!r} is not there")
+    _vote(reviews, pooled, by_id, documents, panel, round, store)
+    for name, one in reviews.items():
+        _settle(one, pooled[name], rules)
+    if correct:
+        _rewrite([one for one in reviews.values() if one.changed], by_id, documents, panel, round)
+    else:
+        for one in reviews.values():
+            one.required, one.status = one.gold, "confirmed"
+    return reviews
+
+
+def _vote(reviews, pooled, by_id, documents, panel, round: int, store) -> None:
+    """Let the members vote in turn on the questions that none has settled."""
     for member in range(len(panel)):
         pending = [one for one in reviews.values() if one.short_circuit is None]
         keys = [(one, doc) for one in pending for doc in pooled[one.question_id]]
@@ -222,14 +235,6 @@ def review(
             required = {doc for doc, vote in latest.items() if vote == "required"}
             if None not in latest.values() and required == set(one.gold):
                 one.short_circuit = member
-    for name, one in reviews.items():
-        _settle(one, pooled[name], rules)
-    if correct:
-        _rewrite([one for one in reviews.values() if one.changed], by_id, documents, panel, round)
-    else:
-        for one in reviews.values():
-            one.required, one.status = one.gold, "confirmed"
-    return reviews
 
 
 def pool_of(gold: Sequence[str], retrieved: Sequence[str]) -> list[str]:

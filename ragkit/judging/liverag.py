@@ -123,17 +123,12 @@ def correctness(
         own = extracted[name, answer] if answer else []
         support = [held[name, answer, c] if answer else False for c in wanted[name] or ()]
         coverage, note = _coverage(wanted[name], support)
-        relatedness = math.nan
-        if own is None:
-            note = note or "the judge failed to extract the claims of the answer"
-        else:
-            related = sum(claim["kind"] != "useless" for claim in own)
-            relatedness = related / len(own) if own else 0.0
+        relatedness, lost = _relatedness(own)
         score = math.nan
         if not math.isnan(coverage + relatedness):
             score = correctness_score(coverage, relatedness, unit=unit)
         sizes = [math.nan if claims is None else len(claims) for claims in (wanted[name], own)]
-        table.append((system, name, coverage, relatedness, score, *sizes, note))
+        table.append((system, name, coverage, relatedness, score, *sizes, note or lost))
     columns = ["system", "question_id", "coverage", "relatedness", "correctness"]
     return pd.DataFrame(table, columns=[*columns, "vital", "claims", "note"])
 
@@ -159,3 +154,11 @@ def _coverage(wanted: list[str] | None, support: list) -> tuple[float, str]:
     if None in support:
         return math.nan, f"{support.count(None)} of {len(support)} claims were not judged"
     return sum(support) / len(support), ""
+
+
+def _relatedness(claims: list[dict] | None) -> tuple[float, str]:
+    """Return the share of claims that are not useless; NaN, and why, if it is not known."""
+    if claims is None:
+        return math.nan, "the judge failed to extract the claims of the answer"
+    related = sum(claim["kind"] != "useless" for claim in claims)
+    return (related / len(claims) if claims else 0.0), ""
