@@ -95,6 +95,8 @@ def standings(table: pd.DataFrame, *, label: str) -> Figure:
             )  # fmt: skip
 
     height = 1.0 + 0.2 * len(order)
-    fig, _ = facets(table, draw, col="scale", sharex=False, height=height, small=True)
+    width = "page" if table["scale"].nunique() > 1 else "column"
+    shape = {"width": width, "height": height, "small": True}
+    fig, _ = facets(table, draw, col="scale", sharex=False, **shape)
     fig.supxlabel(label, fontsize=8)
     return fig

@@ -100,7 +100,8 @@ def question_map(points: pd.DataFrame, *, trustworthiness: float) -> Figure:
     def draw(ax, rows):
         name, shown = rows["set"].iloc[0], {"linewidth": 0, "rasterized": True, "ax": ax}
         sns.scatterplot(points, x="x", y="y", s=2, color="0.88", **shown)
-        sns.scatterplot(rows, x="x", y="y", s=5, color=marks[name][0], **shown)
+        dot = float(np.clip(100 / np.sqrt(len(rows)), 4, 16))
+        sns.scatterplot(rows, x="x", y="y", s=dot, color=marks[name][0], **shown)
         ax.set(xlabel="", ylabel="", xticks=[], yticks=[], title=NAMES.get(name, name))
         ax.spines[["left", "bottom"]].set_visible(False)
 

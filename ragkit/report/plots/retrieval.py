@@ -25,8 +25,7 @@ def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = ""
     fig, ax = axes("column", 1.0 + 0.34 * len(kinds))
     shown = table.assign(type=table["type"].map(kinds))
     dots(ax, shown, "type", hue="system", marks=marks, order=kinds.values(), dodge=0.6)
-    ax.set_xlabel(label)
-    below(fig, note)
+    below(fig, label, note)
     legend(fig, marks, ncols=min(len(marks), 4))
     return fig
 
