@@ -35,6 +35,10 @@ def run(name, pairs, profile, data, out, timeout):
     path = Path(name) if name.endswith(".ipynb") else paths.NOTEBOOKS / f"{name}.ipynb"
     given = {"profile": profile, "data": str(Path(data).resolve()) if data else ""}
     given.update((key, _literal(value)) for key, value in pairs)
+    if given["data"] and given["profile"] == "sample":
+        raise UsageError(
+            "the profile 'sample' reads no data folder", "add --profile paper to use it"
+        )
     root = results.folder(profile)
     target = Path(out) if out else root / "notebooks" / path.name
     resume = f"make reproduce PROFILE={profile}" + (f" DATA={data}" if data else "")

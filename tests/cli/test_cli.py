@@ -64,3 +64,10 @@ def test_every_error_is_in_the_tree_of_the_docstring():
 
     for kind in RagkitError.__subclasses__() + DataError.__subclasses__():
         assert kind.__name__ in errors.__doc__ or kind.__module__ != "ragkit.errors"
+
+
+@pytest.mark.parametrize("option", [("-p", "data"), ("--data",)])
+def test_a_data_folder_is_not_ignored_in_the_sample_profile(option, tmp_path):
+    done = ragkit("notebook", "run", "00-data-overview", *option, str(tmp_path))
+    assert done.returncode == 1
+    assert "the profile 'sample' reads no data folder\n  hint: add --profile paper" in done.stderr
