@@ -50,7 +50,7 @@ def command(systems, documents, questions, out, jobs, names, k, dry_run):
 
     from ragkit.files import read_frame
     from ragkit.systems import sweep
-    from ragkit.systems.sweep.sample import SYSTEMS
+    from ragkit.systems.sweep.running import SYSTEMS
 
     declared = sweep.load(systems or SYSTEMS)
     if names:

@@ -397,7 +397,7 @@ def test_a_plan_says_what_is_kept():
 
 
 def test_the_samples_systems_rank_apart_and_are_here():
-    from ragkit.systems.sweep.sample import sample_systems
+    from ragkit.systems.sweep import sample_systems
 
     chosen = sample_systems()
     here = {card.name for card in models.cards().values() if card.package}

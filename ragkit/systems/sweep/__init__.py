@@ -8,11 +8,9 @@
 
 from __future__ import annotations
 
-from ragkit.systems.sweep.lsa import LSA
 from ragkit.systems.sweep.result import Sweep
-from ragkit.systems.sweep.running import plan, run
-from ragkit.systems.sweep.sample import sample_scores, sample_systems
-from ragkit.systems.sweep.sizes import Scaling, Tested, scaling, slopes
+from ragkit.systems.sweep.running import plan, run, sample_scores, sample_systems
+from ragkit.systems.sweep.sizes import LSA, Scaling, Tested, scaling, slopes
 from ragkit.systems.sweep.systems import System, load, select
 
 __all__ = [

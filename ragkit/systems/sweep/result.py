@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from ragkit.files import atomic_path, write_text
+from ragkit.measures import metrics
 from ragkit.systems.sweep.systems import System
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ANSWER_METRICS = ("token_f1", "rouge_1", "rouge_2")
 RETRIEVAL_METRICS = ("R@1", "R@5", "RR", "nDCG@10")
@@ -50,45 +50,6 @@ class Sweep:
     answers: pd.DataFrame
     failures: pd.DataFrame
 
-    @classmethod
-    def assemble(
-        cls,
-        systems: list[System],
-        questions: pd.DataFrame,
-        lists: Mapping[tuple[str, str], Any],
-        readings: Mapping[tuple[str, str], Any],
-        k: int,
-    ) -> Sweep:
-        """Return the frames of ranked lists, cut at k, and of [answer, abstained].
-
-        Both are given by system name and question text; a `Failed` list has no answer.
-        """
-        import pandas as pd
-
-        runs, answers, failures = [], [], []
-        for system in systems:
-            for question, text in zip(questions["question_id"], questions["text"], strict=True):
-                cell, found = (system.name, question), lists[system.name, text]
-                reading = readings.get((system.name, text), found)
-                ranked = [] if isinstance(found, Failed) else found
-                runs += [(*cell, rank, *pair) for rank, pair in enumerate(ranked[:k], 1)]
-                if isinstance(reading, Failed):
-                    failures.append((*cell, *reading))
-                    if system.reader:
-                        answers.append((*cell, None, (), False))
-                elif system.reader:
-                    answer, abstained = reading
-                    shown = tuple(doc_id for doc_id, _ in ranked[: system.top])
-                    answers.append((*cell, answer, shown, abstained))
-        cell = ["system", "question_id"]
-        return cls(
-            systems,
-            questions,
-            pd.DataFrame(runs, columns=[*cell, "rank", "doc_id", "score"]),
-            pd.DataFrame(answers, columns=[*cell, "answer", "doc_ids", "abstained"]),
-            pd.DataFrame(failures, columns=[*cell, "stage", "reason"]),
-        )
-
     def __repr__(self) -> str:
         cells = len(self.systems) * len(self.questions)
         return (
@@ -103,9 +64,8 @@ class Sweep:
         ----------
         metric : str or sequence of str, optional
             Names in `ragkit.measures.metrics.METRICS`, for answers to questions with a gold
-            answer; or measures of ranked lists such as "RR" or "nDCG@10" (see
-            `ragkit.measures.metrics.retrieval`), for questions with gold documents. Default:
-            those of `ANSWER_METRICS` and `RETRIEVAL_METRICS` that the questions allow.
+            answer; or measures of ranked lists such as "RR" or "nDCG@10", for questions with gold
+            documents. Default: `ANSWER_METRICS` and `RETRIEVAL_METRICS`, as the questions allow.
 
         Returns
         -------
@@ -116,38 +76,30 @@ class Sweep:
 
         Raises
         ------
-        UsageError
-            If a metric is unknown.
-        DataError
-            If no question has a gold answer, or none has gold documents, for the metric.
+        UsageError, DataError
+            If a metric is unknown; if no question has a gold answer, or gold documents, for it.
         """
-        import pandas as pd
-
-        from ragkit.measures import metrics
-
+        names = [metric] if isinstance(metric, str) else metric
         if metric is None:
-            names = [*ANSWER_METRICS] if self._answered else []
+            present = self.answers.dropna(subset=["answer"])["question_id"]
+            answered = present.isin(self.questions.dropna(subset=["answer"])["question_id"])
+            names = [*ANSWER_METRICS] if answered.any() else []
             names += RETRIEVAL_METRICS if self.questions["gold_doc_ids"].map(len).any() else []
-        else:
-            names = [metric] if isinstance(metric, str) else list(metric)
-        columns = {"subject_id": str, "item_id": str, "metric": str, "score": float}
-        parts = [pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns.items()})]
-        for name in names:
-            if name in metrics.METRICS or name in metrics.CORPUS_METRICS:
-                part = metrics.score_answers(self.answers, self.questions, metrics=[name])
-            else:
-                part = self._ranked(name)
-            parts.append(part[list(columns)])
-        return pd.concat(parts[1:] or parts, ignore_index=True)
+        parts = [
+            metrics.score_answers(self.answers, self.questions, metrics=[name])
+            if name in metrics.METRICS or name in metrics.CORPUS_METRICS
+            else self._ranked(name)
+            for name in names
+        ]
+        columns = ["subject_id", "item_id", "metric", "score"]
+        parts = parts or [pd.DataFrame(columns=columns).astype({"score": float})]
+        return pd.concat(parts, ignore_index=True)[columns]
 
     def summary(self) -> pd.DataFrame:
-        """Return mean scores and counts.
+        """Return the mean of each metric of `scores()` and counts, indexed by system.
 
-        Returns
-        -------
-        DataFrame
-            Indexed by system: one column for each metric of `scores()`, then the number of
-            `answers`, `empty` and `abstained` ones among them, and `failed` cells.
+        The counts are of `answers`, of `empty` and `abstained` ones among them, and of `failed`
+        cells.
         """
         names = [system.name for system in self.systems]
         table = self.scores().pivot_table(
@@ -166,42 +118,24 @@ class Sweep:
         return table
 
     def save(self, folder) -> list[Path]:
-        """Write runs.parquet, answers.jsonl, scores.csv, summary.csv and failures.csv.
-
-        Each file is replaced as a whole or not at all. Returns the paths.
-        """
+        """Write runs.parquet, answers.jsonl, scores, summary and failures as CSV; return paths."""
         folder = Path(folder)
         runs, answers = folder / "runs.parquet", folder / "answers.jsonl"
         with atomic_path(runs) as temporary:
             self.runs.to_parquet(temporary, index=False)
         rows = self.answers.to_dict("records")
         write_text(answers, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-        tables = {
-            "scores": self.scores(),
-            "summary": self.summary().reset_index(),
-            "failures": self.failures,
-        }
+        tables = {"scores.csv": self.scores(), "summary.csv": self.summary().reset_index()}
+        tables["failures.csv"] = self.failures
         for name, table in tables.items():
-            write_text(folder / f"{name}.csv", table.to_csv(index=False, lineterminator="\n"))
-        return [runs, answers, *(folder / f"{name}.csv" for name in tables)]
-
-    @property
-    def _answered(self) -> bool:
-        """Whether there is an answer to score."""
-        answered = self.questions.loc[self.questions["answer"].notna(), "question_id"]
-        present = self.answers.dropna(subset=["answer"])
-        return bool(present["question_id"].isin(answered).any())
+            write_text(folder / name, table.to_csv(index=False, lineterminator="\n"))
+        return [runs, answers, *(folder / name for name in tables)]
 
     def _ranked(self, measure: str) -> pd.DataFrame:
         """Return a measure of each ranked list; an empty one scores 0."""
-        import pandas as pd
-
-        from ragkit.measures import metrics
-
         keys = ["subject_id", "item_id"]
-        if self.runs.empty:
-            scored = pd.DataFrame(columns=[*keys, "score"])
-        else:
+        scored = pd.DataFrame(columns=[*keys, "score"])
+        if not self.runs.empty:
             scored = metrics.retrieval(self.runs, self.questions, measures=[measure])
         failed = self.failures[self.failures["stage"] == "rank"]
         asked = self.questions.loc[self.questions["gold_doc_ids"].map(len) > 0, "question_id"]
@@ -210,3 +144,35 @@ class Sweep:
         ).drop(list(zip(failed["system"], failed["question_id"], strict=True)), errors="ignore")
         scores = scored.set_index(keys)["score"].astype(float).reindex(cells, fill_value=0.0)
         return scores.reset_index().assign(metric=measure)
+
+
+def assembled(
+    systems: list[System],
+    questions: pd.DataFrame,
+    lists: Mapping[tuple[str, str], Any],
+    read: Mapping[tuple[str, str], Any],
+    k: int,
+) -> Sweep:
+    """Return a sweep from lists and [answer, abstained], by system name and question text."""
+    runs, answers, failures = [], [], []
+    for system in systems:
+        for question, text in zip(questions["question_id"], questions["text"], strict=True):
+            cell, found = (system.name, question), lists[system.name, text]
+            result = read.get((system.name, text), found)
+            ranked = [] if isinstance(found, Failed) else found
+            runs += [(*cell, rank, *pair) for rank, pair in enumerate(ranked[:k], 1)]
+            if isinstance(result, Failed):
+                failures.append((*cell, *result))
+                answers += [(*cell, None, (), False)] if system.reader else []
+            elif system.reader:
+                answer, abstained = result
+                shown = tuple(doc_id for doc_id, _ in ranked[: system.top])
+                answers.append((*cell, answer, shown, abstained))
+    cell = ["system", "question_id"]
+    return Sweep(
+        systems,
+        questions,
+        pd.DataFrame(runs, columns=[*cell, "rank", "doc_id", "score"]),
+        pd.DataFrame(answers, columns=[*cell, "answer", "doc_ids", "abstained"]),
+        pd.DataFrame(failures, columns=[*cell, "stage", "reason"]),
+    )

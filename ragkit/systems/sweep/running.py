@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import fcntl
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from ragkit import checks, schema
+import pandas as pd
+
+from ragkit import checks, datasets, models, paths, schema
 from ragkit.errors import ModelError, RagkitError, UsageError
 from ragkit.store import Store, canonical, digest
 from ragkit.systems.readers.base import Document, Library
-from ragkit.systems.sweep.result import Failed, Sweep
+from ragkit.systems.sweep.result import Failed, Sweep, assembled
 from ragkit.systems.sweep.steps import ranked_lists
-from ragkit.systems.sweep.systems import System, build, build_reader
-
-if TYPE_CHECKING:
-    import pandas as pd
+from ragkit.systems.sweep.systems import System, build, build_reader, load
 
 RANK, READ = 1000, 16  # questions that are ranked, or read, and then kept together
 MEMORY = ":memory:"  # a store that keeps nothing
+MODEL = '"openai:'  # begins the name of a language model in settings
+SYSTEMS = paths.NOTEBOOKS / "systems.toml"
+DOCUMENTS = 300  # of the sample: encoding all of it takes minutes for each encoder
+K = 100  # on the sample: in long lists, few reciprocal ranks are 0
 
 
 class Task(NamedTuple):
-    """The items of one step for one process.
-
-    `prepare()` returns the function that `Store.map` applies to items; `kept` are its options.
-    """
+    """Items for one process: `prepare()` returns the function, `kept` the options of `Store.map`."""
 
     prepare: Callable[[], Callable[[list], list]]
     items: list
@@ -47,10 +49,9 @@ def run(
 ) -> Sweep:
     """Run every system on every question.
 
-    A ranked list is kept by the retriever's settings and code, the documents and the question; an
-    answer by the reader's settings and code, the documents shown and the question. A run that was
-    stopped continues when it is started again, and after a change computes only what the change
-    concerns. The answers of language models are kept in their ledger instead.
+    The store keeps ranked lists and answers: a run that was stopped continues when it is started
+    again, and after a change of code, settings, documents or questions computes only what the
+    change concerns. The answers of language models are kept in their ledger instead.
 
     Parameters
     ----------
@@ -59,8 +60,7 @@ def run(
     documents, questions : DataFrame
         See `ragkit.schema`.
     store : path-like, optional
-        The file of `ragkit.store.Store`; default: that of the cache folder. ":memory:" keeps
-        nothing. Any number of runs may share a file.
+        The file of `ragkit.store.Store`; default: that of the cache folder.
     jobs : int
         Processes of joblib, or of the backend that `joblib.parallel_config` has set; each computes
         with one thread. On other machines they need the folder of `store` as well.
@@ -71,8 +71,8 @@ def run(
     Returns
     -------
     Sweep
-        Its `failures` are the cells that could not be computed, for example because a server did
-        not answer; they are tried again next time.
+        Its `failures` could not be computed, for example because a server did not answer; they
+        are tried again next time.
 
     Raises
     ------
@@ -91,7 +91,9 @@ def run(
         names = ", ".join(map(repr, missing))
         raise ModelError(f"{len(missing)} systems cannot run ({names}): {said}", "; ".join(hints))
     texts = list(dict.fromkeys(questions["text"]))
-    with _shared(documents, jobs) as place:
+    with tempfile.TemporaryDirectory(prefix="ragkit-sweep-") as folder:
+        place = Path(folder) / "documents.pickle"
+        documents.to_pickle(place)
         names, tasks = _ranking(systems, documents, texts, store, k, place)
         ranked = _compute("rank", tasks, jobs)
     lists = {
@@ -104,7 +106,7 @@ def run(
     answers = {
         cell: found for name in tasks for cell, found in zip(cells[name], read[name], strict=True)
     }
-    return Sweep.assemble(systems, questions, lists, answers, k)
+    return assembled(systems, questions, lists, answers, k)
 
 
 def plan(
@@ -121,27 +123,58 @@ def plan(
     -------
     DataFrame
         One row per system: system, retriever, rerank, reader, cells, kept (ranked lists in the
-        store), to_rank, and missing: the command that fetches missing weights. Answers depend on
-        the lists and are not counted.
+        store), to_rank, and missing: the command that fetches missing weights.
     """
-    import pandas as pd
-
     systems = _check(systems, documents, questions, 1, k)
     texts = list(dict.fromkeys(questions["text"]))
-    names, tasks = _ranking(systems, documents, texts, store, k, documents)
+    names, tasks = _ranking(systems, documents, texts, store, k, Path())
     weights, rows = _missing_weights(systems), []
     for system in systems:
         to_rank = _missing(tasks[names[system.name]])
-        row = {
-            "system": system.name,
-            "retriever": system.retriever["kind"],
-            "rerank": system.rerank["reranker"] if system.rerank else "",
-            "reader": system.reader["kind"] if system.reader else "",
-            **{"cells": len(texts), "kept": len(texts) - to_rank, "to_rank": to_rank},
-            "missing": weights[system.name].hint if system.name in weights else "",
-        }
-        rows.append(row)
-    return pd.DataFrame(rows)
+        rerank = system.rerank["reranker"] if system.rerank else ""
+        reader = system.reader["kind"] if system.reader else ""
+        counts = (len(texts), len(texts) - to_rank, to_rank)
+        hint = weights[system.name].hint if system.name in weights else ""
+        rows.append((system.name, system.retriever["kind"], rerank, reader, *counts, hint))
+    columns = "system retriever rerank reader cells kept to_rank missing".split()
+    return pd.DataFrame(rows, columns=columns)
+
+
+def sample_systems() -> list[System]:
+    """Return the retrievers of `notebooks/systems.toml` whose weights come with the installation.
+
+    Of systems with the same ranking the first is returned, without its reader, so that the list
+    is the same on every machine and no two systems always have the same score.
+    """
+    installed = {card.name for card in models.cards().values() if card.package}
+    distinct: dict[str, System] = {}
+    for system in load(SYSTEMS):
+        if system.models <= installed:
+            distinct.setdefault(canonical(system.ranking), replace(system, reader=None))
+    return list(distinct.values())
+
+
+def sample_scores(metric: str = "RR") -> pd.DataFrame:
+    """Return the scores of `sample_systems` on the sample's LiveRAG questions: a `scores` frame.
+
+    `metric` is a measure of ranked lists. The corpus is a part of the embedded sample: the gold
+    documents, and as many others of the company and its help centre as make 300.
+    """
+    names = ("liverag", "enterpriserag_bench", "wixqa")
+    sets = {name: datasets.load(name, profile="sample") for name in names}
+    columns = list(schema.COLUMNS["documents"])
+    documents = pd.concat([sets[name].documents[columns] for name in names], ignore_index=True)
+    documents = documents.drop_duplicates("doc_id", ignore_index=True)
+    whole = replace(sets["liverag"], frames=sets["liverag"].frames | {"documents": documents})
+    part = whole.part(DOCUMENTS)
+    paths.cache_dir().mkdir(parents=True, exist_ok=True)
+    with open(paths.cache_dir() / "sample-scores.lock", "w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)  # another process may compute the same
+        result = run(sample_systems(), part.documents, part.questions, k=K)
+    if len(result.failures):
+        first = result.failures.iloc[0]
+        raise ModelError(f"the sample's system {first['system']!r} failed: {first['reason']}")
+    return result.scores(metric).drop(columns="metric")
 
 
 # -- tasks -------------------------------------------------------------------------------------
@@ -157,17 +190,14 @@ def _ranking(systems, documents, texts, store, k, place) -> tuple[dict[str, str]
         given = {**system.ranking, "depth": depth, "documents": known}
         code = (*system.modules, "ragkit.systems.sweep.steps")
         kept = {"step": "rank", "code": code, "given": given, "batch": RANK}
-        path = MEMORY if _asks_a_model(given) else store
         names[system.name] = name = canonical(given)
+        path = MEMORY if MODEL in name else store
         tasks[name] = Task(partial(_ranker, system, place, depth), texts, path, kept)
     return names, tasks
 
 
-def _ranker(system: System, place: pd.DataFrame | Path, depth: int) -> Callable[[list], list]:
-    import pandas as pd
-
-    documents = pd.read_pickle(place) if isinstance(place, Path) else place
-    return partial(ranked_lists, build(system).fit(documents), k=depth)
+def _ranker(system: System, documents: Path, depth: int) -> Callable[[list], list]:
+    return partial(ranked_lists, build(system).fit(pd.read_pickle(documents)), k=depth)
 
 
 def _reading(systems, documents, texts, lists, store) -> tuple[dict[str, list], dict[str, Task]]:
@@ -175,8 +205,8 @@ def _reading(systems, documents, texts, lists, store) -> tuple[dict[str, list], 
     library = Library(documents)
     cells, tasks = {}, {}
     for name, reader in {canonical(s.reader): s.reader for s in systems if s.reader}.items():
-        asks = _asks_a_model(reader)  # at once; its own ledger keeps the answers
-        size, path = (len(texts), MEMORY) if asks else (READ, store)
+        # A model is asked at once; its own ledger keeps the answers.
+        size, path = (len(texts), MEMORY) if MODEL in name else (READ, store)
         code = (type(build_reader(reader)).__module__,)
         for start in range(0, len(texts), size):
             part = [
@@ -212,16 +242,9 @@ def _compute(step: str, tasks: dict[str, Task], jobs: int) -> dict:
     from joblib import Parallel, delayed
     from tqdm.auto import tqdm
 
-    waiting = {name: task for name, task in tasks.items() if _missing(task)}
-    results = {name: _finish(task) for name, task in tasks.items() if name not in waiting}
-    parallel = Parallel(n_jobs=jobs if waiting else 1, return_as="generator")
-    total = sum(len(task.items) for task in waiting.values())
-    with tqdm(total=total, desc=step, unit="cell", disable=None) as bar:
-        calls = parallel(delayed(_finish)(task) for task in waiting.values())
-        for name, values in zip(waiting, calls, strict=True):
-            results[name] = values
-            bar.update(len(values))
-    return results
+    jobs = jobs if any(map(_missing, tasks.values())) else 1
+    calls = Parallel(n_jobs=jobs, return_as="generator")(map(delayed(_finish), tasks.values()))
+    return dict(zip(tasks, tqdm(calls, step, len(tasks), unit="task", disable=None), strict=True))
 
 
 def _missing(task: Task) -> int:
@@ -254,34 +277,13 @@ def _finish(task: Task) -> list:
     ]
 
 
-def _asks_a_model(settings: Any) -> bool:
-    return '"openai:' in canonical(settings)
-
-
-@contextmanager
-def _shared(documents: pd.DataFrame, jobs: int):
-    """Yield documents for tasks: the frame, or the path of a file for other processes."""
-    if jobs == 1:
-        yield documents
-        return
-    with tempfile.TemporaryDirectory(prefix="ragkit-sweep-") as folder:
-        path = Path(folder) / "documents.pickle"
-        documents.to_pickle(path)
-        yield path
-
-
-# -- before anything is computed -------------------------------------------------------------------
-
-
 def _check(systems, documents, questions, jobs, k) -> list[System]:
-    """Return the systems if they, the frames and the options are valid."""
     systems = list(systems)
-    names = [system.name for system in systems]
     if not systems:
         raise UsageError("there is no system to run", "declare at least one")
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"two systems are called {name!r}")
+    name, most = Counter(system.name for system in systems).most_common(1)[0]
+    if most > 1:
+        raise UsageError(f"two systems are called {name!r}")
     schema.check(documents, "documents", "documents")
     schema.check(questions, "questions", "questions")
     if documents.empty or questions.empty:

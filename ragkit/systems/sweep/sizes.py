@@ -17,20 +17,21 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
+import pandas as pd
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import normalize
 
 from ragkit import checks, models, schema
 from ragkit.errors import DataError, UsageError
-from ragkit.measures import corpus
+from ragkit.measures import corpus, metrics, stats
 from ragkit.store import Store
 from ragkit.systems.retrieval import BM25, Dense
 from ragkit.systems.retrieval.frames import document_texts
-from ragkit.systems.sweep.lsa import LSA
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NEIGHBOURS = 10  # of local density: EnterpriseRAG-Bench, section 3.2
 RATED = 48  # documents that an encoder's speed is measured on
@@ -39,6 +40,58 @@ COSTS = (
     *("index_bytes", "memory_bytes", "cores"),
 )
 PROCESS = Path("/proc/self")  # on Linux
+BLOCK = 4096  # texts encoded together
+WORDS = 100_000  # vocabulary: the most frequent words
+
+
+class LSA:
+    """An encoder of word counts, fitted to a sample of documents.
+
+    Latent semantic analysis: counts are weighted by tf-idf, with logarithmic term frequencies, and
+    projected onto the leading singular vectors of the sample (`dimensions` of them, by a
+    randomised decomposition with `seed`). `words_` is the size of the vocabulary: words of at
+    least two documents of the sample; others are ignored.
+
+    References
+    ----------
+    Deerwester, Dumais, Furnas, Landauer and Harshman (1990), Indexing by latent semantic analysis;
+    Halko, Martinsson and Tropp (2011), Finding structure with randomness (the decomposition).
+    """
+
+    def __init__(self, dimensions: int = 256, *, seed: int = 0):
+        self.dimensions = checks.whole(dimensions, "dimensions", least=2)
+        self.seed = checks.whole(seed, "seed", least=0)
+        self.name = f"lsa-{dimensions}"
+
+    def fit(self, texts: Iterable[str]) -> LSA:
+        """Fit to texts; there must be more texts, and more words shared by two, than dimensions."""
+        texts = list(texts)
+        self._words = TfidfVectorizer(
+            sublinear_tf=True, min_df=2, max_features=WORDS, dtype=np.float32
+        )
+        try:
+            weights = self._words.fit_transform(texts)
+        except ValueError:  # no text, or no word that two of them share
+            weights = np.empty((len(texts), 0))
+        if min(weights.shape) <= self.dimensions:
+            raise DataError(
+                f"{self.dimensions} dimensions need more documents and words, found "
+                f"{weights.shape[0]:,} documents that share {weights.shape[1]:,} words",
+                "take a larger sample or fewer dimensions",
+            )
+        self._axes = TruncatedSVD(self.dimensions, random_state=self.seed).fit(weights)
+        self.words_ = weights.shape[1]
+        return self
+
+    def encode(self, texts: Sequence[str], kind: str | None = "passage") -> np.ndarray:
+        """Return unit vectors, (n, dimensions) float32; zero for a text without a known word."""
+        if not hasattr(self, "words_"):
+            raise UsageError("LSA is not fitted yet", "call fit(texts) first")
+        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        for start in range(0, len(texts), BLOCK):
+            part = self._words.transform(texts[start : start + BLOCK])
+            vectors[start : start + BLOCK] = self._axes.transform(part)
+        return normalize(vectors, copy=False)
 
 
 class Tested(NamedTuple):
@@ -58,13 +111,12 @@ class Scaling:
     recalls : DataFrame
         system, size, question_id, type, recall in [0, 1]: of questions with gold documents.
     costs : DataFrame
-        One row per system and size. `index_seconds`: reading, encoding and indexing the texts;
-        `cpu_seconds`: the same, summed over cores; `indexed`: the documents that were timed, fewer
-        than the size where the seconds follow from an encoder's speed. `query_ms` and
-        `query_ms_p95`: median and 95th percentile of `queries` questions searched one by one,
-        with their encoding. `index_bytes`: size of the index with its ids. `memory_bytes`: peak
-        resident memory of the process while it indexed and searched; missing where the operating
-        system does not report it. `cores`: processor cores available.
+        One row per system and size. `index_seconds` and `cpu_seconds` (summed over cores): to
+        read, encode and index the texts; `indexed`: the documents timed, fewer than the size
+        where the seconds follow from an encoder's speed. `query_ms`, `query_ms_p95`: median and
+        95th percentile of `queries` questions searched one by one. `index_bytes`: size of the
+        index with its ids. `memory_bytes`: peak resident memory of the process; missing where
+        the operating system does not report it. `cores`: processor cores available.
     density : DataFrame
         system, size, mean, low, high, n (documents sampled), left_out (documents without a
         vector): local density, for systems that have vectors.
@@ -92,10 +144,6 @@ class Scaling:
         -------
         DataFrame with columns system, size, (type,) n, mean, low, high
         """
-        import pandas as pd
-
-        from ragkit.measures import stats
-
         keys = ["system", "size", *(["type"] if by_type else [])]
         rows = []
         for names, group in self.recalls.groupby(keys, sort=False):
@@ -107,10 +155,7 @@ class Scaling:
     def tested(self, *, n_resamples: int = 2000, seed: int = 0) -> dict[str, Tested]:
         """Fit each system with at least three sizes, with and without the largest.
 
-        Raises
-        ------
-        DataError
-            As in `ragkit.measures.corpus.fit_scaling`.
+        See `ragkit.measures.corpus.fit_scaling`, also for its errors.
         """
         found, options = {}, {"n_resamples": n_resamples, "seed": seed}
         for system in dict.fromkeys(self.recalls["system"]):
@@ -126,35 +171,26 @@ class Scaling:
 
 
 def slopes(tested: Mapping[str, Tested]) -> pd.DataFrame:
-    """Return the slopes and predictions of the fits, one row per system.
+    """Return the slopes and predictions of `Scaling.tested`, one row per system.
 
     Returns
     -------
-    DataFrame with columns system, questions, size, odds, odds_low, odds_high, predicted,
-        predicted_low, predicted_high, observed, difference, difference_low, difference_high,
-        inside, straight
-        `odds`: the factor of the odds of finding a document when the corpus grows tenfold, from
-        all sizes. `predicted`: recall at the largest `size`, from the others; `difference`:
-        predicted minus observed. `inside`: the observed recall lies in the interval of the
-        predicted one; `straight`: the interval of the difference contains 0.
+    DataFrame
+        system, questions, size; `odds`: the factor of the odds of finding a document when the
+        corpus grows tenfold, from all sizes; `predicted`: recall at the largest `size`, from the
+        others; `observed`; `difference`: predicted minus observed; `inside`: the observed recall
+        lies in the interval of the predicted one; `straight`: the interval of the difference
+        contains 0. The columns *_low and *_high are 95 % intervals.
     """
-    import pandas as pd
-
     rows = []
-    for system, (fit, _, found) in tested.items():
+    for system, (fit, _, (predicted, observed, difference)) in tested.items():
+        row = {"system": system, "questions": fit.questions, "size": max(fit.sizes)}
         low, high = np.exp(np.quantile(fit.draws[:, 1], [0.025, 0.975]))
-        predicted, observed, difference = found
-        rows.append(
-            {
-                **{"system": system, "questions": fit.questions, "size": max(fit.sizes)},
-                **{"odds": np.exp(fit.slope), "odds_low": low, "odds_high": high},
-                **_interval("predicted", predicted),
-                "observed": observed.value,
-                **_interval("difference", difference),
-                "inside": predicted.low <= observed.value <= predicted.high,
-                "straight": difference.low <= 0 <= difference.high,
-            }
-        )
+        row |= {"odds": np.exp(fit.slope), "odds_low": low, "odds_high": high}
+        row |= _interval("predicted", predicted) | {"observed": observed.value}
+        row |= _interval("difference", difference)
+        row["inside"] = predicted.low <= observed.value <= predicted.high
+        rows.append(row | {"straight": difference.low <= 0 <= difference.high})
     return pd.DataFrame(rows)
 
 
@@ -178,9 +214,8 @@ def scaling(
 ) -> Scaling:
     """Measure retrieval on nested samples of a corpus that all contain the gold documents.
 
-    The corpus is read once, into a temporary file of its texts; in memory are only those that a
-    system keeps. The store keeps recall and costs of each system and size, the costs as they were
-    when they were measured.
+    The corpus is read once, into a temporary file of its texts. The store keeps recall and costs
+    of each system and size, the costs as they were when they were measured.
 
     Parameters
     ----------
@@ -198,14 +233,13 @@ def scaling(
         `search(queries, k)`), whose results are not kept.
     fields : tuple of str
         The columns that make a document's text, joined by an empty line.
-    k : int, default=10
+    k : int
         Cutoff of recall.
-    seed : int, default=0
+    seed : int
         Seed of the samples, of LSA and of the documents sampled for local density.
-    density : int, default=1000
-        Documents sampled for local density.
-    timed : int, default=100
-        Questions searched one by one for the latency, the first ones.
+    density, timed : int
+        How many documents to sample for local density, and how many questions, the first ones,
+        to search one by one for the latency.
     identity : str, optional
         A name that identifies the corpus in the store, so that a second run need not read it.
         Default: a digest of all ids and texts.
@@ -215,8 +249,7 @@ def scaling(
     Raises
     ------
     UsageError
-        If there is no system or size, a declaration or a number is invalid, or sizes lack a
-        system.
+        If there is no system or size, or a declaration or a number is invalid.
     DataError
         As in `ragkit.measures.corpus.nested`; if a frame is not valid or no question has gold
         documents.
@@ -259,9 +292,6 @@ def scaling(
     return _assembled(found, questions, k)
 
 
-# -- before and after the measurements -------------------------------------------------------------
-
-
 def _wanted(systems, sizes) -> dict[str, list[int]]:
     """Return the sizes of each system, ascending, if both are valid."""
     if not isinstance(systems, Mapping) or not systems:
@@ -285,7 +315,7 @@ def _encoder(name: str, spec: str, seed: int) -> models.Encoder | LSA | None:
     if spec == "bm25":
         return None
     if kind == "dense" and rest:
-        return models.encoder(rest, threads=_cores())
+        return models.encoder(rest, threads=joblib.cpu_count())
     if kind == "lsa" and rest.isdecimal():
         return LSA(int(rest), seed=seed)
     raise UsageError(
@@ -295,15 +325,12 @@ def _encoder(name: str, spec: str, seed: int) -> models.Encoder | LSA | None:
 
 
 def _assembled(found: Mapping[tuple[str, int], dict], questions, k: int) -> Scaling:
-    import pandas as pd
-
     types = dict(zip(questions["question_id"], questions["type"], strict=True))
     recalls, costs, density = [], [], []
     for cell, value in found.items():
         recalls += [(*cell, name, types[name], recall) for name, recall in value["recall"].items()]
         costs.append((*cell, *(value["costs"][name] for name in COSTS)))
-        if value["density"]:
-            density.append((*cell, *value["density"]))
+        density += [(*cell, *value["density"])] if value["density"] else []
     cell = ["system", "size"]
     return Scaling(
         pd.DataFrame(recalls, columns=[*cell, "question_id", "type", "recall"]),
@@ -329,17 +356,17 @@ class _Texts:
             self._ends.append(self._ends[-1] + len(raw))
         self.digest = digest.hexdigest()
 
-    def __call__(self, rows: np.ndarray) -> Iterator[str]:
-        """Yield the texts of some rows."""
+    def documents(self, rows: np.ndarray) -> Iterator[dict]:
+        """Yield the documents of some rows."""
         for row in rows.tolist():
             start, end = self._ends[row : row + 2]
             if self._file.tell() != start:
                 self._file.seek(start)
-            yield self._file.read(end - start).decode("utf-8", "surrogatepass")
-
-    def documents(self, rows: np.ndarray) -> Iterator[dict]:
-        for row, text in zip(rows.tolist(), self(rows), strict=True):
+            text = self._file.read(end - start).decode("utf-8", "surrogatepass")
             yield {"doc_id": self.ids[row], "title": None, "text": text}
+
+    def __call__(self, rows: np.ndarray) -> Iterator[str]:
+        return (document["text"] for document in self.documents(rows))
 
 
 # -- one system at one size -----------------------------------------------------------------------
@@ -347,10 +374,7 @@ class _Texts:
 
 def _measure(spec, texts, rows, smallest, questions, *, k, seed, density, timed) -> dict:
     """Return recall by question, costs, and local density where there are vectors."""
-    from ragkit.measures import metrics
-
-    known = _reset_peak()
-    start = _clocks()
+    known, start = _reset_peak(), _clocks()
     if callable(spec):
         retriever = spec()
     else:
@@ -370,28 +394,23 @@ def _measure(spec, texts, rows, smallest, questions, *, k, seed, density, timed)
     if isinstance(getattr(retriever, "encoder", None), models.Encoder):
         retriever.cache = False  # a kept vector would cost nothing
         chosen = rows[np.linspace(0, len(rows) - 1, min(RATED, len(rows))).astype(np.int64)]
-        seconds, indexed = len(rows) * _seconds_each(retriever.encoder, texts(chosen)), len(chosen)
+        batch, indexed = list(texts(chosen)), len(chosen)
+        retriever.encoder.encode(batch[:8])  # loads the weights
+        start = _clocks()
+        retriever.encoder.encode(batch)
+        seconds = len(rows) * (_clocks() - start) / indexed
     times = []
     for place in range(min(timed, len(questions))):
         begun = perf_counter()
         retriever.search(questions.iloc[place : place + 1], k)
         times.append(1000 * (perf_counter() - begun))
     query_ms = np.quantile(times, [0.5, 0.95]).tolist()
-    values = (*seconds.tolist(), indexed, *query_ms, len(times), _size(retriever), memory, _cores())
+    values = [*seconds.tolist(), indexed, *query_ms, len(times), _size(retriever), memory]
     return {
         "recall": {name: found.get(name, 0.0) for name in judged},
-        "costs": dict(zip(COSTS, values, strict=True)),
+        "costs": dict(zip(COSTS, [*values, joblib.cpu_count()], strict=True)),
         "density": _density(retriever, density, seed),
     }
-
-
-def _seconds_each(encoder: models.Encoder, texts: Iterable[str]) -> np.ndarray:
-    """Return an encoder's wall and processor seconds per document, without kept vectors."""
-    texts = list(texts)
-    encoder.encode(texts[:8])  # loads the weights
-    start = _clocks()
-    encoder.encode(texts)
-    return (_clocks() - start) / len(texts)
 
 
 def _density(retriever, sample: int, seed: int) -> list | None:
@@ -423,12 +442,6 @@ def _size(value: Any) -> int:
 def _clocks() -> np.ndarray:
     """Return wall time and processor time, in seconds."""
     return np.array([perf_counter(), process_time()])
-
-
-def _cores() -> int:
-    import joblib
-
-    return joblib.cpu_count()
 
 
 def _reset_peak() -> bool:

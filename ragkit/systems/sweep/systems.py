@@ -93,21 +93,10 @@ class System:
 def load(path) -> list[System]:
     """Read systems from a TOML file; `notebooks/systems.toml` explains the form.
 
-    Parameters
-    ----------
-    path : path-like
-
-    Returns
-    -------
-    list of System
-        In the order of the file.
-
     Raises
     ------
-    MissingData
-        If there is no such file.
-    DataError
-        If the file is not TOML or declares no system.
+    MissingData, DataError
+        If there is no such file; if it is not TOML or declares no system.
     UsageError
         If a system has an unknown key, kind or option, or an option of a wrong type or out of
         range. The message names file, line, system and option.
@@ -119,9 +108,7 @@ def load(path) -> list[System]:
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path}: not TOML: {error}") from None
     if not tables:
-        raise DataError(
-            f"{path}: no system is declared", 'begin with [NAME] and retriever = "bm25"'
-        )
+        raise DataError(f"{path}: no system is declared", 'as in [NAME] and retriever = "bm25"')
     systems = []
     for name, table in tables.items():
         try:
@@ -132,13 +119,7 @@ def load(path) -> list[System]:
 
 
 def select(systems: Iterable[System], names: Iterable[str]) -> list[System]:
-    """Return the systems of these names, in the order of the names.
-
-    Raises
-    ------
-    UsageError
-        If a name is unknown.
-    """
+    """Return the systems of these names, in the order of the names; `UsageError` if unknown."""
     known = {system.name: system for system in systems}
     return [known[checks.choice(name, "system", known)] for name in dict.fromkeys(names)]
 
@@ -157,8 +138,8 @@ def build_reader(spec: Mapping[str, Any]):
     """Return the reader of a declaration."""
     from ragkit.systems.readers import reader
 
-    options = {key: value for key, value in spec.items() if key != "kind"}
-    return reader(spec["kind"], **options)
+    options = dict(spec)
+    return reader(options.pop("kind"), **options)
 
 
 # -- from a table to a system --------------------------------------------------------------------
@@ -172,11 +153,8 @@ def _system(name: str, table: Any) -> System:
         raise UsageError("no retriever", 'as in retriever = "bm25"')
     for key in {"words", "top"} & set(table):
         checks.whole(table[key], key)
-    found = {
-        "retriever": _declared(table["retriever"], "retriever"),
-        "rerank": _reranking(table["rerank"]) if "rerank" in table else None,
-        "reader": _reading(table["reader"]) if "reader" in table else None,
-    }
+    forms = {"retriever": _declared, "rerank": _reranking, "reader": _reading}
+    found = {key: form(table[key], key) for key, form in forms.items() if key in table}
     system = System(name, **{**table, **found})
     with suppress(ModelError):  # missing weights are reported by those who need them
         build(system)
@@ -204,18 +182,18 @@ def _declared(value: Any, key: str) -> dict[str, Any]:
     return spec
 
 
-def _reranking(value: Any) -> dict[str, Any]:
+def _reranking(value: Any, key: str) -> dict[str, Any]:
     spec = {"reranker": value} if isinstance(value, str) else value
     if not isinstance(spec, dict):
-        raise UsageError(f"rerank should be a model's name or a table, found {value!r}")
+        raise UsageError(f"{key} should be a model's name or a table, found {value!r}")
     known = _options(RERANK)
-    checks.options(spec, known, "rerank")
+    checks.options(spec, known, key)
     _check_types(spec, RERANK)
     return {"reranker": known["reranker"], "depth": known["depth"], **spec}
 
 
-def _reading(value: Any) -> dict[str, Any]:
-    spec = _spec(value, "reader")
+def _reading(value: Any, key: str) -> dict[str, Any]:
+    spec = _spec(value, key)
     path = READERS.get(spec["kind"].partition(":")[0])
     if path:  # other kinds are refused when the reader is built
         _check_types(spec, path)
@@ -254,9 +232,6 @@ def _where(path: Path, text: str, name: str) -> str:
     found = header.search(text)
     line = f", line {text.count(chr(10), 0, found.start() + len(found[0])) + 1}" if found else ""
     return f"{path}{line}: system {name!r}"
-
-
-# -- from a declaration to objects ---------------------------------------------------------------
 
 
 def _retriever(spec: Mapping[str, Any]):
