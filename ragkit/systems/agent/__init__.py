@@ -11,9 +11,8 @@ The sandbox alone, for an agent of your own:
     >>> open_sandbox(tree.root).run("grep -ril refund . | head -n 5").text     # doctest: +SKIP
 """
 
-from ragkit.systems.agent.bash_agent import BashAgent
+from ragkit.systems.agent.bash_agent import BashAgent, Step, Transcript
 from ragkit.systems.agent.sandbox import Bashkit, Output, Sandbox, Sandlock, open_sandbox
-from ragkit.systems.agent.transcript import Step, Transcript
 from ragkit.systems.agent.tree import Tree, corpus_tree
 
 __all__ = [

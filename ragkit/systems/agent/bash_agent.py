@@ -2,62 +2,101 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from ragkit import checks
 from ragkit.errors import UsageError
 from ragkit.llm import Client
 from ragkit.systems.agent.offline import Offline
-from ragkit.systems.agent.sandbox import open_sandbox
-from ragkit.systems.agent.transcript import Step, Transcript
+from ragkit.systems.agent.sandbox import Output, open_sandbox
 from ragkit.systems.agent.tree import corpus_tree
 from ragkit.systems.retrieval.frames import query_texts
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 PROMPTS = Path(__file__).parent / "templates"
-TOOLS = (
-    {
-        "name": "bash",
-        "description": "Run a command line over the documents and see its output.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "command": {
-                    "type": "string",
-                    "description": "For example: grep -ril 'reserve' finance | head -n 20",
-                }
-            },
-            "required": ["command"],
-            "additionalProperties": False,
-        },
-    },
-    {
-        "name": "submit",
-        "description": "Hand in the chosen documents. This ends the search.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "documents": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "description": "Paths of files, the most trusted first; empty if none fits.",
-                }
-            },
-            "required": ["documents"],
-            "additionalProperties": False,
-        },
-    },
-)
+TOOLS = json.loads((PROMPTS / "tools.json").read_text("utf-8"))
 REMINDERS = 2  # answers without a tool call before the search counts as failed
 USED_UP = "The {} are used up: no command will be run any more. Call `submit` now."
 NO_TOOL = "Call `bash` to go on or `submit` to finish; an answer in words is not used."
+SHOWN = 1_500  # characters of an output
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command line and its output, cut to 1,500 characters."""
+
+    command: str
+    output: str
+    status: int
+    seconds: float
+    truncated: bool = False
+
+    @classmethod
+    def of(cls, command: str, output: Output, seconds: float) -> Step:
+        """Return the step of a command line that took so many seconds."""
+        text = output.text
+        if len(text) > SHOWN:
+            text = f"{text[:SHOWN]}\n[{len(output.text) - SHOWN:,} more characters]\n"
+        return cls(command, text, output.status, seconds, output.truncated)
+
+
+@dataclass
+class Transcript:
+    """The search for one question.
+
+    Parameters
+    ----------
+    question_id, question, policy : str
+    steps : list of Step
+        Command lines; of the policy "offline" its searches.
+    stopped : str
+        Why it ended: "submitted"; "steps" or "seconds" if the model submitted when these were
+        used up; or "failed", and then `reason` says how.
+    ranking : list of (doc_id, score), or None
+        None if the search failed: that is a missing result, where an empty list is a result.
+    unknown_paths : int
+        Submitted paths that are no document's.
+    seconds : float
+    prompt_tokens, completion_tokens : int or None
+        What the model's endpoint reported; None without a model, or where it did not.
+    """
+
+    question_id: str
+    question: str
+    policy: str
+    steps: list[Step] = field(default_factory=list)
+    stopped: str = ""
+    reason: str = ""
+    ranking: list[tuple[str, float]] | None = None
+    unknown_paths: int = 0
+    seconds: float = 0.0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+    def fail(self, reason: str) -> None:
+        self.stopped, self.reason = "failed", reason
+
+    def __str__(self) -> str:
+        lines = [f"{self.question_id}: {self.question}", f"policy {self.policy}", ""]
+        for step in self.steps:
+            lines += [f"$ {step.command}", step.output.rstrip("\n")]
+        found = "nothing submitted" if self.ranking is None else f"{len(self.ranking)} documents"
+        why = f"{self.stopped} ({self.reason})" if self.reason else self.stopped
+        lines += ["", f"{why}: {found}, {len(self.steps)} commands, {self.seconds:.1f} s"]
+        if self.unknown_paths:
+            lines.append(f"{self.unknown_paths} submitted paths are no document's")
+        lines += [
+            f"{rank:3d}. {doc_id}  {score:.3f}"
+            for rank, (doc_id, score) in enumerate(self.ranking or (), start=1)
+        ]
+        return "\n".join(lines)
 
 
 class BashAgent:
@@ -68,24 +107,18 @@ class BashAgent:
     policy : str
         "offline" is a fixed strategy of keyword searches, without a model or a shell;
         "openai:MODEL" lets a model write the command lines.
-    steps : int, at least 1
-        Command lines of a model for one question.
+    steps, k : int, at least 1
+        Command lines of a model, and documents, for one question at most.
     seconds : float
         Time of a model for one question, its answers included. A request that is under way when
         it ends is waited for, and one more lets the model submit.
-    k : int, at least 1
-        Documents for one question at most.
     folder : path-like, optional
         Where the corpus is written for a model; default: a temporary folder.
     sandbox : {"auto", "sandlock", "bashkit"}
         What runs a model's command lines; see `ragkit.systems.agent.open_sandbox`.
     client : ragkit.llm.Client, optional
-        For a model, where ledger, budget or parameters are to be set; its `concurrency` is how
-        many questions run at once. Default: `Client(policy, ledger=ledger, budget=budget)`.
-    ledger : path-like, optional
-        Where the model's answers are kept.
-    budget : float, optional
-        The most that the model may cost, in USD.
+        Its `concurrency` is how many questions run at once. Default: one of `policy` with the
+        `ledger` (path) where answers are kept and the `budget` (USD).
     system : str, optional
         The name in the `system` column; "bash-" and the policy by default.
 
@@ -94,13 +127,8 @@ class BashAgent:
     transcripts_ : dict of question_id -> Transcript
         Of the last search.
     missing_ : dict of question_id -> str
-        Why there is no result for a question. Such a question has no row in `runs`; one that
-        ended with no document chosen has no row either and is not listed here.
-
-    Raises
-    ------
-    UsageError
-        If the policy is unknown, an option is out of range, or the client is of another model.
+        Why there is no result for a question. Neither it nor one that ended with no document
+        chosen, which is not listed here, has a row in `runs`.
 
     Source: EnterpriseRAG-Bench section 6.1, where the agent has ten minutes a question.
     """
@@ -135,12 +163,7 @@ class BashAgent:
     def fit(self, documents: pd.DataFrame) -> BashAgent:
         """Take a corpus: write it as a tree of files for a model, index its words otherwise.
 
-        Raises
-        ------
-        DataError
-            If the documents are no valid frame; see `corpus_tree`.
-        ModelError
-            If a model is to write command lines and no sandbox is available.
+        See `corpus_tree` and, for a model, `open_sandbox` for errors.
         """
         folder = self.folder
         if folder is None:
@@ -149,11 +172,8 @@ class BashAgent:
         self.tree_ = tree = corpus_tree(documents, folder)
         if self.client is None:
             rows = documents.set_index("doc_id")[["title", "text"]].fillna("")
-            titles, texts = rows["title"].to_dict(), rows["text"].to_dict()
-            self._offline = Offline(
-                {path: titles[doc_id] for path, doc_id in tree.doc_ids.items()},
-                {path: texts[doc_id] for path, doc_id in tree.doc_ids.items()},
-            )
+            rows = rows.loc[list(tree.doc_ids.values())].set_axis(list(tree.doc_ids))
+            self._offline = Offline(rows["title"].to_dict(), rows["text"].to_dict())
         else:
             self._sandbox = open_sandbox(tree.root, self.sandbox, seconds=min(self.seconds, 120.0))
         return self
@@ -166,7 +186,7 @@ class BashAgent:
         questions : DataFrame with question_id and text, or iterable of str
             Strings get their position, from "0", as question_id.
         k : int, optional
-            Instead of the agent's own `k`.
+            Default: the agent's own.
 
         Returns
         -------
@@ -176,15 +196,11 @@ class BashAgent:
 
         Raises
         ------
-        UsageError
-            If k is below 1, or `fit` was not called.
-        DataError
-            If a question is no string, or ids are missing or repeated.
+        UsageError, DataError
+            If `fit` was not called; if a question is no string, or ids are missing or repeated.
         ModelError
             If the model's endpoint cannot be used at all.
         """
-        import pandas as pd
-
         if not hasattr(self, "tree_"):
             raise UsageError("the bash agent has no corpus yet", "call fit(documents) first")
         k = self.k if k is None else checks.whole(k, "k")

@@ -14,14 +14,8 @@ COMMANDS = 10_000_000  # the time ends a loop before
 OVERHEAD = 1 << 30  # address space of Python and the interpreter beside what the line may use
 
 
-def main() -> None:
-    """Run the line of standard input; print [text, exit status, whether the time was up]."""
-    asked = json.load(sys.stdin)
-    _limit(asked["memory_bytes"] + OVERHEAD, asked["seconds"])
-    print(json.dumps(_run(asked)))
-
-
-def _run(asked: dict[str, Any]) -> tuple[str, int, bool]:
+def run(asked: dict[str, Any]) -> tuple[str, int, bool]:
+    """Run a line; return its text, exit status, and whether the time was up."""
     import bashkit
 
     bash = bashkit.Bash(
@@ -43,7 +37,7 @@ def _run(asked: dict[str, Any]) -> tuple[str, int, bool]:
     return text[: asked["output_bytes"] + 1], done.exit_code, late
 
 
-def _limit(memory: int, seconds: float) -> None:
+def limit(memory: int, seconds: float) -> None:
     """Let the operating system end what the interpreter's own limits miss."""
     with contextlib.suppress(ImportError, ValueError, OSError):  # not on Windows
         import resource
@@ -55,4 +49,6 @@ def _limit(memory: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    asked = json.load(sys.stdin)
+    limit(asked["memory_bytes"] + OVERHEAD, asked["seconds"])
+    print(json.dumps(run(asked)))

@@ -37,17 +37,9 @@ def terms(string: str) -> list[str]:
 
 
 class Offline:
-    """An index of the terms of a corpus, and the search for one question in it.
+    """An index of the terms of a corpus, from path to title and text, and the search in it.
 
-    Parameters
-    ----------
-    titles, texts : mapping of path -> str
-        The documents.
-
-    Attributes
-    ----------
-    log : list of (str, int)
-        What the last search looked for, and how many documents it found.
+    `log` holds what the last search looked for, and how many documents it found.
     """
 
     def __init__(self, titles: Mapping[str, str], texts: Mapping[str, str]):

@@ -19,6 +19,7 @@ import stat
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from ragkit import checks
@@ -38,15 +39,9 @@ WRAPPED = '{ eval "$1"; } 2>&1 </dev/null | head -c "$2"; exit "${PIPESTATUS[0]}
 class Output:
     """The result of a command line.
 
-    Parameters
-    ----------
-    text : str
-        Standard output and error, at most the sandbox's `output_bytes`. Control characters other
-        than newline and tab are replaced by U+FFFD.
-    status : int
-        The exit status of the line; 124 if its time was up, 126 if it was not run.
-    truncated : bool
-        Whether output was left out, for its length or the time.
+    `text` is standard output and error; control characters other than newline and tab are replaced
+    by U+FFFD. `status` is the exit status; 124 if the time was up, 126 if the line was not run.
+    `truncated`: output was left out, for its length or the time.
     """
 
     text: str
@@ -57,23 +52,9 @@ class Output:
 class Sandbox:
     """Run command lines over the files of a folder. Use `open_sandbox` to get one.
 
-    Parameters
-    ----------
-    folder : path-like
-        It holds folders and plain files alone.
-    seconds : float, above 0
-        The time for one line.
-    output_bytes : int, at least 200
-        The most that one line may print.
-    memory_bytes : int, at least 16 MiB
-        The memory of one line, over all its processes.
-
-    Raises
-    ------
-    DataError
-        If the folder is missing, or holds a link, a pipe, a device or a file with a second name.
-    UsageError
-        If an option is out of range.
+    One line may take so many `seconds` (above 0), print so many `output_bytes` (at least 200) and
+    use so many `memory_bytes` (at least 16 MiB), over all its processes. `DataError` if the folder
+    is missing, or holds a link, a pipe, a device or a file with a second name.
     """
 
     name = ""
@@ -93,18 +74,13 @@ class Sandbox:
         check_plain(self.folder)
 
     def run(self, line: str, *, seconds: float | None = None) -> Output:
-        """Run a command line in the folder; it never raises for what the line does.
+        """Run a command line in the folder, in so many seconds, if less than the sandbox allows.
 
-        Parameters
-        ----------
-        line : str
-        seconds : float, optional
-            Less time than the sandbox allows.
+        It never raises for what the line does.
         """
         if not isinstance(line, str) or "\0" in line or len(line) > LONGEST_LINE:
-            return Output(
-                f"not run: a line is text of at most {LONGEST_LINE:,} characters\n", REFUSED
-            )
+            why = f"not run: a line is text of at most {LONGEST_LINE:,} characters\n"
+            return Output(why, REFUSED)
         line = line.encode("utf-8", "replace").decode("utf-8")
         seconds = self.seconds if seconds is None else max(0.01, min(seconds, self.seconds))
         raw, status, late = self._run(line, seconds)
@@ -125,7 +101,7 @@ class Sandbox:
 
 
 class Sandlock(Sandbox):
-    """Bash and GNU tools under Landlock and seccomp; see `Sandbox` for the parameters."""
+    """Bash and GNU tools under Landlock and seccomp; see `Sandbox`."""
 
     name = "sandlock"
 
@@ -161,27 +137,18 @@ class Sandlock(Sandbox):
 
 
 class Bashkit(Sandbox):
-    """Bash interpreted in a child process; see `Sandbox` for the parameters."""
+    """Bash interpreted in a child process; see `Sandbox`."""
 
     name = "bashkit"
 
     @staticmethod
     def missing() -> str:
         """Return why it cannot be used here, or an empty string."""
-        try:
-            import bashkit  # noqa: F401
-        except ImportError:
-            return "the package bashkit is not installed"
-        return ""
+        return "" if find_spec("bashkit") else "the package bashkit is not installed"
 
     def _run(self, line, seconds):
-        asked = {
-            "line": line,
-            "folder": str(self.folder),
-            "seconds": seconds,
-            "memory_bytes": self.memory_bytes,
-            "output_bytes": self.output_bytes,
-        }
+        asked = {"line": line, "folder": str(self.folder), "seconds": seconds}
+        asked |= {"memory_bytes": self.memory_bytes, "output_bytes": self.output_bytes}
         child = [sys.executable, str(Path(__file__).with_name("interpreter.py"))]
         environment = {**ENVIRONMENT, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         environment |= {k: v for k, v in os.environ.items() if k in ("SYSTEMROOT", "VIRTUAL_ENV")}
@@ -210,18 +177,15 @@ def open_sandbox(folder: str | os.PathLike, kind: str = "auto", **limits) -> San
 
     Parameters
     ----------
-    folder : path-like
+    folder, **limits
+        Folder, `seconds`, `output_bytes` and `memory_bytes` of `Sandbox`.
     kind : {"auto", "sandlock", "bashkit"}
         "auto" takes sandlock where the kernel allows it, else bashkit.
-    **limits
-        `seconds`, `output_bytes`, `memory_bytes` of `Sandbox`.
 
     Raises
     ------
     ModelError
         If the sandbox is not available here; the message says why.
-    UsageError, DataError
-        See `Sandbox`.
     """
     checks.choice(kind, "sandbox", ["auto", *SANDBOXES])
     checks.options(limits, ("seconds", "output_bytes", "memory_bytes"), "a sandbox")

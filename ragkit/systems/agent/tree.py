@@ -11,33 +11,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from ragkit import schema
 from ragkit.errors import DataError
 from ragkit.systems.agent.sandbox import check_plain
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 LONGEST = 120  # bytes of a name: file systems allow 255
 DEEPEST = 63
-NOTE, FILES, WRITER = "tree.json", "corpus", "ragkit corpus_tree 2"
+NOTE, FILES, WRITER = "tree.json", "corpus", "ragkit corpus_tree"
 UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff/\\%:*?\"<>|\[\]]")
 RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)")
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A corpus on disk.
-
-    Parameters
-    ----------
-    root : Path
-        The folder of the files.
-    doc_ids : mapping
-        Path below `root`, with slashes -> doc_id, in the order of the documents.
-    """
+    """A corpus on disk: `doc_ids` maps paths below `root`, with slashes, to ids, in their order."""
 
     root: Path
     doc_ids: Mapping[str, str]
@@ -65,10 +55,6 @@ def corpus_tree(documents: pd.DataFrame, folder: str | os.PathLike) -> Tree:
         New, empty, or one that this function wrote. The files are in its folder `corpus`, the map
         of paths is beside it in `tree.json`.
 
-    Returns
-    -------
-    Tree
-
     Raises
     ------
     DataError
@@ -83,9 +69,8 @@ def corpus_tree(documents: pd.DataFrame, folder: str | os.PathLike) -> Tree:
         contents.update(f"{path}\0{doc_id}\0{sha256(content).hexdigest()}\n".encode())
     doc_ids = {path: doc_id for path, (doc_id, _) in files.items()}
     note = {"written_by": WRITER, "digest": contents.hexdigest(), "doc_ids": doc_ids}
-    found = _note(folder)
     root = folder / FILES
-    if found == note and _is_whole(root, files):
+    if _note(folder) == note and _is_whole(root, files):
         return Tree(root, doc_ids)
     shutil.rmtree(root, ignore_errors=True)
     (folder / NOTE).unlink(missing_ok=True)

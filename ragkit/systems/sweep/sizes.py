@@ -22,9 +22,6 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 import pandas as pd
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.preprocessing import normalize
 
 from ragkit import checks, models, schema
 from ragkit.errors import DataError, UsageError
@@ -65,6 +62,9 @@ class LSA:
 
     def fit(self, texts: Iterable[str]) -> LSA:
         """Fit to texts; there must be more texts, and more words shared by two, than dimensions."""
+        from sklearn.decomposition import TruncatedSVD
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
         texts = list(texts)
         self._words = TfidfVectorizer(
             sublinear_tf=True, min_df=2, max_features=WORDS, dtype=np.float32
@@ -85,6 +85,8 @@ class LSA:
 
     def encode(self, texts: Sequence[str], kind: str | None = "passage") -> np.ndarray:
         """Return unit vectors, (n, dimensions) float32; zero for a text without a known word."""
+        from sklearn.preprocessing import normalize
+
         if not hasattr(self, "words_"):
             raise UsageError("LSA is not fitted yet", "call fit(texts) first")
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
