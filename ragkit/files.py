@@ -13,12 +13,11 @@ import gzip
 import hashlib
 import io
 import json
-import math
 import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,13 +48,10 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     OSError
         If the folder or the disk does not take the file; its `filename` is `path`.
     """
-    path = Path(path)
-    temporary = None
+    path, temporary = Path(path), None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix
-        )
+        handle, name = tempfile.mkstemp(path.suffix, f".{path.stem}-", path.parent)
         temporary = Path(name)
         os.close(handle)
         yield temporary
@@ -99,29 +95,22 @@ def read_text(path: str | os.PathLike) -> str:
         `MAX_BYTES`, or the bytes are not UTF-8 (with the line).
     """
     path = Path(path)
+    zipped = path.suffix == ".gz"
     try:
-        with open(path, "rb") as stream:
-            raw = _decompress(path, stream) if path.suffix == ".gz" else stream.read(MAX_BYTES + 1)
+        with (gzip.open if zipped else open)(path, "rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+        if zipped and not raw and not path.stat().st_size:
+            raise EOFError("no bytes")
     except FileNotFoundError:
         raise MissingData(f"{path}: no such file") from None
+    except (EOFError, ValueError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: the gzip stream is cut short or damaged ({error})") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     if len(raw) > MAX_BYTES:
-        raise DataError(
-            f"{path}: more than {MAX_BYTES:,} bytes of text", "split the file into smaller ones"
-        )
+        hint = "split the file into smaller ones"
+        raise DataError(f"{path}: more than {MAX_BYTES:,} bytes of text", hint)
     return _decode(raw, str(path))
-
-
-def _decompress(path: Path, stream) -> bytes:
-    try:
-        with gzip.open(stream) as text:
-            raw = text.read(MAX_BYTES + 1)
-        if not raw and not path.stat().st_size:
-            raise EOFError("no bytes")
-    except (EOFError, OSError, ValueError, zlib.error) as error:
-        raise DataError(f"{path}: the gzip stream is cut short or damaged ({error})") from None
-    return raw
 
 
 def _decode(raw: bytes, where: str) -> str:
@@ -146,7 +135,7 @@ def read_json(path: str | os.PathLike):
         key of an object, or holds half of a surrogate pair.
     """
     text = read_text(path)
-    with _named(path):
+    with named(path):
         return _parse(text, 1)
 
 
@@ -159,7 +148,7 @@ def read_jsonl(path: str | os.PathLike, columns: Sequence[str] = ()) -> list[dic
         With file, line and column, if a line is not a JSON object (see `read_json`) or lacks a
         column.
     """
-    return _listed(path, _json_lines(read_text(path)), columns)
+    return _listed(path, json_lines(read_text(path)), columns)
 
 
 def read_table(
@@ -184,18 +173,14 @@ def read_table(
         With file, line and column, if a column is missing or repeated, a row has too few or too
         many values, or a value is not a number where one was expected.
     """
-    with _named(path):
-        header, lines = _table(path)
-        require(dict.fromkeys(header), columns, "line 1")
-        rows = []
-        for line, values in lines:
-            row = dict(zip(header, values, strict=True))
-            for column in header if numbers is None else numbers:
-                row[column] = _number(row[column], f"{line}: {column}")
-            rows.append(row)
-        if not rows:
-            raise DataError("no rows")
-    return rows
+
+    def located():
+        for place, row in _table(path, columns):
+            for column in row if numbers is None else numbers:
+                row[column] = schema.number(row[column], f"{place}: {column}")
+            yield place, row
+
+    return _listed(path, located(), ())
 
 
 def read_rows(path: str | os.PathLike, columns: Sequence[str] = ()) -> list[dict]:
@@ -234,9 +219,8 @@ def read_frame(
     Returns
     -------
     DataFrame
-        With the columns of `ragkit.schema`, other names translated (`schema.ALIASES`), ids as
-        strings, what a row leaves open filled in (`schema.DEFAULTS`), further columns kept.
-        Answers without a system get the file's name.
+        With the columns of `ragkit.schema`, see `ragkit.schema.complete`; further columns are
+        kept. Answers without a system get the file's name.
 
     Raises
     ------
@@ -251,7 +235,7 @@ def read_frame(
     archive = kind == "documents" and path.suffix == ".zip"
     located = read_archive(path, only) if archive else _located(path, bad)
     rows, places = [], {}
-    with _named(path):
+    with named(path):
         for place, row in schema.released(located, kind):
             try:
                 row = schema.complete(row, kind, path.name.partition(".")[0])
@@ -295,35 +279,24 @@ def read_scores(path: str | os.PathLike, *, metric: str | None = None) -> pd.Dat
     import pandas as pd
 
     path = Path(path)
-    with _named(path):
-        if _format(path) in (".csv", ".tsv"):
-            header, lines = _table(path)
-            lines = list(lines)
-            frame = pd.DataFrame([values for _, values in lines], columns=header, dtype=str)
-        else:
-            lines = list(_located(path))
-            frame = pd.DataFrame([row for _, row in lines])
-        if frame.empty:
+    with named(path):
+        located = list(_located(path))
+        if not located:
             raise DataError("no rows")
-        frame.index = [place for place, _ in lines]
+        frame = pd.DataFrame([row for _, row in located], index=[place for place, _ in located])
         frame = frame.rename(columns=schema.names(frame.columns, "scores"))
         require(dict.fromkeys(frame.columns), schema.COLUMNS["scores"], "line 1")
         for column in ("subject_id", "item_id"):
             if pd.api.types.is_integer_dtype(frame[column]):
                 frame[column] = frame[column].astype(str)
-        numbers = frame["score"].map(_float).astype(float)
-        wrong = ~numbers.abs().lt(math.inf) | frame["score"].map(lambda v: isinstance(v, bool))
-        if wrong.any():
-            place = wrong.idxmax()
-            raise DataError(
-                f"{place}: score should be a number, found {frame.at[place, 'score']!r}",
-                "leave the row out if the score is missing: a missing score is not 0",
-            )
-        frame["score"] = numbers
+        frame["score"] = [schema.number(v, f"{at}: score") for at, v in frame["score"].items()]
+        if frame["score"].isna().any():
+            hint = "leave the row out: a missing score is not 0"
+            raise DataError(f"{frame['score'].isna().idxmax()}: no score", hint)
         if "metric" in frame:
             frame = _one_metric(frame, metric)
         elif metric is not None:
-            raise UsageError(f"{path}: no column 'metric' to find {metric!r} in")
+            raise UsageError(f"no column 'metric' to find {metric!r} in")
         again = frame.duplicated(["subject_id", "item_id"])
         if again.any():
             row = frame.loc[again.idxmax()]
@@ -348,14 +321,9 @@ def _one_metric(frame: pd.DataFrame, metric: str | None) -> pd.DataFrame:
 def read_archive(
     path: str | os.PathLike, only: Container[str] | None = None
 ) -> Iterator[tuple[str, dict]]:
-    """Yield the documents of EnterpriseRAG-Bench's released archive, in its order.
+    """Yield the names and documents of EnterpriseRAG-Bench's released archive, in its order.
 
-    Yields
-    ------
-    place : str
-        The entry's name.
-    document : dict
-        doc_id, source, title, text and path.
+    A document has doc_id, source, title, text and path; `only` names those to read.
 
     Raises
     ------
@@ -365,35 +333,46 @@ def read_archive(
         If it is not a readable zip file, holds no document, or an entry has not the name of a
         document or is not UTF-8.
     """
-    found = False
+
+    def wanted(name: str) -> bool:
+        return only is None or name.rpartition("/")[2].partition("__")[0] in only
+
+    with named(path):
+        for name, text in zip_texts(path, ".txt", wanted):
+            yield name, schema.released_document(name, text)
+
+
+def zip_texts(
+    path: str | os.PathLike, ending: str, wanted: Callable[[str], bool] = bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of the entries of an archive that have an ending, in its order.
+
+    Raises
+    ------
+    MissingData
+        If there is no such file.
+    DataError
+        If it is not a readable zip file, has no entry with that ending, or one is not UTF-8.
+    """
+    with opened_zip(path) as archive:
+        names = [name for name in archive.namelist() if name.endswith(ending)]
+        if not names:
+            raise DataError(f"{path}: no documents, expected entries that end in {ending}")
+        for name in filter(wanted, names):
+            yield name, _decode(archive.read(name), f"{path}: {name}")
+
+
+@contextmanager
+def opened_zip(path: str | os.PathLike) -> Iterator[zipfile.ZipFile]:
+    """Open an archive; what is wrong with it is a `MissingData` or `DataError`."""
     try:
         with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist():
-                name = info.filename
-                if info.is_dir() or not name.endswith(".txt"):
-                    continue
-                found = True
-                doc_id = name.rpartition("/")[2].partition("__")[0]
-                if only is None or doc_id in only:
-                    with _named(path):
-                        yield (
-                            name,
-                            schema.released_document(name, _decode(archive.read(info), name)),
-                        )
+            yield archive
     except FileNotFoundError:
         raise MissingData(f"{path}: no such file") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+    # RuntimeError and NotImplementedError: a zip file of an unknown kind.
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
         raise DataError(f"{path}: a damaged or incomplete zip file ({error})") from None
-    except (RuntimeError, NotImplementedError) as error:
-        raise DataError(f"{path}: a zip file of an unknown kind ({error})") from None
-    if not found:
-        raise DataError(f"{path}: no documents, expected entries SOURCE/.../DOCID__NAME.txt")
-
-
-def read_json_lines(raw: bytes, where: str) -> Iterator[tuple[str, dict]]:
-    """Yield the objects of JSON lines, such as those of an archive's entry, with their places."""
-    with _named(where):
-        yield from _json_lines(_decode(raw, where))
 
 
 def require(row: dict, columns: Sequence[str], where: str) -> None:
@@ -408,7 +387,7 @@ def require(row: dict, columns: Sequence[str], where: str) -> None:
 
 
 @contextmanager
-def _named(path) -> Iterator[None]:
+def named(path) -> Iterator[None]:
     """Put the file's name in front of an error's message."""
     try:
         yield
@@ -416,10 +395,6 @@ def _named(path) -> Iterator[None]:
         if error.message.startswith(str(path)):
             raise
         raise type(error)(f"{path}: {error.message}", error.hint) from None
-
-
-def _format(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).suffix
 
 
 def _bad(place: str, error: DataError, bad: list[dict] | None) -> None:
@@ -433,7 +408,7 @@ def _bad(place: str, error: DataError, bad: list[dict] | None) -> None:
 
 def _listed(path, located: Iterator[tuple[str, dict]], columns: Sequence[str]) -> list[dict]:
     rows = []
-    with _named(path):
+    with named(path):
         for place, row in located:
             require(row, columns, place)
             rows.append(row)
@@ -445,99 +420,77 @@ def _listed(path, located: Iterator[tuple[str, dict]], columns: Sequence[str]) -
 def _located(path: str | os.PathLike, bad: list[dict] | None = None) -> Iterator[tuple[str, dict]]:
     """Yield the rows of a file with their places in it, such as "line 3"."""
     path = Path(path)
-    ending = _format(path)
+    ending = Path(path.name.removesuffix(".gz")).suffix
     if ending == ".jsonl":
-        yield from _json_lines(read_text(path), bad)
+        yield from json_lines(read_text(path), bad)
     elif ending == ".json":
-        yield from _json_lists(read_json(path))
+        value = read_json(path)
+        for name, rows in value.items() if isinstance(value, dict) else [("", value)]:
+            for number, row in enumerate(rows if isinstance(rows, list) else (), start=1):
+                place = f"{name}: row {number}" if name else f"row {number}"
+                yield place, _object(row, place)
     elif ending in (".csv", ".tsv"):
-        header, lines = _table(path)
-        for line, values in lines:
-            yield line, dict(zip(header, values, strict=True))
+        yield from _table(path)
     elif ending == ".parquet":
-        yield from _parquet(path)
+        import pyarrow
+        from pyarrow import parquet
+
+        try:
+            with parquet.ParquetFile(path) as file:
+                rows = file.read().to_pylist()
+        except FileNotFoundError:
+            raise MissingData(f"{path}: no such file") from None
+        except (OSError, pyarrow.ArrowException) as error:
+            raise DataError(f"{path}: not a readable parquet file ({error})") from None
+        yield from ((f"row {number}", row) for number, row in enumerate(rows, start=1))
     else:
-        raise DataError(f"no reader for {ending or 'a name without an ending'}", HINT)
+        raise DataError(
+            f"no reader for {ending or 'a name without an ending'}",
+            "expected .jsonl, .json, .csv, .tsv (each also with .gz) or .parquet",
+        )
 
 
-HINT = "expected .jsonl, .json, .csv, .tsv (each also with .gz) or .parquet"
-
-
-def _json_lines(text: str, bad: list[dict] | None = None) -> Iterator[tuple[str, dict]]:
+def json_lines(text: str, bad: list[dict] | None = None) -> Iterator[tuple[str, dict]]:
+    """Yield the objects of JSON lines with their places; `bad` is that of `read_frame`."""
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
-                row = _parse(line, number)
-                if not isinstance(row, dict):
-                    raise DataError(f"line {number}: expected an object, found {_kind(row)}")
+                row = _object(_parse(line, number), f"line {number}")
             except DataError as error:
                 _bad(f"line {number}", error, bad)
             else:
                 yield f"line {number}", row
 
 
-def _json_lists(value) -> Iterator[tuple[str, dict]]:
-    lists = value.items() if isinstance(value, dict) else [("", value)]
-    for name, rows in lists:
-        if isinstance(rows, list):
-            for number, row in enumerate(rows, start=1):
-                place = f"{name}: row {number}" if name else f"row {number}"
-                if not isinstance(row, dict):
-                    raise DataError(f"{place}: expected an object, found {_kind(row)}")
-                yield place, row
+def _object(value, place: str) -> dict:
+    if not isinstance(value, dict):
+        raise DataError(f"{place}: expected an object, found {value!r:.60}")
+    return value
 
 
-def _parquet(path: Path) -> Iterator[tuple[str, dict]]:
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            rows = file.read().to_pylist()
-    except FileNotFoundError:
-        raise MissingData(f"{path}: no such file") from None
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(f"{path}: not a readable parquet file ({error})") from None
-    yield from ((f"row {number}", row) for number, row in enumerate(rows, start=1))
-
-
-def _table(path: str | os.PathLike) -> tuple[list[str], Iterator[tuple[str, list[str]]]]:
-    """Return the header of a CSV or TSV file, and its rows with their places."""
-    delimiter = "\t" if ".tsv" in Path(path).suffixes else ","
+def _table(path: str | os.PathLike, columns: Sequence[str] = ()) -> Iterator[tuple[str, dict]]:
+    """Yield the rows of a CSV or TSV file with their places."""
+    tabs = ".tsv" in Path(path).suffixes
     # Strict, so that a quotation mark left open does not swallow the rest of the file.
     stream = io.StringIO(read_text(path), newline="")
-    reader = csv.reader(stream, delimiter=delimiter, strict=True)
-    lines = _table_lines(reader)
-    header = next(lines)[1]
-    if not any(header):
-        raise DataError("no header in line 1")
-    repeated = [name for name in header if header.count(name) > 1]
-    if repeated:
-        raise DataError(f"line 1: the column {repeated[0]!r} stands there twice")
-    for other, word in ((";", "semicolons"), ("\t", "tabs")):
-        if len(header) == 1 and header[0].count(other):
-            expected = "commas" if delimiter == "," else "tabs"
-            raise DataError(f"line 1: expected columns separated by {expected}, found {word}")
-
-    def rows():
-        for place, values in lines:
-            if values:
-                if len(values) != len(header):
-                    extra = values[len(header) :][:1]
-                    raise DataError(
-                        f"{place}: expected {len(header)} columns, found {len(values)}"
-                        + "".join(f", the first too many is {value!r}" for value in extra)
-                    )
-                yield place, values
-
-    return header, rows()
-
-
-def _table_lines(reader) -> Iterator[tuple[str, list[str]]]:
+    reader = csv.reader(stream, delimiter="\t" if tabs else ",", strict=True)
     try:
-        yield "line 1", next(reader, [])
+        header = next(reader, [])
+        if not any(header):
+            raise DataError("no header in line 1")
+        for name in header:
+            if header.count(name) > 1:
+                raise DataError(f"line 1: the column {name!r} stands there twice")
+        if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+            separator = "tabs" if tabs else "commas"
+            raise DataError(f"line 1: expected columns separated by {separator}")
+        require(dict.fromkeys(header), columns, "line 1")
         for values in reader:
-            yield f"line {reader.line_num}", values
+            if values and len(values) != len(header):
+                found = f"expected {len(header)} columns, found {len(values)}"
+                raise DataError(f"line {reader.line_num}: {found}")
+            if values:
+                yield f"line {reader.line_num}", dict(zip(header, values, strict=True))
     except csv.Error as error:
         raise DataError(f"line {reader.line_num}: {error}") from None
 
@@ -549,13 +502,11 @@ def _parse(text: str, line: int):
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        raise DataError(
-            f"line {line + error.lineno - 1}, column {error.colno}: not valid JSON ({error.msg})"
-        ) from None
+        place = f"line {line + error.lineno - 1}, column {error.colno}"
+        raise DataError(f"{place}: not valid JSON ({error.msg})") from None
     except UnicodeEncodeError:
-        raise DataError(
-            f"line {line}: half of a surrogate pair, which is not a character"
-        ) from None
+        words = "half of a surrogate pair, which is not a character"
+        raise DataError(f"line {line}: {words}") from None
     except (ValueError, RecursionError) as error:
         # Numbers of thousands of digits, or brackets nested as deep.
         raise DataError(f"line {line}: JSON that cannot be read ({error})") from None
@@ -570,32 +521,6 @@ def _distinct(pairs: list[tuple]) -> dict:
     row = dict(pairs)
     if len(row) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(
-            f"the key {next(n for n in names if names.count(n) > 1)!r} stands there twice"
-        )
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} stands there twice")
     return row
-
-
-def _float(value) -> float:
-    """Return the nearest float, which `pandas.to_numeric` does not, or NaN."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan
-
-
-def _number(text: str, where: str) -> float:
-    if not text.strip():
-        return math.nan
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise DataError(f"{where}: expected a number, found {text!r}")
-    return value
-
-
-def _kind(value) -> str:
-    names = {list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
-    return names.get(type(value), "a number")

@@ -202,8 +202,8 @@ def test_json_lines_come_back_as_they_were_written(folder, rows, ascii_only, end
         ("\n \n\n", "no rows"),
         ('{"a": 1}\n\n{"a" 1}\n', "line 3, column 6: not valid JSON"),
         ('{"a": 1} {"a": 2}', "line 1, column 10: not valid JSON"),
-        ("[1, 2]", "line 1: expected an object, found a list"),
-        ("3.5", "line 1: expected an object, found a number"),
+        ("[1, 2]", "line 1: expected an object, found [1, 2]"),
+        ("3.5", "line 1: expected an object, found 3.5"),
         ('{"a": 1}\n{"b": 1}', "line 2: no column 'a'"),
         ("{}", "line 1: no column 'a'"),
         ('{"a": 1}\n{"a": ' + "9" * 5000 + "}", "line 2: JSON that cannot be read"),
@@ -229,7 +229,7 @@ def test_json_and_parquet_hold_rows_too(tmp_path):
     damaged = put(tmp_path, "d.parquet", (tmp_path / "c.parquet").read_bytes()[:-9])
     assert "not a readable parquet file" in complaint(files.read_rows, damaged)
     bad = put(tmp_path, "e.json", '{"dev": [1]}')
-    assert complaint(files.read_rows, bad) == "dev: row 1: expected an object, found a number"
+    assert complaint(files.read_rows, bad) == "dev: row 1: expected an object, found 1"
     assert complaint(files.read_rows, put(tmp_path, "x.doc", "")) == "no reader for .doc"
     with pytest.raises(MissingData):
         files.read_rows(tmp_path / "gone.parquet")
@@ -259,10 +259,10 @@ def test_tables_come_back_as_they_were_written(folder, data, width, suffix):
         ("\n", "no header in line 1"),
         ("a,b\n", "no rows"),
         ("a,b\n1\n", "line 2: expected 2 columns, found 1"),
-        ("a,b\n1,2\n\n1,2,3\n", "line 4: expected 2 columns, found 3, the first too many is '3'"),
+        ("a,b\n1,2\n\n1,2,3\n", "line 4: expected 2 columns, found 3"),
         ('a,b\n"x\ny",2\n3\n', "line 4: expected 2 columns, found 1"),
         ("a,b,a\n1,2,3\n", "line 1: the column 'a' stands there twice"),
-        ("a;b\n1;2\n", "line 1: expected columns separated by commas, found semicolons"),
+        ("a;b\n1;2\n", "line 1: expected columns separated by commas"),
         ("b,c\n1,2\n", "line 1: no column 'a'"),
         ('a,b\n1,"cut short\n2,3\n', "line 3: unexpected end of data"),
         ('a,b\n1,"x" y\n', "line 2: "),
@@ -282,7 +282,7 @@ def test_numbers_are_checked_where_they_are_read(tmp_path):
     for bad in ("1,5", "high", "nan", "inf", "0x1"):
         put(tmp_path, "t.csv", f'id,score\n"two\nlines",1\nx,"{bad}"\n')
         message = complaint(files.read_table, path, numbers=("score",))
-        assert message == f"line 4: score: expected a number, found {bad!r}"
+        assert message == f"line 4: score should be a number, found {bad!r}"
 
 
 # --------------------------------------------------------------------------- the one reader of frames
@@ -409,7 +409,7 @@ def test_scores_of_one_metric(tmp_path):
         (SCORES, "no rows"),
         ("subject_id,item,score\ns,1,1\n", "line 1: no column 'item_id'"),
         (SCORES + "s,1,1\n\ns,2,high\n", "line 4: score should be a number, found 'high'"),
-        (SCORES + "s,1,\n", "line 2: score should be a number, found ''"),
+        (SCORES + "s,1,\n", "line 2: no score"),
         (SCORES + "s,1,inf\n", "line 2: score should be a number, found 'inf'"),
         (SCORES + "s,1,1\ns,1,0\n", "line 3: subject_id 's', item_id '1' was there before"),
         (SCORES + "s,1,1,2\n", "line 2: expected 3 columns, found 4"),

@@ -6,7 +6,7 @@
 
 `data/registry.toml` declares each dataset: its files, where they come from, and the reader of
 their format. A dataset says what it is made of: the embedded sample, the official files, or a
-partial mirror of them ("160 of 200 rows"). A folder of your own is read by `ragkit.datasets.own`.
+partial mirror of them ("160 of 200 rows"). A folder of your own is read by its path.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ragkit import checks, paths
 from ragkit.datasets import registry
-from ragkit.datasets.base import Dataset, Source
+from ragkit.datasets.base import Dataset
 from ragkit.datasets.registry import Store
 from ragkit.errors import DataError, MissingData
 
@@ -40,7 +40,7 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
     Parameters
     ----------
     name : str
-        One of `names()`, or the path of a folder of your own (see `ragkit.datasets.own`).
+        One of `names()`, or the path of a folder of your own (see `ragkit.datasets.base.own`).
     profile : {"sample", "paper"}
         "sample" is the embedded sample; "paper" the real files, from `data`, `$RAGKIT_DATA` or
         the cache of fetched files.
@@ -60,26 +60,19 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
     DataError
         If a file is cut, damaged or has not the declared columns.
     """
-    from ragkit.datasets import base, enterprise, liverag, own, readers, wixqa
+    from ragkit.datasets import base
 
     checks.choice(profile, "profile", PROFILES)
     folder = str(name)
     if folder not in names() and (os.sep in folder or (folder and Path(folder).is_dir())):
-        return own.read(Path(folder))
+        return base.own(Path(folder))
     if profile == "sample" and not in_sample(name):
         raise MissingData(
             f"the embedded sample has no {name!r}", "run it with the profile 'paper' and real data"
         )
     dataset = registry.declared()[checks.choice(name, "dataset", names())]
-    source = Source(profile, paths.SAMPLE if profile == "sample" else Store(data))
-    modules = (readers, wixqa, enterprise, liverag)
-    reader = next(filter(None, (getattr(m, dataset.reader, None) for m in modules)), None)
-    if reader is None:
-        raise DataError(f"{paths.REGISTRY}: {name}: no reader is called {dataset.reader!r}")
-    frames = base.joined(source, dataset, reader)
-    if not frames:
-        source.place.need(registry.files(name)[0].path)
-    return base.make(name, source, frames)
+    place = paths.SAMPLE if profile == "sample" else Store(data)
+    return base.registered(dataset, base.Source(profile, place))
 
 
 def overview(*, profile: str = "sample", data: str | os.PathLike | None = None) -> pd.DataFrame:

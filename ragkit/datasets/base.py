@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,7 +12,11 @@ import pandas as pd
 from ragkit import checks, schema
 from ragkit.datasets import registry
 from ragkit.datasets.registry import Declaration, Entry, Found, Store
-from ragkit.errors import MissingData, UsageError, did_you_mean
+from ragkit.errors import DataError, MissingData, UsageError, did_you_mean
+from ragkit.files import read_frame, read_scores
+
+ENDINGS = (".jsonl", ".csv", ".tsv", ".json", ".jsonl.gz", ".csv.gz", ".tsv.gz", ".json.gz")
+ENDINGS += (".parquet", ".zip")
 
 
 class Source:
@@ -26,27 +30,16 @@ class Source:
         self.place = place
         self.used: list[Found] = []
 
-    @property
-    def sample(self) -> bool:
-        return self.profile == "sample"
-
-    def each(self, dataset: Declaration) -> Iterator[Found]:
-        """Yield the files at hand of those that a dataset is read from."""
-        for file in registry.files(dataset.name):
-            found = self.find(file)
-            if found:
-                yield found
-
     def find(self, file: Entry) -> Found | None:
         """Return a registered file, or None; either is noted."""
-        if self.sample:
+        if self.profile == "sample":
             path = self.place / file.sample
             found = Found(file, file, path, "sample") if file.sample else None
         else:
             found = self.place.find(file.path) or self.place.find_slices(file)
         if found:
             self.used.append(found)
-        elif not (self.sample or file.extra):
+        elif not (self.profile == "sample" or file.extra):
             self.used.append(Found(file, file, None, "missing"))
         return found
 
@@ -69,10 +62,8 @@ class Dataset:
         each is an attribute too. Further frames may be there under their own names.
     provenance : DataFrame
         One row a file: file, origin, extent, licence, note.
-    partial : bool
-        Whether rows of the official release are missing.
     gaps : tuple of str
-        What is missing, file by file.
+        What is missing of the official release, file by file.
     portion : str
         What `part` has kept, in words; empty if everything.
     remarks : tuple of str
@@ -83,7 +74,6 @@ class Dataset:
     profile: str
     frames: dict[str, pd.DataFrame]
     provenance: pd.DataFrame
-    partial: bool = False
     gaps: tuple[str, ...] = field(default=())
     portion: str = ""
     remarks: tuple[str, ...] = field(default=())
@@ -97,21 +87,21 @@ class Dataset:
         raise AttributeError(f"{name!r}: {did_you_mean(name, frames)}")
 
     @property
-    def label(self) -> str:
-        """What the data is, in words that belong beside every number made from it."""
-        return ", ".join(filter(None, ("; ".join([self._whole, *self.remarks]), self.portion)))
+    def partial(self) -> bool:
+        """Whether rows of the official release are missing."""
+        return bool(self.gaps)
 
     @property
-    def _whole(self) -> str:
-        if self.profile == "sample":
-            return "embedded sample"
-        if self.profile == "own":
-            return "own data"
+    def label(self) -> str:
+        """What the data is, in words that belong beside every number made from it."""
+        words = {"sample": "embedded sample", "own": "own data"}.get(self.profile)
         if self.partial:
-            return "partial: " + "; ".join(self.gaps)
-        notes = dict.fromkeys(note or "" for note in self.provenance["note"].fillna(""))
-        origins = dict.fromkeys(self.provenance["origin"])
-        return "; ".join(origins) + "".join(f" ({note})" for note in notes if note)
+            words = "partial: " + "; ".join(self.gaps)
+        elif words is None:
+            words = "; ".join(dict.fromkeys(self.provenance["origin"]))
+            words += "".join(f" ({n})" for n in dict.fromkeys(self.provenance["note"]) if n)
+        words = "; ".join([words, *self.remarks])
+        return f"{words}, {self.portion}" if self.portion else words
 
     def substitute(self, *parts: str) -> str:
         """Return what differs from the official data, for the status of a measured number.
@@ -206,68 +196,120 @@ class Dataset:
         )
 
 
-def joined(source: Source, dataset: Declaration, reader: Callable) -> dict[str, pd.DataFrame]:
-    """Read each file of a dataset and join the tables of one frame.
+def own(folder: Path) -> Dataset:
+    """Read a benchmark of your own: `questions`, `documents`, `scores`, or some of them.
+
+    A file may have any format and any names of columns that `ragkit.files.read_frame` knows, such
+    as `questions.jsonl` or `scores.csv.gz`. Further columns are kept.
+
+    Raises
+    ------
+    MissingData
+        If the folder does not exist or holds none of the files.
+    DataError
+        With file, line and column, if a file is not what it should be.
+    """
+    if not folder.is_dir():
+        raise MissingData(f"{folder}: no such folder")
+    source, tables = Source("own", folder), []
+    for kind in ("documents", "questions", "scores"):
+        path = next(filter(Path.is_file, (folder / (kind + end) for end in ENDINGS)), None)
+        if path:
+            table = read_scores(path) if kind == "scores" else read_frame(path, kind)
+            entry = Entry(path.name, folder.name, "own", "", read={"frame": kind})
+            source.used.append(Found(entry, entry, path, "own"))
+            tables.append((kind, table, path))
+    if not tables:
+        found = sorted(path.name for path in folder.iterdir())[:8]
+        raise MissingData(
+            f"{folder}: neither questions.jsonl, documents.jsonl nor scores.csv",
+            f"found {', '.join(found)}" if found else "the folder is empty",
+        )
+    return assemble(folder.resolve().name, source, tables)
+
+
+def registered(dataset: Declaration, source: Source) -> Dataset:
+    """Read the files at hand of a registered dataset.
+
+    Raises
+    ------
+    DataError
+        If a file is damaged or not what it should be, or the declared reader does not exist.
+    MissingData
+        If no file is at hand.
+    """
+    from ragkit.datasets import enterprise, liverag, readers
+
+    modules = (readers, enterprise, liverag)
+    reader = next(filter(None, (getattr(m, dataset.reader, None) for m in modules)), None)
+    if reader is None:
+        raise DataError(f"{dataset.name}: no reader is called {dataset.reader!r}")
+    tables = (
+        (kind, table, found.path)
+        for found in filter(None, map(source.find, registry.files(dataset.name)))
+        for kind, table in reader(found, dataset).items()
+    )
+    loaded = assemble(dataset.name, source, tables)
+    if not loaded.frames:
+        source.place.need(registry.files(dataset.name)[0].path)
+    return loaded
+
+
+def assemble(
+    name: str, source: Source, tables: Iterable[tuple[str, pd.DataFrame, Path]]
+) -> Dataset:
+    """Check tables, each with the file it is from, and join those of one frame.
 
     Questions without ids are made distinct by their text, and numbered.
-    """
-    parts: dict[str, list[pd.DataFrame]] = {}
-    for found in source.each(dataset):
-        for kind, table in reader(found, dataset).items():
-            where = str(found.path)
-            if kind in schema.COLUMNS and schema.KEYS[kind][0] in table:
-                schema.check(table, kind, where)
-            if "gold_doc_ids" in table and "documents" in parts and source.whole("documents"):
-                schema.check_gold(table, parts["documents"][0], where)
-            parts.setdefault(kind, []).append(table)
-    frames = {kind: pd.concat(some, ignore_index=True) for kind, some in parts.items()}
-    if "questions" in frames and "question_id" not in frames["questions"]:
-        distinct = frames["questions"].drop_duplicates("text", ignore_index=True)
-        distinct.insert(0, "question_id", [f"{number:04d}" for number in range(len(distinct))])
-        frames["questions"] = distinct
-    return frames
-
-
-def make(name: str, source: Source, frames: dict[str, pd.DataFrame]) -> Dataset:
-    """Check the frames and the gold documents; return the dataset.
 
     Raises
     ------
     DataError
         If a frame is invalid, or a gold document is missing although the documents are complete.
     """
-    where = {found.read.get("frame"): str(found.path) for found in source.used if found.path}
-    for kind, frame in frames.items():
-        if kind in schema.COLUMNS:
-            schema.check(frame, kind, where.get(kind, name))
-        if "gold_doc_ids" in frame and "documents" in frames and source.whole("documents"):
-            schema.check_gold(frame, frames["documents"], where.get(kind, name))
-    files = [
-        {
-            "file": found.entry.sample if found.state == "sample" else found.entry.path,
-            "origin": {"missing": "", "sample": "embedded sample"}.get(
-                found.state, found.entry.origin
-            ),
-            "extent": found.extent,
-            "licence": {"missing": "", "sample": "MIT"}.get(found.state, found.entry.licence),
-            "note": found.entry.note if found.state not in ("missing", "sample") else "",
-        }
-        for found in source.used
-    ]
+    parts: dict[str, list[pd.DataFrame]] = {}
+    asked = []
+    for kind, table, path in tables:
+        if kind in schema.COLUMNS and schema.KEYS[kind][0] in table:
+            schema.check(table, kind, str(path))
+        if "gold_doc_ids" in table:
+            asked.append((table, path))
+        parts.setdefault(kind, []).append(table)
+    frames = {kind: pd.concat(some, ignore_index=True) for kind, some in parts.items()}
+    if "documents" in frames and source.whole("documents"):
+        for table, path in asked:
+            schema.check_gold(table, frames["documents"], str(path))
+    if "questions" in frames and "question_id" not in frames["questions"]:
+        distinct = frames["questions"].drop_duplicates("text", ignore_index=True)
+        distinct.insert(0, "question_id", [f"{number:04d}" for number in range(len(distinct))])
+        frames["questions"] = distinct
+    for kind in frames.keys() & schema.COLUMNS.keys():
+        schema.check(frames[kind], kind, name)
+    files = [_provenance(found) for found in source.used]
     told: dict[bool, list[str]] = {True: [], False: []}
     for found, row in zip(source.used, files, strict=True):
         if found.extent not in ("complete", "sample"):
             told[found.partial].append(f"{row['file'].partition('/')[2]} {found.extent}")
-    provenance = pd.DataFrame(files, columns=["file", "origin", "extent", "licence", "note"])
     return Dataset(
         name,
         source.profile,
         frames,
-        provenance,
-        partial=bool(told[True]),
+        pd.DataFrame(files, columns=["file", "origin", "extent", "licence", "note"]),
         gaps=tuple(told[True]),
         remarks=tuple(told[False]),
     )
+
+
+def _provenance(found: Found) -> dict[str, str]:
+    entry = found.entry
+    if found.state == "sample":
+        row = {"file": entry.sample, "origin": "embedded sample", "licence": "MIT", "note": ""}
+    elif found.state == "missing":
+        row = {"file": entry.path, "origin": "", "licence": "", "note": ""}
+    else:
+        row = {name: getattr(entry, name) for name in ("origin", "licence", "note")}
+        row["file"] = entry.path
+    return row | {"extent": found.extent}
 
 
 def _in_proportion(kinds: pd.Series, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import pandas as pd
@@ -11,19 +9,11 @@ import pandas as pd
 from ragkit import schema
 from ragkit.datasets import readers, registry
 from ragkit.datasets.registry import Declaration, Found
-from ragkit.errors import DataError
-from ragkit.files import read_archive, read_json_lines, read_jsonl, require
+from ragkit.files import json_lines, named, read_archive, read_jsonl, require, zip_texts
 
 QUESTIONS = "enterpriserag_bench/questions.jsonl"
-FIELDS = (
-    "question_id",
-    "question_type",
-    "source_types",
-    "question",
-    "expected_doc_ids",
-    "gold_answer",
-    "answer_facts",
-)
+FIELDS = ("question_id", "question_type", "source_types", "question", "expected_doc_ids")
+FIELDS += ("gold_answer", "answer_facts")
 
 
 def enterprise(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
@@ -38,28 +28,21 @@ def enterprise(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     elif found.state == "sample":
         table = _sample_documents(found.path)
     else:
-        tables = []
-        for path in found.slices or (found.path,):
-            tables.append(pd.DataFrame([row for _, row in read_archive(path)]))
-            schema.check(tables[-1], "documents", str(path))
+        paths = found.slices or (found.path,)
+        tables = [pd.DataFrame([row for _, row in read_archive(path)]) for path in paths]
+        for path, one in zip(paths, tables, strict=True):
+            schema.check(one, "documents", str(path))
         table = pd.concat(tables, ignore_index=True)
     found.rows = len(table)
     return {kind: table}
 
 
 def _sample_documents(path: Path) -> pd.DataFrame:
-    columns = ("doc_id", "source_type", "path", "title", "content")
-    rows = read_jsonl(path, columns)
-    return pd.DataFrame(
-        {
-            "doc_id": [row["doc_id"] for row in rows],
-            "source": [row["source_type"] for row in rows],
-            "title": [row["title"] for row in rows],
-            "text": [row["content"] for row in rows],
-            "path": [row["path"] for row in rows],
-            "metadata": [{k: v for k, v in row.items() if k not in columns} for row in rows],
-        }
-    )
+    columns = {"doc_id": "doc_id", "source": "source_type", "title": "title", "text": "content"}
+    columns["path"] = "path"
+    rows = read_jsonl(path, tuple(columns.values()))
+    table = pd.DataFrame({ours: [row.pop(name) for row in rows] for ours, name in columns.items()})
+    return table.assign(metadata=rows)
 
 
 def read_questions(path: Path) -> pd.DataFrame:
@@ -93,22 +76,12 @@ def erb_judged(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
 def erb_answers(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     """Read the `answers` of 28 runs of others: an archive of JSON lines, one file a run."""
     rows = []
-    try:
-        with zipfile.ZipFile(found.path) as archive:
-            for name in sorted(archive.namelist()):
-                where = f"{found.path}: {name}"
-                for place, row in read_json_lines(archive.read(name), where):
-                    require(row, ("question_id",), f"{where}: {place}")
-                    ids = row.get("document_ids") or []
-                    rows.append(
-                        {
-                            "system": Path(name).with_suffix("").as_posix(),
-                            "question_id": row["question_id"],
-                            "answer": row.get("answer"),
-                            "doc_ids": schema.strings(ids, f"{where}: {place}: document_ids"),
-                        }
-                    )
-    except (zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{found.path}: not a readable archive of answers ({error})") from None
+    for name, text in sorted(zip_texts(found.path, ".jsonl")):
+        system = Path(name).with_suffix("").as_posix()
+        with named(f"{found.path}: {name}"):
+            for place, row in json_lines(text):
+                require(row, ("question_id",), place)
+                ids = schema.strings(row.get("document_ids") or [], f"{place}: document_ids")
+                rows.append((system, row["question_id"], row.get("answer"), ids))
     found.rows = len(rows)
-    return {"answers": pd.DataFrame(rows)}
+    return {"answers": pd.DataFrame(rows, columns=schema.COLUMNS["answers"])}

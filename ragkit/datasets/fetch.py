@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -53,22 +52,8 @@ def wanted(name: str) -> list[Entry]:
     return fetchable
 
 
-@dataclass
-class _Answer:
-    """What a server says of a file."""
-
-    digest: str = ""
-    revision: str = ""
-    etag: str = ""
-    unchanged: bool = False
-
-
 def fetch(
-    file: Entry,
-    *,
-    refresh: bool = False,
-    progress: bool = True,
-    timeout: float = 60.0,
+    file: Entry, *, refresh: bool = False, progress: bool = True, timeout: float = 60.0
 ) -> Path:
     """Download one file into the cache and return its path; a verified copy is kept as it is.
 
@@ -97,9 +82,6 @@ def fetch(
     """
     target = paths.cache_dir() / file.path
     part = target.with_name(target.name + ".part")
-    address = file.url
-    if address.startswith(HUB):
-        address = hub() + address.removeprefix(HUB)
     try:
         pin = read_pin(target) if target.is_file() else {}
         expected = pin.get("sha256") or file.sha256
@@ -108,11 +90,11 @@ def fetch(
             return target
         target.parent.mkdir(parents=True, exist_ok=True)
         known = pin.get("etag", "") if intact else ""
-        answer = _download(file, address, part, known, progress, timeout)
-        if answer.unchanged:
+        answer = _download(file, part, known, progress, timeout)
+        if answer is None:
             return target
         digest = sha256(part)
-        expected = answer.digest or file.sha256
+        expected = answer["digest"] or file.sha256
         if expected and digest != expected:
             part.unlink()
             _tag(part).unlink(missing_ok=True)
@@ -124,8 +106,8 @@ def fetch(
         if digest == file.sha256:
             pin_path(target).unlink(missing_ok=True)
         else:
-            pin = {"url": file.url, "sha256": digest, "published": bool(answer.digest)}
-            pin |= {"revision": answer.revision, "etag": answer.etag}
+            pin = {"url": file.url, "sha256": digest, "published": bool(answer["digest"])}
+            pin |= {"revision": answer["revision"], "etag": answer["etag"]}
             write_text(pin_path(target), json.dumps(pin, indent=1) + "\n")
         os.replace(part, target)
         _tag(part).unlink(missing_ok=True)
@@ -137,27 +119,27 @@ def fetch(
     return target
 
 
-def _download(
-    file: Entry, url: str, part: Path, known: str, progress: bool, timeout: float
-) -> _Answer:
-    """Fill `part`, unless the server still has the version whose ETag is `known`."""
+def _download(file: Entry, part: Path, known: str, progress: bool, timeout: float) -> dict | None:
+    """Fill `part` and return what the server says; None if the version `known` is the newest."""
     import httpx2
 
-    answer = _Answer()
+    url = hub() + file.url.removeprefix(HUB) if file.url.startswith(HUB) else file.url
+    said = {"digest": "", "revision": "", "etag": ""}
 
     def note(response: httpx2.Response) -> None:
         # The hub states a large file's digest on the first hop, before it redirects.
         tag = response.headers.get("x-linked-etag", "").strip('"')
         if re.fullmatch(r"[0-9a-f]{64}", tag):
-            answer.digest = tag
-        answer.revision = response.headers.get("x-repo-commit", answer.revision)
-        answer.etag = response.headers.get("etag", "")
+            said["digest"] = tag
+        said["revision"] = response.headers.get("x-repo-commit", said["revision"])
+        said["etag"] = response.headers.get("etag", "")
 
+    # Without a digest or an ETag nothing would tell another version from the one that was begun.
+    begun = part.is_file() and (file.sha256 or _tag(part).is_file())
+    hooks = {"response": [note]}
     try:
-        with httpx2.Client(
-            follow_redirects=True, timeout=timeout, event_hooks={"response": [note]}
-        ) as client:
-            for start in dict.fromkeys((_begun(file, part), 0)):
+        with httpx2.Client(follow_redirects=True, timeout=timeout, event_hooks=hooks) as client:
+            for start in dict.fromkeys((part.stat().st_size if begun else 0, 0)):
                 headers = {"Accept-Encoding": "identity", **_token(url)}
                 if start:
                     headers["Range"] = f"bytes={start}-"
@@ -165,75 +147,57 @@ def _download(
                     headers["If-None-Match"] = known
                 with client.stream("GET", url, headers=headers) as response:
                     if known and response.status_code == 304:
-                        answer.unchanged = True
-                        break
-                    if start and not _continues(response, part, start):
+                        return None
+                    rest = start and response.status_code in (206, 416)
+                    if rest and not _continues(response, part, start):
                         continue
-                    if not (start and response.status_code == 416):
-                        _check(response, file, url, bool(answer.digest), start)
+                    if not (rest and response.status_code == 416):
+                        _check(response, file, bool(said["digest"]), start)
                         _write(response, file, part, start, progress)
-                    break
+                    return said
     except httpx2.InvalidURL as error:
         raise FetchError(f"{file.path}: the address cannot be read ({error})") from None
     except httpx2.HTTPError as error:
         done = part.stat().st_size if part.is_file() else 0
-        raise FetchError(
-            f"{file.path}: {type(error).__name__} after {done:,} bytes from {urlsplit(url).hostname}",
-            AGAIN,
-        ) from None
-    return answer
-
-
-def _begun(file: Entry, part: Path) -> int:
-    """Return the offset to resume from; 0 if nothing would tell another version from this one."""
-    known = file.sha256 or _tag(part).is_file()
-    return part.stat().st_size if known and part.is_file() else 0
+        words = f"{type(error).__name__} after {done:,} bytes from {urlsplit(url).hostname}"
+        raise FetchError(f"{file.path}: {words}", AGAIN) from None
 
 
 def _continues(response, part: Path, start: int) -> bool:
     """Whether the answer to a request for the rest belongs to what is there already."""
-    begin, _, total = (
-        response.headers.get("content-range", "").removeprefix("bytes ").partition("/")
-    )
+    headers = response.headers
+    begin, _, total = headers.get("content-range", "").removeprefix("bytes ").partition("/")
     if response.status_code == 416:  # nothing is left of a file of that size
         return total == str(start)
-    if response.status_code != 206:  # the whole file, or an error
-        return True
-    if response.headers.get("content-encoding"):
-        return False
-    tag, now = _tag(part), response.headers.get("etag", "")
+    tag, now = _tag(part), headers.get("etag", "")
     same = not (now and tag.is_file()) or tag.read_text("utf-8") == now
-    return same and begin.startswith(f"{start}-")
+    return same and begin.startswith(f"{start}-") and "content-encoding" not in headers
 
 
-def _check(response, file: Entry, url: str, published: bool, start: int) -> None:
+def _check(response, file: Entry, published: bool, start: int) -> None:
     """Raise `FetchError` if this answer is not one that can be kept."""
-    host = urlsplit(url).hostname
-    status = response.status_code
+    host, status = response.url.host, response.status_code
     if status in (401, 403):
-        raise FetchError(
-            f"{file.path}: {status} from {host}",
-            "accept its terms on the hub if it is gated, then set HF_TOKEN",
-        )
+        hint = "accept its terms on the hub if it is gated, then set HF_TOKEN"
+        raise FetchError(f"{file.path}: {status} from {host}", hint)
     if status != 200 and not (status == 206 and start):
         raise FetchError(f"{file.path}: {status} {response.reason_phrase} from {host}")
     framed = {"content-length", "transfer-encoding"} & set(response.headers)
     if not (framed or published or file.sha256):
-        raise FetchError(
-            f"{file.path}: {host} states neither size nor digest, a cut could not be noticed"
-        )
+        words = f"{host} states neither size nor digest, a cut could not be noticed"
+        raise FetchError(f"{file.path}: {words}")
 
 
 def _write(response, file: Entry, part: Path, start: int, progress: bool) -> None:
     """Write the file, or the rest of it from byte `start`, as it comes."""
     from tqdm.auto import tqdm
 
+    headers = response.headers
     if response.status_code == 200:
         start = 0
-    headers = response.headers
-    size = headers.get("content-range", "").rpartition("/")[2]
-    if not start:
-        size = "" if headers.get("content-encoding") else headers.get("content-length", "")
+        size = "" if "content-encoding" in headers else headers.get("content-length", "")
+    else:
+        size = headers.get("content-range", "").rpartition("/")[2]
     total = int(size) if size.isdigit() else file.bytes
     missing, free = (total or 0) - start, shutil.disk_usage(part.parent).free
     if missing > free:
@@ -247,10 +211,8 @@ def _write(response, file: Entry, part: Path, start: int, progress: bool) -> Non
         tag = headers.get("etag", "")
         if tag and not tag.startswith("W/"):
             write_text(_tag(part), tag)
-    name = Path(file.path).name
-    bar = tqdm(
-        total=total, initial=start, unit="B", unit_scale=True, desc=name, disable=not progress
-    )
+    options = {"total": total, "initial": start, "desc": Path(file.path).name}
+    bar = tqdm(unit="B", unit_scale=True, disable=not progress, **options)
     with open(part, "ab") as stream, bar:
         for chunk in response.iter_bytes():
             stream.write(chunk)

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import ast
+import tomllib
+from pathlib import Path
 
 import pandas as pd
 
 from ragkit import schema
 from ragkit.datasets import readers
-from ragkit.datasets.readers import number
 from ragkit.datasets.registry import Declaration, Found
 from ragkit.errors import DataError, did_you_mean
 from ragkit.files import read_table, require
 
-CATEGORIZATIONS = (
-    "answer_type",
-    "answer_style",
-    "premise",
-    "phrasing",
-    "linguistic_variation",
-    "politeness",
-    "linguistic_correctness",
-    "user_persona",
-)
-# The official file has other names than the paper's Table 1 for two of them, and appends
-# "-categorization".
-_ALIASES = {"answer_control": "answer_style", "formulation": "phrasing"}
+CATEGORIZATIONS = ("answer_type", "answer_style", "premise", "phrasing", "linguistic_variation")
+CATEGORIZATIONS += ("politeness", "linguistic_correctness", "user_persona")
 _PERSONAS = ("expert", "novice", "researcher", "journalist")
-COLUMNS = ("Index", "Question", "Answer", "Supporting_Documents", "Answer_Claims", "Session")
-CLAIMS = ("direct", "useful", "useless")
-SESSIONS = ("First", "Second", "Both")
-# Columns of the official file, without the range that it writes behind a name: "ACS [-2 : 1]".
-SCORES = {"acs": "acs", "acs_std": "acs_std", "diff": "irt_diff", "disc": "irt_disc"}
+_DECLARED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+COLUMNS = tuple(_DECLARED["row"]["required"])
+SCORES = _DECLARED["scores"]
 
 
 def liverag(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
@@ -48,89 +35,72 @@ def liverag(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     rows = found.read_rows()
     if found.state != "sample":
         rows = _plain_scores(rows, found.path)
-    return _official(rows, str(found.path))
+    return frames(rows, str(found.path))
 
 
 def _plain_scores(rows: list[dict], where) -> list[dict]:
     """Return the rows of the official file, the names of its scores without their ranges."""
-    names = {column: _key(column.partition(" [")[0]) for column in rows[0]} if rows else {}
+    names = {column: _key(column.partition(" [")[0]) for column in rows[0]}
     for key in SCORES.values():
         if key not in names.values():
             hint = did_you_mean(key, names.values())
             raise DataError(f"{where}: no column {key!r} (a score)", hint)
-    scores = set(SCORES.values())
-    return [
-        {names[column] if names[column] in scores else column: row[column] for column in row}
-        for row in rows
-    ]
+    names = {column: key for column, key in names.items() if key in SCORES.values()}
+    return [{names.get(column, column): row[column] for column in row} for row in rows]
 
 
-def _official(rows: list[dict], where: str) -> dict[str, pd.DataFrame]:
+def frames(rows: list[dict], where: str) -> dict[str, pd.DataFrame]:
+    """Return the `questions` and `documents` of rows in the benchmark's released form.
+
+    Raises
+    ------
+    DataError
+        If a row is not what `liverag.toml` declares; `where` names the file.
+    """
+    from jsonschema import Draft202012Validator
+
+    validator = Draft202012Validator(_DECLARED["row"])
     questions, documents = [], {}
     for place, row in enumerate(rows, start=1):
         spot = f"{where}: row {place}"
         require(row, COLUMNS, spot)
-        if row["Session"] not in SESSIONS:
-            raise DataError(f"{spot}: session {row['Session']!r}, expected {'/'.join(SESSIONS)}")
-        gold = [_document(one, documents, spot) for one in row["Supporting_Documents"] or ()]
-        claims = _object(row, "Answer_Claims", spot)
-        by_kind = {
-            kind: schema.strings(claims.get(kind) or (), f"{spot}: Answer_Claims: {kind}")
-            for kind in CLAIMS
+        for error in validator.iter_errors(row):
+            raise DataError(f"{spot}: {': '.join(map(str, error.path))}: {error.message:.99}")
+        gold = row["Supporting_Documents"] or ()
+        for one in gold:
+            if documents.setdefault(one["doc_id"], one["content"]) != one["content"]:
+                words = f"the document {one['doc_id']!r} has another text than in an earlier row"
+                raise DataError(f"{spot}: {words}")
+        claims = {
+            f"claims_{kind}": schema.strings(
+                (row["Answer_Claims"] or {}).get(kind) or (), f"{spot}: Answer_Claims: {kind}"
+            )
+            for kind in ("direct", "useful", "useless")
         }
-        categories = _categories(_object(row, "DataMorgana_Config", spot))
-        questions.append(
-            {
-                "question_id": "" if row["Index"] is None else str(row["Index"]),
-                "text": row["Question"],
-                "type": categories["answer_type"],
-                "answer": row["Answer"],
-                "facts": by_kind["direct"] + by_kind["useful"],
-                "gold_doc_ids": tuple(gold),
-                "session": row["Session"],
-                **{f"claims_{kind}": claims for kind, claims in by_kind.items()},
-                **categories,
-                **{
-                    ours: number(row[key], f"{spot}: {key}")
-                    for ours, key in SCORES.items()
-                    if key in row
-                },
-            }
-        )
+        scores = {
+            ours: schema.number(row[key], f"{spot}: {key}")
+            for ours, key in SCORES.items()
+            if key in row
+        }
+        categories = _categories(row.get("DataMorgana_Config") or {})
+        question = {
+            "question_id": "" if row["Index"] is None else str(row["Index"]),
+            "text": row["Question"],
+            "type": categories["answer_type"],
+            "answer": row["Answer"],
+            "facts": claims["claims_direct"] + claims["claims_useful"],
+            "gold_doc_ids": tuple(one["doc_id"] for one in gold),
+            "session": row["Session"],
+        }
+        questions.append(question | claims | categories | scores)
     return {"questions": pd.DataFrame(questions), "documents": _web_pages(documents)}
 
 
 def _web_pages(texts: dict[str, str]) -> pd.DataFrame:
     """Return documents without a title; the first line stands for it."""
-    return pd.DataFrame(
-        {
-            "doc_id": list(texts),
-            "source": "web",
-            "title": [text.strip().split("\n")[0][:80] for text in texts.values()],
-            "text": list(texts.values()),
-        }
-    )
-
-
-def _document(value, documents: dict[str, str], spot: str) -> str:
-    """Enter a supporting document and return its id."""
-    if not isinstance(value, dict):
-        raise DataError(f"{spot}: Supporting_Documents should hold objects, found {value!r}")
-    require(value, ("doc_id", "content"), f"{spot}: Supporting_Documents")
-    doc_id, text = value["doc_id"], value["content"]
-    for column in ("doc_id", "content"):
-        if not isinstance(value[column], str) or not value[column].strip():
-            raise DataError(f"{spot}: Supporting_Documents: a document has no {column}")
-    if documents.setdefault(doc_id, text) != text:
-        raise DataError(f"{spot}: the document {doc_id!r} has another text than in an earlier row")
-    return doc_id
-
-
-def _object(row: dict, column: str, spot: str) -> dict:
-    value = row.get(column) or {}
-    if not isinstance(value, dict):
-        raise DataError(f"{spot}: {column} should be an object, found {value!r}")
-    return value
+    titles = [text.strip().split("\n")[0][:80] for text in texts.values()]
+    columns = {"doc_id": list(texts), "source": "web", "title": titles, "text": texts.values()}
+    return pd.DataFrame(columns)
 
 
 def _categories(config: dict) -> dict[str, str]:
@@ -139,7 +109,7 @@ def _categories(config: dict) -> dict[str, str]:
         if value is None:
             continue
         name = _key(key).removesuffix("_categorization")
-        name = _ALIASES.get(name, name)
+        name = _DECLARED["categories"].get(name, name)
         category = _key(value)
         if name not in CATEGORIZATIONS and category in _PERSONAS:
             name = "user_persona"
@@ -157,54 +127,26 @@ def grag(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     `scores` are relevance (-1 to 2) of a configuration's answer to a question, beside its
     faithfulness (-1 to 1); `systems` are the factors of each configuration.
     """
+    names = {"qid": "item_id", "relevance_score": "score", "faithfulness_score": "faithfulness"}
     numbers = ("relevance_score", "faithfulness_score")
-    frame = pd.DataFrame(read_table(found.path, ("qid", *numbers), numbers=numbers))
-    found.rows = len(frame)
-    factors = [column for column in frame.columns if column not in ("qid", *numbers)]
-    subject = frame[factors].agg("/".join, axis=1)
-    scores = pd.DataFrame(
-        {
-            "subject_id": subject,
-            "item_id": frame["qid"],
-            "score": frame["relevance_score"],
-            "faithfulness": frame["faithfulness_score"],
-        }
-    )
-    systems = frame[factors].assign(subject_id=subject).drop_duplicates("subject_id")
-    return {"scores": scores, "systems": systems.reset_index(drop=True)}
+    table = pd.DataFrame(read_table(found.path, tuple(names), numbers=numbers))
+    found.rows = len(table)
+    factors = table.drop(columns=list(names))
+    scores = table[list(names)].rename(columns=names)
+    scores.insert(0, "subject_id", factors.agg("/".join, axis=1))
+    systems = factors.assign(subject_id=scores["subject_id"])
+    return {"scores": scores, "systems": systems.drop_duplicates("subject_id", ignore_index=True)}
 
 
 def datamorgana(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     """Read pairs made with LiveRAG's generator under another configuration, and their documents."""
-    columns = ("qid", "question", "answer", "context", "document_ids")
-    rows = read_table(found.path, columns)
-    found.rows = len(rows)
-    kinds = [name for name in rows[0] if name.startswith(("question_", "user_"))]
-    kinds = [name for name in kinds if name != "question_length"]
+    questions = readers.frame(found)
     documents: dict[str, str] = {}
-    questions = []
-    for place, row in enumerate(rows, start=1):
-        where = f"{found.path}: row {place}"
-        ids, texts = _literal(row["document_ids"], where), _literal(row["context"], where)
+    pairs = zip(questions["gold_doc_ids"], questions.pop("texts"), strict=True)
+    for place, (ids, texts) in enumerate(pairs, start=1):
         if len(ids) != len(texts):
-            raise DataError(f"{where}: {len(ids)} document ids, {len(texts)} texts")
+            raise DataError(
+                f"{found.path}: row {place}: {len(ids)} document ids, {len(texts)} texts"
+            )
         documents.update(zip(ids, texts, strict=True))
-        questions.append(
-            {
-                "question_id": row["qid"],
-                "text": row["question"],
-                "type": row.get("question_factuality") or "unknown",
-                "answer": row["answer"],
-                "facts": (),
-                "gold_doc_ids": tuple(ids),
-                **{kind.removesuffix("-categorization"): row[kind] for kind in kinds},
-            }
-        )
-    return {"questions": pd.DataFrame(questions), "documents": _web_pages(documents)}
-
-
-def _literal(text: str, where: str) -> tuple[str, ...]:
-    try:
-        return schema.strings(ast.literal_eval(text), where)
-    except (ValueError, SyntaxError):
-        raise DataError(f"{where}: expected a list of strings, found {text[:40]!r}") from None
+    return {"questions": questions, "documents": _web_pages(documents)}

@@ -11,17 +11,15 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from string import Formatter
 
 from ragkit import paths
 from ragkit.errors import DataError, HashMismatch, MissingData, UsageError, did_you_mean
-from ragkit.files import read_json, read_rows, read_text, sha256
+from ragkit.files import opened_zip, read_json, read_rows, read_text, sha256
 
 UNVERIFIED = "unverified: no digest was ever pinned"
 
@@ -139,13 +137,10 @@ class Found:
             words.append(f"{rows:,} of {self.wanted.rows:,} rows")
             if rows == self.wanted.rows and self.entry.note:
                 words[0] += f": {self.entry.note}"
-        if self.other:
-            differs = rows != self.entry.rows
-            words.append(
-                f"other release: {rows:,} rows instead of {self.entry.rows:,}"
-                if differs
-                else "other release: not the registered bytes"
-            )
+        if self.other and rows != self.entry.rows:
+            words.append(f"other release: {rows:,} rows instead of {self.entry.rows:,}")
+        elif self.other:
+            words.append("other release: not the registered bytes")
         elif self.state == "unverified":
             words.append(UNVERIFIED)
         if self.entry.caveat:
@@ -163,37 +158,27 @@ def _registry(path: Path) -> tuple[dict[str, Declaration], dict[str, Entry]]:
         raise DataError(f"{path}: not a registry (expected [[dataset]] tables)")
     declared: dict[str, Declaration] = {}
     known: dict[str, Entry] = {}
-    shared_fields = set(Entry.__dataclass_fields__) - {"path", "dataset"}
-    for number, row in enumerate(rows, start=1):
-        where = f"{path}: dataset {row.get('name', number)!r}"
-        _check_fields(row, {"name", "reader", "options", "file"} | shared_fields, ("name",), where)
-        if row["name"] in declared:
+    fields = set(Entry.__dataclass_fields__) - {"path", "dataset"}
+    for row in rows:
+        where = f"{path}: dataset {row.get('name')!r}"
+        files = row.pop("file", ())
+        shared = {name: row.pop(name) for name in fields & set(row)}
+        try:
+            dataset = Declaration(**row)
+            entries = [Entry(**{"dataset": dataset.name, **shared, **file}) for file in files]
+        except TypeError as error:  # "Entry.__init__() got an unexpected keyword argument 'sha'"
+            raise DataError(f"{where}: a table {str(error).partition('() ')[2]}") from None
+        if dataset.name in declared:
             raise DataError(f"{where} is there twice")
-        declared[row["name"]] = Declaration(
-            row["name"], row.get("reader", ""), row.get("options", {})
-        )
-        shared = {name: value for name, value in row.items() if name in shared_fields}
-        for place, fields in enumerate(row.get("file", ()), start=1):
-            fields = {"dataset": row["name"], **shared, **fields}
-            at = f"{where}: file {place}"
-            needed = ("path", "origin", "licence")
-            _check_fields(fields, set(Entry.__dataclass_fields__), needed, at)
-            if fields["path"] in known:
-                raise DataError(f"{at} repeats the path {fields['path']!r}")
-            known[fields["path"]] = Entry(**fields)
+        declared[dataset.name] = dataset
+        for one in entries:
+            if one.path in known:
+                raise DataError(f"{where} repeats the path {one.path!r}")
+            known[one.path] = one
     for one in known.values():
         if problem := _problem(one, known):
             raise DataError(f"{path}: {one.path}: {problem}")
     return declared, known
-
-
-def _check_fields(row: dict, allowed: set[str], needed: tuple[str, ...], where: str) -> None:
-    for name in row:
-        if name not in allowed:
-            raise DataError(f"{where} has an unknown field {name!r}", did_you_mean(name, allowed))
-    for name in needed:
-        if name not in row:
-            raise DataError(f"{where} has no field {name!r}")
 
 
 def _problem(one: Entry, known: dict[str, Entry]) -> str:
@@ -239,11 +224,8 @@ def entry(path: str) -> Entry:
 
 def files(name: str) -> list[Entry]:
     """Return the files that a dataset is read from, without those that stand in for a part."""
-    return [file for file in entries().values() if file.dataset == name and _is_read(file)]
-
-
-def _is_read(file: Entry) -> bool:
-    return bool(file.read) and file.official
+    known = entries().values()
+    return [file for file in known if file.dataset == name and file.read and file.official]
 
 
 class Store:
@@ -268,7 +250,6 @@ class Store:
         self.folders = [Path(named).resolve()] if named else []
         if paths.cache_dir().is_dir():
             self.folders.append(paths.cache_dir())
-        self._by_size: dict[int, list[Path]] | None = None
 
     def find(self, path: str) -> Found | None:
         """Return the file registered as `path`, a part that stands in for it, or None.
@@ -283,21 +264,16 @@ class Store:
         """
         wanted = entry(path)
         parts = [other for other in entries().values() if other.part_of == path]
-        candidates = [wanted, *sorted(parts, key=lambda part: -(part.rows or 0))]
-        for candidate in candidates:
+        for candidate in [wanted, *sorted(parts, key=lambda part: -(part.rows or 0))]:
             if located := self._locate(candidate):
                 return Found(wanted, candidate, *located)
         return None
 
     def find_slices(self, wanted: Entry) -> Found | None:
         """Return the files at hand that hold a part of a file each; one in two folders counts once."""
-        slices = {
-            path.name: path
-            for folder in reversed(self.folders)
-            for pattern in [wanted.read.get("slices")]
-            if pattern
-            for path in folder.glob(pattern)
-        }
+        slices = {}
+        for folder in reversed(self.folders if "slices" in wanted.read else []):
+            slices |= {path.name: path for path in folder.glob(wanted.read["slices"])}
         if not slices:
             return None
         files = tuple(slices[name] for name in sorted(slices))
@@ -332,18 +308,18 @@ class Store:
         return None
 
     def _by_digest(self, wanted: Entry) -> Path | None:
-        if not wanted.sha256:
-            return None
-        if self._by_size is None:
-            self._by_size = {}
-            for folder in self.folders:
-                for path in sorted(folder.rglob("*")):
-                    if path.is_file():
-                        self._by_size.setdefault(path.stat().st_size, []).append(path)
-        for path in self._by_size.get(wanted.bytes or -1, []):
+        for path in self._by_size.get(wanted.bytes, []) if wanted.sha256 else ():
             if sha256(path) == wanted.sha256:
                 return path
         return None
+
+    @cached_property
+    def _by_size(self) -> dict[int, list[Path]]:
+        found: dict[int, list[Path]] = {}
+        for folder in self.folders:
+            for path in filter(Path.is_file, sorted(folder.rglob("*"))):
+                found.setdefault(path.stat().st_size, []).append(path)
+        return found
 
 
 def _state(path: Path, wanted: Entry) -> str:
@@ -361,35 +337,27 @@ def _state(path: Path, wanted: Entry) -> str:
 
 def _refuse_damaged(path: Path, wanted: Entry, state: str) -> None:
     """Raise `HashMismatch` unless a file with unregistered bytes is whole."""
-    expected = read_pin(path).get("sha256") or wanted.sha256
-    if state == "changed":
-        why = "changed since it was fetched"
-    else:
+    why = "changed since it was fetched"
+    if state != "changed":
         try:
             count_rows(path, wanted, thorough=True)
+            return
         except DataError as error:
             why = f"cut or damaged, {error.message.removeprefix(f'{path}: ')}"
-        else:
-            return
-    size = path.stat().st_size
-    bytes_ = f", {size:,} bytes instead of {wanted.bytes:,}" if wanted.bytes else ""
-    raise HashMismatch(
-        f"{path}: {why} (sha256 {sha256(path)[:12]}..., expected {expected[:12]}...{bytes_})",
-        f"delete it and run: {wanted.fetch_command}"
-        if wanted.url
-        else f"replace it by the file of {wanted.origin}",
-    )
+    expected = read_pin(path).get("sha256") or wanted.sha256
+    why += f" (sha256 {sha256(path)[:12]}..., expected {expected[:12]}..."
+    if wanted.bytes:
+        why += f", {path.stat().st_size:,} bytes instead of {wanted.bytes:,}"
+    hint = f"replace it by the file of {wanted.origin}"
+    if wanted.url:
+        hint = f"delete it and run: {wanted.fetch_command}"
+    raise HashMismatch(f"{path}: {why})", hint)
 
 
 def count_rows(path: Path, wanted: Entry, *, thorough: bool = False) -> int:
     """Read a file of a registered format to its end and return how many rows it has.
 
-    Parameters
-    ----------
-    path : path
-    wanted : Entry
-    thorough : bool
-        Check every byte of an archive, not only its list of entries.
+    `thorough` checks every byte of an archive, not only its list of entries.
 
     Raises
     ------
@@ -397,24 +365,17 @@ def count_rows(path: Path, wanted: Entry, *, thorough: bool = False) -> int:
         If it is cut or damaged, or lacks a column that its reader needs.
     """
     if path.suffix == ".zip":
-        try:
-            with zipfile.ZipFile(path) as archive:
-                if thorough and (bad := archive.testzip()):
-                    raise DataError(f"{path}: the entry {bad} is damaged")
-                names = archive.namelist()
-                lines = [
-                    archive.read(name).split(b"\n") for name in names if name.endswith(".jsonl")
-                ]
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-            raise DataError(f"{path}: a damaged or incomplete zip file ({error})") from None
-        texts = sum(name.endswith(".txt") for name in names)
-        return texts + sum(bool(line.strip()) for some in lines for line in some)
+        with opened_zip(path) as archive:
+            if thorough and (bad := archive.testzip()):
+                raise DataError(f"{path}: the entry {bad} is damaged")
+            names = archive.namelist()
+            texts = [archive.read(name) for name in names if name.endswith(".jsonl")]
+        lines = sum(bool(line.strip()) for text in texts for line in text.split(b"\n"))
+        return lines + sum(name.endswith(".txt") for name in names)
     rows = read_rows(path, wanted.columns())
-    if thorough and path.suffix in (".csv", ".tsv") and path.stat().st_size < (wanted.bytes or 0):
-        with open(path, "rb") as stream:
-            stream.seek(-1, os.SEEK_END)
-            if stream.read() != b"\n":
-                raise DataError(f"{path}: the last line has no end")
+    shorter = thorough and path.stat().st_size < (wanted.bytes or 0)
+    if shorter and path.suffix in (".csv", ".tsv") and not path.read_bytes().endswith(b"\n"):
+        raise DataError(f"{path}: the last line has no end")
     return len(rows)
 
 

@@ -234,6 +234,10 @@ OFFICIAL = {
                 "context": "['One text.', 'Another text.']",
                 "document_ids": "['a', 'b']",
                 "question_factuality": "factoid",
+                "question_premise": "direct",
+                "question_phrasing": "concise",
+                "question_linguistic_variation": "distant",
+                "question_multi-doc": "comparison",
                 "user_expertise-categorization": "novice",
                 "question_length": "1",
             }

@@ -143,7 +143,7 @@ def test_dependencies_are_modules_data_and_named_files():
         new_code_cell("from ragkit import datasets, paths\npaths.NOTEBOOKS / 'systems.toml'")
     )
     names = {path.relative_to(paths.ROOT).as_posix() for path in notebook.dependencies(book)}
-    assert {"ragkit/datasets/wixqa.py", "notebooks/systems.toml"} <= names
+    assert {"ragkit/datasets/readers.py", "notebooks/systems.toml"} <= names
 
 
 def test_code_reads_like_code(tmp_path):

@@ -227,7 +227,7 @@ def test_same_seed_same_bytes_and_read_back(made, benchmark, tmp_path):
     from ragkit.datasets import liverag
     from ragkit.files import read_jsonl
 
-    frames = liverag._official(read_jsonl(out, liverag.COLUMNS), str(out))
+    frames = liverag.frames(read_jsonl(out, liverag.COLUMNS), str(out))
     questions = frames["questions"]
     assert len(questions) == COUNT
     for name in liverag.CATEGORIZATIONS:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ragkit import datasets
 from ragkit.cli.generate import command
-from ragkit.datasets import base, readers, registry, reported
+from ragkit.datasets import base, registry, reported
 from ragkit.errors import UsageError
 from ragkit.synth.helpcentre import HelpCentre, capacity, generate_helpcentre
 from ragkit.synth.helpcentre.product import an, kinds, phrases, plural, things
@@ -226,9 +226,7 @@ def test_the_same_arguments_give_the_same_bytes(made, tmp_path):
 def test_the_loaders_read_it(made):
     out, found, centre = made
     own = datasets.load(str(out))
-    source = base.Source("sample", out)
-    frames = base.joined(source, registry.declared()["wixqa"], readers.frames)
-    official = base.make("wixqa", source, frames)
+    official = base.registered(registry.declared()["wixqa"], base.Source("sample", out))
     for loaded in (own, official):
         assert list(loaded.documents["doc_id"]) == [article.id for article in centre.articles]
         assert Counter(loaded.questions["type"]) == centre.sets
