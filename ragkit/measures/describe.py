@@ -12,28 +12,10 @@ from ragkit.errors import DataError
 def lengths(frame: pd.DataFrame, *, by: str, column: str = "text", unit: str = "characters"):
     """Return the lengths of texts by group (EnterpriseRAG-Bench, Table 9; WixQA, Table 2).
 
-    Parameters
-    ----------
-    frame : DataFrame
-    by : str
-        The column of groups.
-    column : str
-        The column of texts; rows without one are left out and counted.
-    unit : str
-        A name in `ragkit.text.UNITS`.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by group, in the order of the frame: n, missing, mean, median, p95. A group
-        without any text has n = 0 and NaN.
-
-    Raises
-    ------
-    UsageError
-        If a column or the unit is unknown.
-    DataError
-        If no row has a text.
+    `by` and `column` are the columns of groups and of texts, `unit` a name in `ragkit.text.UNITS`.
+    The table is indexed by group, in the order of the frame: n, missing (rows without a text),
+    mean, median, p95; a group without any text has n = 0 and NaN. Raises `UsageError` if a column
+    or the unit is unknown, `DataError` if no row has a text.
     """
     for name in (by, column):
         checks.choice(name, "column", frame.columns)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import math
 from collections.abc import Sequence
 from functools import cache
 
@@ -18,7 +17,8 @@ import pandas as pd
 from scipy.stats import entropy
 
 from ragkit import checks
-from ragkit.errors import DataError, ModelError, UsageError
+from ragkit.errors import DataError, ModelError
+from ragkit.measures.corpus.geometry import matrix, unit_blocks
 
 TAGGER = "en_core_web_sm"
 SCHEMES = {
@@ -55,17 +55,12 @@ def lengths(texts: Sequence[str]) -> np.ndarray:
     return np.array([len(text.split()) for text in _texts(texts)])
 
 
-def mean_length(texts: Sequence[str]) -> float:
-    """Return the mean number of words in a text (LiveRAG, Table 4, "question length")."""
-    return float(lengths(texts).mean())
+def length_entropy(texts: Sequence[str]) -> float:
+    """Return the entropy in nats of the distribution of text lengths in words.
 
-
-def length_entropy(texts: Sequence[str], *, base: float = math.e) -> float:
-    """Return the entropy of the distribution of text lengths in words.
-
-    The printed 3.207 is in nats, the default; base 2 gives bits. Higher is more diverse.
+    Higher is more diverse.
     """
-    return float(entropy(np.unique(lengths(texts), return_counts=True)[1], base=base))
+    return float(entropy(np.unique(lengths(texts), return_counts=True)[1]))
 
 
 def pos_tags(texts: Sequence[str]) -> list[str]:
@@ -100,56 +95,16 @@ def compression_ratio(text: str, *, scheme: str = "reference") -> float:
     return len(raw) / len(packed)
 
 
-def pos_compression_ratio(
-    texts: Sequence[str] | None = None,
-    *,
-    tags: Sequence[str] | None = None,
-    scheme: str = "reference",
-) -> float:
-    """Return the compression ratio of the texts' part-of-speech tags (PoS-CR).
-
-    Give either the texts or their tags (the result of `pos_tags`: tagging takes most of the time).
-    Lower is more diverse; for `scheme` see `compression_ratio`.
-    """
-    if (texts is None) == (tags is None):
-        raise UsageError("give either texts or tags")
-    return compression_ratio(" ".join(pos_tags(texts) if tags is None else tags), scheme=scheme)
-
-
 def homogenization_score(embeddings: np.ndarray, *, diagonal: bool = False) -> float:
-    """Return the mean pairwise cosine similarity of embeddings (embeddings-HS).
+    """Return the mean pairwise cosine similarity of embeddings (embeddings-HS), -1 to 1.
 
-    With unit vectors u_i and their sum s, the mean over ordered pairs i != j is
-    (|s|^2 - n) / (n (n - 1)): linear in n, no matrix of pairs.
-
-    Parameters
-    ----------
-    embeddings : array of shape (n, d), n at least 2
-        Any scale; rows are normalised in double precision.
-    diagonal : bool, default=False
-        Whether each vector's similarity to itself counts as a pair.
-
-    Returns
-    -------
-    float in [-1, 1]; lower is more diverse
-
-    Raises
-    ------
-    DataError
-        If a row is zero or not finite, or there are fewer than two rows.
+    With the sum s of the n unit vectors, the mean over ordered pairs i != j is
+    (|s|^2 - n) / (n (n - 1)): linear in n, no matrix of pairs. With `diagonal`, each vector's
+    similarity to itself counts as a pair. Lower is more diverse. Raises `DataError` if a row of
+    the array (n, d) is zero or not finite, or there are fewer than two rows.
     """
-    matrix = np.asarray(embeddings)
-    if matrix.ndim != 2 or len(matrix) < 2:
-        raise DataError(f"expected an array of shape (n >= 2, d), found {matrix.shape}")
-    n, total = len(matrix), np.zeros(matrix.shape[1])
-    for start in range(0, n, 512):  # double precision, but only a block of it at a time
-        block = matrix[start : start + 512].astype(np.float64)
-        norms = np.sqrt(np.einsum("ij,ij->i", block, block))
-        bad = ~(np.isfinite(norms) & (norms > 0))
-        if bad.any():
-            number = start + int(bad.argmax()) + 1
-            raise DataError(f"embedding {number} of {n} is zero or not finite")
-        total += (1 / norms) @ block
+    array = matrix(embeddings)
+    n, total = len(array), sum(rows.sum(axis=0) for _, rows in unit_blocks(array))
     square = float(total @ total)
     return square / n**2 if diagonal else (square - n) / (n * (n - 1))
 
@@ -165,9 +120,9 @@ def profile(
     tags = pos_tags(texts) if tags is None else tags
     row = {
         "ngram_diversity": ngram_diversity(texts),
-        "pos_compression_ratio": pos_compression_ratio(tags=tags),
+        "pos_compression_ratio": compression_ratio(" ".join(tags)),
         "length_entropy": length_entropy(texts),
-        "mean_length": mean_length(texts),
+        "mean_length": float(lengths(texts).mean()),
     }
     if embeddings is not None:
         row["homogenization_score"] = homogenization_score(embeddings)
@@ -196,23 +151,15 @@ def sampled_profiles(
     return pd.DataFrame(rows)
 
 
-def sampling_error(spread: float, *, size: int, available: int) -> float:
-    """Return the standard error of a printed number against the mean of our own samples.
+def against_samples(
+    printed: pd.DataFrame, samples: pd.DataFrame, *, size: int, available: dict[str, int]
+) -> pd.DataFrame:
+    """Return how far printed numbers lie from our samples, in standard errors.
 
     Samples of `size` drawn without replacement from `available` texts overlap, so their standard
     deviation `spread` understates how far the paper's own sample may lie: with variance v per text
     the spread is sqrt(v (1/size - 1/available)), the error of the difference
     sqrt(v (1/size + 1/available)). The error is NaN if the samples are the whole set.
-    """
-    if size >= available:
-        return math.nan
-    return spread * math.sqrt((1 / size + 1 / available) / (1 / size - 1 / available))
-
-
-def against_samples(
-    printed: pd.DataFrame, samples: pd.DataFrame, *, size: int, available: dict[str, int]
-) -> pd.DataFrame:
-    """Return how far printed numbers lie from our samples, in standard errors.
 
     Parameters
     ----------
@@ -233,10 +180,9 @@ def against_samples(
     groups = long.groupby(["row", "metric"], sort=False)["measured"]
     table = groups.agg(mean="mean", spread="std").reset_index()
     table = table.merge(printed[["row", "metric", "value"]], on=["row", "metric"])
-    table["error"] = [
-        sampling_error(spread, size=size, available=available[row])
-        for row, spread in zip(table["row"], table["spread"], strict=True)
-    ]
+    whole = table["row"].map(available)
+    part = (1 / size - 1 / whole).where(size < whole)
+    table["error"] = table["spread"] * np.sqrt((1 / size + 1 / whole) / part)
     table["deviations"] = (table["value"] - table["mean"]) / table["error"]
     return table[["row", "metric", "value", "mean", "spread", "error", "deviations"]]
 
@@ -244,9 +190,7 @@ def against_samples(
 def definitions(texts: Sequence[str], embeddings: np.ndarray) -> pd.DataFrame:
     """Return PoS-CR and the homogenization score under every definition that was tried.
 
-    Returns
-    -------
-    DataFrame with columns metric, definition, value, default
+    Columns metric, definition, value and default (whether `profile` takes it).
     """
     tags, rows = pos_tags(texts), []
     for joint, name in ((" ", "space"), ("\n", "line end")):
@@ -259,13 +203,15 @@ def definitions(texts: Sequence[str], embeddings: np.ndarray) -> pd.DataFrame:
     label = "Penn tags, texts joined by a space, one gzip stream at level 6"
     level6 = len(raw) / len(gzip.compress(raw, 6, mtime=0))
     rows.append(("pos_compression_ratio", label, level6, False))
-    distinct = np.unique(np.asarray(embeddings), axis=0)
-    for label, value, default in (
-        ("", homogenization_score(embeddings), True),
-        (", each with itself too", homogenization_score(embeddings, diagonal=True), False),
-        (", equal embeddings counted once", homogenization_score(distinct), False),
-    ):
-        rows.append(("homogenization_score", f"mean cosine over all pairs{label}", value, default))
+    distinct, label = np.unique(embeddings, axis=0), "mean cosine over all pairs"
+    rows += [
+        ("homogenization_score", label + words, value, not words)
+        for words, value in (
+            ("", homogenization_score(embeddings)),
+            (", each with itself too", homogenization_score(embeddings, diagonal=True)),
+            (", equal embeddings counted once", homogenization_score(distinct)),
+        )
+    ]
     return pd.DataFrame(rows, columns=["metric", "definition", "value", "default"])
 
 

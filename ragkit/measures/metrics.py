@@ -41,22 +41,9 @@ def token_f1(prediction: str | None, golds: Golds) -> float:
 
     Texts are lower-cased, ASCII punctuation and the words a, an and the are dropped, and the rest
     is split on white space; a repeated word counts as often as both have it. If either text is
-    just "yes", "no" or "noanswer", only the same text scores.
-
-    Parameters
-    ----------
-    prediction : str or None
-    golds : str or sequence of str
-        The gold answer, or several.
-
-    Returns
-    -------
-    float in [0, 1], or NaN if `prediction` is None
-
-    Raises
-    ------
-    DataError
-        If there is no gold answer, or something is no string.
+    just "yes", "no" or "noanswer", only the same text scores. `golds` is the gold answer, or a
+    sequence of several; the score lies in [0, 1] and is NaN if `prediction` is None. Raises
+    `DataError` if there is no gold answer, or something is no string.
 
     Source: WixQA, section 4; FlashRAG (Jin et al. 2024). The yes/no rule is HotpotQA's.
     """
@@ -91,8 +78,7 @@ def rouge_n(prediction: str | None, golds: Golds, n: int) -> float:
     is stemmed. An empty stretch between two full stops is a word of its own, and 1e-8 is added to
     the denominator of F, so that equal texts score 1 - 5e-9: both as in the package `rouge` 1.0.1
     that FlashRAG calls. The tests hold this function equal to that package, which is 70 times
-    slower and raises on texts of full stops only. A text of fewer than n words scores 0. Raises
-    `UsageError` if `n` is no whole number of at least 1; the rest is as in `token_f1`.
+    slower and raises on texts of full stops only. Arguments and errors are as in `token_f1`.
 
     Source: WixQA, section 4; FlashRAG `rouge-1`, `rouge-2`.
     """
@@ -105,21 +91,17 @@ def rouge_n(prediction: str | None, golds: Golds, n: int) -> float:
     )
 
 
-def google_rouge_n(prediction: str | None, golds: Golds, n: int) -> float:
-    """Return ROUGE-N of Google's `rouge-score`: the F of two bags of n-grams, not stemmed.
+def google_rouge(prediction: str | None, golds: Golds, kind: str) -> float:
+    """Return the F of Google's `rouge-score`, not stemmed; the rest is as in `token_f1`.
 
-    `n` is from 1 to 9; the rest is as in `token_f1`. Source: Lin (2004), ROUGE: a package for
-    automatic evaluation of summaries, section 2.
+    `kind` is "rouge1" to "rouge9" (bags of n-grams) or "rougeL" (the longest common subsequence).
+
+    Source: Lin (2004), ROUGE: a package for automatic evaluation of summaries.
     """
-    return _google(prediction, golds, f"rouge{checks.whole(n, 'n', most=9)}")
-
-
-def google_rouge_l(prediction: str | None, golds: Golds) -> float:
-    """Return ROUGE-L of Google's `rouge-score`: the F of the longest common subsequence.
-
-    Source: Lin (2004), section 3.1.
-    """
-    return _google(prediction, golds, "rougeL")
+    golds = _golds(golds)
+    if prediction is None:
+        return math.nan
+    return float(_rouge_score(kind).score_multi(golds, _text(prediction))[kind].fmeasure)
 
 
 def sentence_bleu(prediction: str | None, golds: Golds) -> float:
@@ -134,37 +116,19 @@ def sentence_bleu(prediction: str | None, golds: Golds) -> float:
     return min(_sacrebleu().sentence_score(_text(prediction), golds).score / 100, 1.0)
 
 
-def corpus_bleu(
-    predictions: Sequence[str | None], golds: Sequence[Golds], *, smooth: bool = False
-) -> float:
+def corpus_bleu(predictions: Sequence[str | None], golds: Sequence[Golds]) -> float:
     """Return the BLEU of all answers together, as FlashRAG has it (0 to 1).
 
     13a tokens with case, n-grams up to 4, clipped by the gold answer that has most of them, no
     smoothing. The brevity penalty compares with each question's *shortest* gold answer; with one
-    gold answer each, this is unsmoothed sacreBLEU over 100.
+    gold answer each, this is unsmoothed sacreBLEU over 100. Missing answers (None) are left out
+    with their gold answers, empty ones count; NaN if all are missing. Raises `DataError` if the
+    lengths differ, there is no answer or no gold answer, or something is no string.
 
-    Parameters
-    ----------
-    predictions : sequence of (str or None), length n
-        Missing answers (None) are left out with their gold answers; empty ones count.
-    golds : sequence of (str or sequence of str), length n
-    smooth : bool, default=False
-        Add one to every count of n-grams, as FlashRAG's `bleu_smooth` does.
-
-    Returns
-    -------
-    float in [0, 1], or NaN if all answers are missing
-
-    Raises
-    ------
-    DataError
-        If the lengths differ, there is no answer or no gold answer, or something is no string.
-
-    Source: Papineni et al. (2002), BLEU; Lin and Och (2004), ORANGE, section 4; WixQA, section 4.
+    Source: Papineni et al. (2002), BLEU; WixQA, section 4.
     """
     rows = _flashrag_rows(predictions, golds)
-    sums = rows.sum(axis=0) + smooth * (np.arange(rows.shape[1]) > 1)
-    return float(_bleu(sums)) if len(rows) else math.nan
+    return float(_bleu(rows.sum(axis=0))) if len(rows) else math.nan
 
 
 def sacre_bleu(predictions: Sequence[str | None], golds: Sequence[Golds]) -> float:
@@ -234,13 +198,6 @@ def _rouge_score(kind: str):
     return RougeScorer([kind])
 
 
-def _google(prediction, golds, kind: str) -> float:
-    golds = _golds(golds)
-    if prediction is None:
-        return math.nan
-    return float(_rouge_score(kind).score_multi(golds, _text(prediction))[kind].fmeasure)
-
-
 @cache
 def _sacrebleu():
     from sacrebleu.metrics import BLEU
@@ -308,9 +265,15 @@ METRICS = {
     "rouge_2": Metric(partial(rouge_n, n=2), "FlashRAG rouge-2"),
     "exact_match": Metric(exact_match, "SQuAD and FlashRAG em"),
     "squad_f1": Metric(squad_f1, "SQuAD"),
-    "google_rouge_1": Metric(partial(google_rouge_n, n=1), "rouge-score rouge1, not stemmed"),
-    "google_rouge_2": Metric(partial(google_rouge_n, n=2), "rouge-score rouge2, not stemmed"),
-    "google_rouge_l": Metric(google_rouge_l, "rouge-score rougeL, not stemmed"),
+    "google_rouge_1": Metric(
+        partial(google_rouge, kind="rouge1"), "rouge-score rouge1, not stemmed"
+    ),
+    "google_rouge_2": Metric(
+        partial(google_rouge, kind="rouge2"), "rouge-score rouge2, not stemmed"
+    ),
+    "google_rouge_l": Metric(
+        partial(google_rouge, kind="rougeL"), "rouge-score rougeL, not stemmed"
+    ),
     "sentence_bleu": Metric(sentence_bleu, "sacreBLEU, sentence level"),
 }
 CORPUS_METRICS = {
@@ -340,7 +303,7 @@ def score_answers(
     questions : DataFrame
         With question_id and answer: the gold answer, a sequence of several, or None.
     metrics : sequence of str
-        Names in `METRICS`.
+        Names in `METRICS`; `UsageError` if one is unknown, or is a metric of whole systems.
 
     Returns
     -------
@@ -351,8 +314,7 @@ def score_answers(
     Raises
     ------
     DataError
-        If a frame is not valid, or a system has no row for any question with a gold answer. A
-        metric that is unknown, or one of whole systems, is a `UsageError`.
+        If a frame is not valid, or a system has no row for any question with a gold answer.
     """
     if whole := set(metrics) & set(CORPUS_METRICS):
         raise UsageError(
@@ -378,9 +340,8 @@ def summarise_answers(
 ) -> pd.DataFrame:
     """Return each system's metrics with BCa bootstrap intervals over questions.
 
-    Answers and questions are those of `score_answers`, which also names the errors; `metrics` are
-    names in `METRICS` (means over answers) and `CORPUS_METRICS`, and the options those of
-    `stats.bootstrap_interval`.
+    Answers, questions and errors are those of `score_answers`; `metrics` are names in `METRICS`
+    (means over answers) and `CORPUS_METRICS`, the options those of `stats.bootstrap_interval`.
 
     Returns
     -------
@@ -418,11 +379,10 @@ def compare_corpus(
     """Compare systems by a metric of `CORPUS_METRICS`, which is no mean over questions.
 
     The table is that of `stats.compare_systems`, with a column metric, for pairs in order of
-    appearance; the options are its own, too. The interval resamples questions; the test exchanges
-    the two answers to a question.
+    appearance; so are the options. The interval resamples questions; the test exchanges the two
+    answers to a question.
 
-    Source: Koehn (2004), Statistical significance tests for machine translation evaluation;
-    Riezler and Maxwell (2005), On some pitfalls in automatic evaluation.
+    Source: Koehn (2004), Statistical significance tests for machine translation evaluation.
     """
     found = CORPUS_METRICS[checks.choice(metric, "corpus metric", CORPUS_METRICS)]
     present = _joined(answers, questions).dropna(subset=["answer"])
@@ -455,20 +415,19 @@ def retrieval(
     measures : sequence of str
         In the notation of ir_measures: R@k (recall), P@k (precision: over k, however many were
         found), Success@k (any gold document among the first k), RR (reciprocal rank, whose mean is
-        MRR), nDCG and AP, the last three with or without a cutoff. Gold documents count alike.
+        MRR), nDCG and AP, the last three with or without a cutoff. `UsageError` for another one.
 
     Returns
     -------
     DataFrame
         subject_id (the system), item_id (the question), metric, score in [0, 1], retrieved
-        (documents found): system by system, in the order of `runs` and `questions`, the measures
-        in the order given.
+        (documents found): system by system, in the order of `runs` and `questions`.
 
     Raises
     ------
     DataError
         If a frame is not valid, no question has gold documents, a list holds a document twice, or
-        a system has none of the questions. An unknown measure is a `UsageError`.
+        a system has none of the questions.
     """
     import ir_measures
 
@@ -478,11 +437,8 @@ def retrieval(
             hint = f"known: {', '.join(f'{known}@k' for known in _CUT)}, {', '.join(_UNCUT)}"
             raise UsageError(f"no retrieval measure {name!r}", hint)
     parsed = {name: ir_measures.parse_measure(name) for name in measures}
-    _check_questions(questions, "gold_doc_ids")
-    judged = questions[questions["gold_doc_ids"].map(len) > 0]
-    if judged.empty:
-        raise DataError("no question has gold documents")
-    runs = _known_runs(runs, questions)
+    judged = _with_gold(questions, "gold_doc_ids", "gold documents")
+    runs = _checked_runs(runs, questions)
     gold = zip(judged["question_id"], judged["gold_doc_ids"], strict=True)
     qrels = {question: dict.fromkeys(documents, 1) for question, documents in gold}
     judge = ir_measures.evaluator(list(parsed.values()), qrels)
@@ -513,26 +469,18 @@ def summarise_retrieval(
     """Return each system's mean measures with BCa bootstrap intervals over questions.
 
     Runs, questions, measures and errors are those of `retrieval`, the options those of
-    `stats.bootstrap_interval`.
-
-    Returns
-    -------
-    DataFrame
-        One row per system and measure: system, metric, n questions scored, of which nothing_found
-        (an empty list), no_gold (questions without gold documents: left out), value, low, high.
+    `stats.bootstrap_interval`. One row per system and measure: system, metric, n questions scored,
+    of which nothing_found (an empty list), no_gold (questions without gold documents: left out),
+    value, low, high.
     """
     scores = retrieval(runs, questions, measures=measures)
-    table = stats.summarise(scores, **options)
-    table = table.rename(columns={"subject_id": "system", "mean": "value"})
-    empty = scores["retrieved"].eq(0).groupby([scores["metric"], scores["subject_id"]]).sum()
-    table["nothing_found"] = empty.loc[
-        list(zip(table["metric"], table["system"], strict=True))
-    ].array
-    table["no_gold"] = len(questions) - scores["item_id"].nunique()
-    order = list(dict.fromkeys(scores["subject_id"]))
-    table = table.sort_values("system", key=lambda s: s.map(order.index), kind="stable")
-    columns = "system metric n nothing_found no_gold value low high".split()
-    return table[columns].reset_index(drop=True)
+    empty = scores.assign(empty=scores["retrieved"] == 0)
+    empty = empty.groupby(["subject_id", "metric"], sort=False)["empty"].sum()
+    table = stats.summarise(scores, **options).set_index(["subject_id", "metric"])
+    table = table.loc[empty.index].rename_axis(["system", "metric"]).reset_index()
+    table = table.rename(columns={"mean": "value"})
+    table = table.assign(nothing_found=empty.array, no_gold=len(questions) - table["n"])
+    return table["system metric n nothing_found no_gold value low high".split()]
 
 
 def _names(names) -> list[str]:
@@ -545,10 +493,7 @@ def _names(names) -> list[str]:
 def _joined(answers: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
     """Return the answers to questions that have a gold answer, with a column `golds`."""
     schema.check(answers, "answers", "answers")
-    _check_questions(questions, "answer")
-    answered = questions[questions["answer"].notna()]
-    if answered.empty:
-        raise DataError("no question has a gold answer")
+    answered = _with_gold(questions, "answer", "a gold answer")
     _check_overlap(answers, answered, " with a gold answer")
     known = answered.set_index("question_id")["answer"]
     rows = answers[answers["question_id"].isin(known.index)]
@@ -556,15 +501,13 @@ def _joined(answers: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
     return rows[["system", "question_id", "answer"]].assign(golds=pd.Series(golds, rows.index))
 
 
-def _known_runs(runs: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
+def _checked_runs(runs: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
     schema.check(runs, "runs", "runs")
     _check_overlap(runs, questions)
     ranks = pd.to_numeric(runs["rank"], errors="coerce")
-    if not (ranks >= 1).all():
-        row = int((~(ranks >= 1)).to_numpy().argmax())
-        raise DataError(
-            f"runs: row {row + 1}: rank should be a number from 1, found {runs['rank'].iloc[row]!r}"
-        )
+    if ranks.isna().any():
+        found = runs["rank"][ranks.isna()].iloc[0]
+        raise DataError(f"runs: rank should be a number, found {found!r}")
     repeated = runs.duplicated(["system", "question_id", "doc_id"])
     if repeated.any():
         row = runs[repeated].iloc[0]
@@ -575,14 +518,18 @@ def _known_runs(runs: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
     return runs.assign(rank=ranks)
 
 
-def _check_questions(questions: pd.DataFrame, column: str) -> None:
+def _with_gold(questions: pd.DataFrame, column: str, what: str) -> pd.DataFrame:
     for name in ("question_id", column):
         if name not in questions.columns:
-            found = ", ".join(map(str, questions.columns))
-            raise DataError(f"questions lack the column {name!r}", f"found {found}")
+            raise DataError(f"questions lack the column {name!r}")
     repeated = questions["question_id"].duplicated()
     if repeated.any():
         raise DataError(f"questions: {questions['question_id'][repeated].iloc[0]!r} is there twice")
+    given = questions[column]
+    gold = questions[given.notna() if column == "answer" else given.map(len) > 0]
+    if gold.empty:
+        raise DataError(f"no question has {what}")
+    return gold
 
 
 def _check_overlap(frame: pd.DataFrame, questions: pd.DataFrame, which: str = "") -> None:

@@ -63,7 +63,7 @@ def bootstrap_interval(
     Parameters
     ----------
     values : sequence of float, length n, or array of shape (n, m)
-        The score of each of n >= 1 items, or what each adds to m sums; without NaN.
+        The score of each of n >= 1 items, or what each adds to m sums.
     statistic : callable, optional
         `statistic(sums, n)` with sums of shape (..., m) returns an array of shape (...).
         Default: the mean of the first column.
@@ -74,13 +74,9 @@ def bootstrap_interval(
     Raises
     ------
     DataError
-        If there is no value, or one is NaN or infinite.
-    UsageError
-        If an option is out of range.
+        If there is no value, or one is NaN or infinite; `UsageError` if an option is out of range.
 
-    References
-    ----------
-    Efron and Tibshirani (1993), An Introduction to the Bootstrap, sections 13.3 and 14.3.
+    Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, sections 13.3 and 14.3.
     """
     _check_options(level, n_resamples)
     rows = _numbers(values, "values", most_axes=2)
@@ -116,26 +112,14 @@ def paired_permutation(
 ) -> PairedPermutation:
     """Return the mean difference a - b and the p-value of the paired permutation test.
 
-    Under the null hypothesis the two scores of an item are exchangeable. All exchanges are
-    enumerated if at most 16 items differ. Otherwise `n_resamples` are drawn, and one is added to
-    both counts of the p-value, so that it is never 0.
+    `a` and `b` are the scores of two systems on the same items, in the same order; under the null
+    hypothesis an item's two scores are exchangeable. All exchanges are enumerated if at most 16
+    items differ. Otherwise `n_resamples` are drawn, and one is added to both counts of the
+    p-value, so that it is never 0. Raises `DataError` if the lengths differ, there is no item, or
+    a score is NaN or infinite.
 
-    Parameters
-    ----------
-    a, b : sequence of float, length n >= 1
-        Scores of two systems on the same items, in the same order.
-    n_resamples, seed
-        As in `bootstrap_interval`.
-
-    Raises
-    ------
-    DataError
-        If the lengths differ, there is no item, or a score is NaN or infinite.
-
-    References
-    ----------
-    Fisher (1935), The Design of Experiments, section 21; Phipson and Smyth (2010), Permutation
-    p-values should never be zero.
+    Source: Fisher (1935), The Design of Experiments, section 21; Phipson and Smyth (2010),
+    Permutation p-values should never be zero.
     """
     _check_options(n_resamples=n_resamples)
     a, b = _numbers(a, "a"), _numbers(b, "b")
@@ -167,23 +151,10 @@ def holm(p_values: Sequence[float]) -> np.ndarray:
 def summarise(scores: pd.DataFrame, **options) -> pd.DataFrame:
     """Return the mean score of each system with its confidence interval.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        Columns subject_id, item_id, score and, if there are several measures, metric.
-    **options
-        level, n_resamples and seed, as in `bootstrap_interval`.
-
-    Returns
-    -------
-    DataFrame
-        One row per metric (if there is such a column) and subject_id, in order of appearance:
-        n, mean, low, high.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, a score is missing or infinite, or an item repeats.
+    `scores` have the columns subject_id, item_id, score and, if there are several measures,
+    metric; the options are those of `bootstrap_interval`. One row per metric (if there is such a
+    column) and subject_id, in order of appearance: n, mean, low, high. Raises `DataError` if a
+    column is missing, a score is missing or infinite, or an item repeats.
     """
     keys = _score_keys(scores)
     table = []
@@ -199,14 +170,8 @@ def compare_systems(
 ) -> pd.DataFrame:
     """Compare all pairs of systems, or each with a baseline, on the items that both have.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        Columns subject_id, item_id, score and, if there are several measures, metric.
-    baseline : str, optional
-        The subject_id that all others are compared with; default: all pairs.
-    **options
-        level, n_resamples and seed, as in `bootstrap_interval`.
+    Scores, options and errors are those of `summarise`; `baseline` is the subject_id that all
+    others are compared with (default: all pairs). There must be at least two systems.
 
     Returns
     -------
@@ -217,13 +182,6 @@ def compare_systems(
         its bootstrap interval low and high, p of the paired permutation test, whether it is
         exact, and p_holm, adjusted over the pairs of one metric. The interval needs two items,
         the rest one; else NaN.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than two systems, a column or a score is missing, or an item repeats.
-    UsageError
-        If the baseline is unknown or an option is out of range.
     """
     keys, parts = _score_keys(scores), []
     for key, group in scores.groupby(keys[:-1], sort=False) if keys[1:] else [((), scores)]:
@@ -276,11 +234,9 @@ def compare_statistics(
     table: list = [None] * len(pairs)
     for mask, numbers in groups.items():
         items = np.frombuffer(mask, dtype=bool)
-        used = sorted({system for number in numbers for system in pairs[number]})
-        local = [tuple(used.index(system) for system in pairs[number]) for number in numbers]
-        results = _compare(rows[items][:, used], local, statistic, level, n_resamples, seed)
-        for number, result in zip(numbers, results, strict=True):
-            a, b = pairs[number]
+        chosen = [pairs[number] for number in numbers]
+        results = _compare(rows[items], chosen, statistic, level, n_resamples, seed)
+        for (a, b), number, result in zip(chosen, numbers, results, strict=True):
             n, either = int(items.sum()), int((present[:, a] | present[:, b]).sum())
             table[number] = (systems[a], systems[b], n, either - n, *result)
     columns = "system_a system_b n left_out a b difference low high p exact".split()
@@ -393,13 +349,11 @@ def _numbers(values, name: str, most_axes: int = 1) -> np.ndarray:
     except (TypeError, ValueError):
         raise DataError(f"{name} should be numbers, found {values!r:.80}") from None
     if not 1 <= numbers.ndim <= most_axes or numbers.size == 0:
+        raise DataError(f"{name} should be at least one number, found shape {numbers.shape}")
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if len(bad):
         raise DataError(
-            f"{name} should be a list of at least one number, found shape {numbers.shape}"
-        )
-    if not np.isfinite(numbers).all():
-        place = np.flatnonzero(~np.isfinite(numbers))[0]
-        raise DataError(
-            f"{name}: number {place + 1} of {numbers.size} is {numbers.flat[place]}",
+            f"{name}: number {bad[0] + 1} of {numbers.size} is {numbers.flat[bad[0]]}",
             "leave missing scores out and report how many there are",
         )
     return numbers
@@ -408,11 +362,8 @@ def _numbers(values, name: str, most_axes: int = 1) -> np.ndarray:
 def _score_keys(scores: pd.DataFrame) -> list[str]:
     for column in ("subject_id", "item_id", "score"):
         if column not in scores.columns:
-            found = ", ".join(map(str, scores.columns))
-            raise DataError(f"scores lack the column {column!r}", f"found {found}")
+            raise DataError(f"scores lack the column {column!r}")
     keys = [name for name in ("metric", "subject_id") if name in scores.columns]
-    if scores.empty:
-        raise DataError("there are no scores")
     repeated = scores.duplicated([*keys, "item_id"])
     if repeated.any():
         row = scores[repeated].iloc[0]

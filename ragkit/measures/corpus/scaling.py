@@ -26,6 +26,27 @@ class Extrapolation(NamedTuple):
     difference: Estimate
 
 
+@dataclass(frozen=True)
+class ScalingFit:
+    """Recall as a function of corpus size: logit(recall) = intercept + slope log10(size).
+
+    A slope of -0.5 halves the odds of a found document about every four-fold of the corpus.
+    `draws`, of shape (b, 2), are intercept and slope for resampled questions.
+    """
+
+    intercept: float
+    slope: float
+    draws: np.ndarray
+    sizes: tuple[int, ...]
+    questions: int
+
+    def predict(self, size: float) -> Estimate:
+        """Return the expected recall at a size, with its 95 % interval over questions."""
+        at = np.array([1, np.log10(size)])
+        value = expit(at @ [self.intercept, self.slope])
+        return _percentiles(value, expit(self.draws @ at), self.questions)
+
+
 def nested(
     doc_ids: Sequence[str], gold: Iterable[str], sizes: Iterable[int], seed: int = 0
 ) -> dict[int, np.ndarray]:
@@ -59,8 +80,7 @@ def nested(
     n, gold = len(doc_ids), set(gold)
     if len(places) < n:
         raise DataError(f"{n - len(places):,} of {n:,} document ids repeat")
-    lost = gold - places.keys()
-    if lost:
+    if lost := gold - places.keys():
         raise DataError(
             f"{len(lost):,} gold documents are not in the corpus, such as {min(lost)!r}"
         )
@@ -69,37 +89,12 @@ def nested(
     others = np.random.default_rng(seed).permutation(others)
     samples = {}
     for size in sizes:
-        checks.whole(size, "a size")
-        if not len(kept) <= size <= n:
+        if not len(kept) <= checks.whole(size, "a size") <= n:
             raise DataError(
                 f"a sample of {size:,} does not fit: {len(kept):,} gold of {n:,} documents"
             )
         samples[int(size)] = np.sort(np.concatenate([kept, others[: size - len(kept)]]))
     return samples
-
-
-@dataclass(frozen=True)
-class ScalingFit:
-    """Recall as a function of corpus size: logit(recall) = intercept + slope log10(size).
-
-    A slope of -0.5 halves the odds of a found document about every four-fold of the corpus.
-    `draws`, of shape (b, 2), are intercept and slope for resampled questions.
-    """
-
-    intercept: float
-    slope: float
-    draws: np.ndarray
-    sizes: tuple[int, ...]
-    questions: int
-
-    def predict(self, size: float) -> Estimate:
-        """Return the expected recall at a size, with its 95 % interval over questions."""
-        if not size > 0:
-            raise UsageError(f"a size is positive, found {size!r}")
-        at = np.array([1, np.log10(size)])
-        value = expit(at @ [self.intercept, self.slope])
-        settings = {"size": size, "fitted": self.sizes}
-        return _percentiles(value, expit(self.draws @ at), self.questions, settings)
 
 
 def fit_scaling(
@@ -108,8 +103,8 @@ def fit_scaling(
     """Fit how recall falls with the logarithm of the corpus size.
 
     A fractional logit: the quasi-likelihood of the binomial, which only needs recall to lie
-    between 0 and 1. Its uncertainty is that of the questions: they are resampled whole, since one
-    question's recall at several sizes belongs together.
+    between 0 and 1. Questions are resampled whole, since one question's recall at several sizes
+    belongs together.
 
     Parameters
     ----------
@@ -128,13 +123,10 @@ def fit_scaling(
     UsageError
         If sizes do not fit the recalls, repeat, or are not positive.
 
-    References
-    ----------
-    Papke and Wooldridge (1996), Econometric methods for fractional response variables.
+    Source: Papke and Wooldridge (1996), Econometric methods for fractional response variables.
     """
-    table, places = _checked(recalls, sizes)
-    checks.whole(n_resamples, "n_resamples")
-    return _fit(table.mean(axis=0), _resampled(table, n_resamples, seed), places, len(table))
+    means, drawn, places, questions = _resampled(recalls, sizes, n_resamples, seed)
+    return _fit(means, drawn, places, questions)
 
 
 def extrapolate(
@@ -146,33 +138,26 @@ def extrapolate(
     sides of the difference (predicted minus observed): its interval says whether the line bends,
     not which questions were drawn.
     """
-    table, places = _checked(recalls, sizes)
-    checks.whole(n_resamples, "n_resamples")
+    means, drawn, places, n = _resampled(recalls, sizes, n_resamples, seed)
     if len(places) < 3:
         raise UsageError(f"an extrapolation needs at least three sizes, found {len(places)}")
-    order = np.argsort(places)
-    table, places = table[:, order], places[order]
-    means, drawn = table.mean(axis=0), _resampled(table, n_resamples, seed)
-    fit = _fit(means[:-1], drawn[:, :-1], places[:-1], len(table))
-    largest = int(places[-1])
-    predicted = fit.predict(largest)
-    draws = expit(fit.draws @ [1, np.log10(largest)])
-    settings, n = predicted.settings, len(table)
-    return Extrapolation(
-        predicted,
-        _percentiles(means[-1], drawn[:, -1], n, settings),
-        _percentiles(predicted.value - means[-1], draws - drawn[:, -1], n, settings),
-    )
+    fit = _fit(means[:-1], drawn[:, :-1], places[:-1], n)
+    predicted = fit.predict(places[-1])
+    draws = expit(fit.draws @ [1, np.log10(places[-1])])
+    observed = _percentiles(means[-1], drawn[:, -1], n)
+    gap = _percentiles(predicted.value - means[-1], draws - drawn[:, -1], n)
+    return Extrapolation(predicted, observed, gap)
 
 
-def _checked(recalls, sizes) -> tuple[np.ndarray, np.ndarray]:
+def _resampled(recalls, sizes, n_resamples: int, seed: int) -> tuple:
+    """Return mean recalls by rising size, those of resampled questions, the sizes, and n."""
     table, places = np.asarray(recalls, dtype=float), np.asarray(sizes, dtype=float)
-    if table.ndim != 2 or places.ndim != 1 or table.shape[1] != len(places):
+    if table.ndim != 2 or table.shape[1:] != places.shape:
         raise UsageError(f"recalls of shape {table.shape} do not fit {places.shape} sizes")
     if len(places) < 2 or len(set(places)) < len(places) or not (places > 0).all():
         raise UsageError("sizes should be at least two different positive numbers")
-    if len(table) < 2:
-        raise DataError(f"a fit needs at least two questions, found {len(table)}")
+    if (n := len(table)) < 2:
+        raise DataError(f"a fit needs at least two questions, found {n}")
     bad = ~((table >= 0) & (table <= 1))
     if bad.any():
         row, column = np.argwhere(bad)[0]
@@ -180,18 +165,13 @@ def _checked(recalls, sizes) -> tuple[np.ndarray, np.ndarray]:
             f"the recall of question {row + 1} at size {places[column]:,.0f} is "
             f"{table[row, column]}, expected 0 to 1"
         )
-    if (table == 0).all() or (table == 1).all():
+    if table.max() == 0 or table.min() == 1:
         raise DataError(f"all recalls are {table.flat[0]:.0f}: nothing falls")
-    return table, places
-
-
-def _resampled(table: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
-    """Return the mean recalls of resampled questions, shape (n_resamples, sizes)."""
-    rng, n = np.random.default_rng(seed), len(table)
-    means = np.empty((n_resamples, table.shape[1]))
-    for number in range(n_resamples):
-        means[number] = np.bincount(rng.integers(n, size=n), minlength=n) @ table / n
-    return means
+    table, places = table[:, np.argsort(places)], np.sort(places)
+    rng, means = np.random.default_rng(seed), []
+    for _ in range(checks.whole(n_resamples, "n_resamples")):
+        means.append(np.bincount(rng.integers(n, size=n), minlength=n) @ table / n)
+    return table.mean(axis=0), np.array(means), places, n
 
 
 def _fit(means, drawn, places, questions) -> ScalingFit:
@@ -220,6 +200,6 @@ def _logit_lines(means: np.ndarray, x: np.ndarray, n: int) -> np.ndarray:
     return lines
 
 
-def _percentiles(value, draws, n, settings) -> Estimate:
+def _percentiles(value, draws, n) -> Estimate:
     low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Estimate(float(value), float(low), float(high), n, settings)
+    return Estimate(float(value), float(low), float(high), n)

@@ -1,7 +1,3 @@
-"""Corpora of known shape."""
-
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

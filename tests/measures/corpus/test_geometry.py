@@ -1,7 +1,5 @@
 """Corpus measures against hand-worked numbers, all pairs, scikit-learn, and known shapes."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
@@ -32,7 +30,6 @@ def test_density_by_hand():
     expected = (0.75 + 0.75 + np.sqrt(0.75) + 3) / 6
     assert found.value == pytest.approx(expected, abs=1e-12)
     assert (found.low, found.high, found.n) == (found.value, found.value, 6)
-    assert found.settings == {"documents": 6, "sample": 6, "k": 2, "seed": 0}
 
 
 def test_density_of_a_sample_covers_that_of_all(clustered):
@@ -74,7 +71,6 @@ def test_similarity_by_hand():
     assert found.cross_cluster == pytest.approx(2 * 0.5 / 8)
     np.testing.assert_allclose(found.tightness, [(3 + 3 * root) / 6, 1])
     assert found.evenness == pytest.approx(-(np.log(2 / 3) * 2 + np.log(1 / 3)) / 3 / np.log(2))
-    assert found.tightness_spread == pytest.approx((1 - found.tightness[0]) / 2)
 
 
 @given(st.integers(0, 10_000), st.integers(4, 30), st.integers(2, 5))
@@ -137,7 +133,6 @@ def test_fewer_distinct_documents_than_clusters(clustered):
     array = np.repeat(clustered[:3], 10, axis=0)
     found = corpus.cluster_similarity(array, k=5, pairs=100)
     assert 2 <= len(found.clusters.sizes) <= 3
-    assert found.in_cluster.settings["clusters"] == len(found.clusters.sizes)
     assert found.clusters.sizes.sum() == 30
 
 
@@ -155,31 +150,13 @@ def test_clusters_that_cannot_be(clustered):
         corpus.partition(clustered, [1, 2])
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float64])
-def test_other_types_and_memory_maps(clustered, tmp_path, dtype):
-    np.save(tmp_path / "vectors.npy", clustered.astype(dtype))
+def test_a_memory_map_of_half_precision(clustered, tmp_path):
+    np.save(tmp_path / "vectors.npy", clustered.astype(np.float16))
     mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
-    held = corpus.cluster_similarity(clustered.astype(dtype), k=6)
     found = corpus.cluster_similarity(mapped, k=6)
-    assert found[:4] == held[:4]
-    assert found.in_exact == pytest.approx(
-        corpus.cluster_similarity(clustered, k=6).in_exact, abs=2e-4
-    )
-
-
-@pytest.mark.parametrize("value", [0.0, np.nan])
-def test_bad_embeddings_are_named_everywhere(clustered, value):
-    array = clustered.copy()
-    array[41] = value
-    for call in (
-        corpus.local_density,
-        corpus.cluster_similarity,
-        corpus.intrinsic_dimension,
-        corpus.map_tsne,
-        corpus.map_umap,
-    ):
-        with pytest.raises(DataError, match="embedding of document 42"):
-            call(array)
+    assert found[:4] == corpus.cluster_similarity(clustered.astype(np.float16), k=6)[:4]
+    single = corpus.cluster_similarity(clustered, k=6)
+    assert found.in_exact == pytest.approx(single.in_exact, abs=2e-4)
 
 
 def test_silhouette_by_the_closed_form(clustered):
@@ -248,10 +225,8 @@ def test_similarity_by_k_and_ordering(clustered):
     corpora = {"tight": clustered, "wide": rng.normal(size=(200, 24))}
     swept = corpus.similarity_by_k(corpora, ks=[5, 10], seeds=range(2))
     assert len(swept) == 8
-    assert np.allclose(swept["gap"], swept["in_cluster"] - swept["cross_cluster"])
-    first = swept.iloc[0]
-    found = corpus.cluster(clustered, k=5, seed=0)
-    assert first["in_cluster"] == found.in_cluster
+    first, found = swept.iloc[0], corpus.cluster(clustered, k=5, seed=0)
+    assert first["gap"] == found.in_cluster - found.cross_cluster
     assert first["silhouette"] == corpus.silhouette(clustered, found.labels)
     table = corpus.ordering(swept, "in_cluster")
     assert table["order"].tolist() == ["tight > wide"] * 2
@@ -276,10 +251,10 @@ def test_ordering_that_changes():
 
 
 def test_profile_consists_of_the_measures(clustered):
-    table = corpus.profile(clustered, repeats=2, k=6, seed=3)
+    table = corpus.profile(clustered, repeats=2, seed=3)
     assert len(table) == 2
     row = table.iloc[1]
-    found = corpus.cluster_similarity(clustered, k=6, seed=4)
+    found = corpus.cluster_similarity(clustered, seed=4)
     assert row["in_cluster_similarity"] == found.in_cluster.value
     assert row["cross_exact"] == found.cross_exact
     assert row["gap"] == found.in_exact - found.cross_exact

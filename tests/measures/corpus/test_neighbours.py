@@ -1,14 +1,13 @@
 """Exact neighbours against the full matrix, and every kind of array."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragkit.errors import DataError, UsageError
-from ragkit.measures.corpus import neighbours, vectors
+from ragkit.measures import corpus
+from ragkit.measures.corpus import geometry, neighbours
 
 
 def brute(array, k):
@@ -31,7 +30,7 @@ def test_by_hand():
 
 @pytest.mark.parametrize("block", [7, 512])
 def test_equals_the_full_matrix_whatever_the_block(clustered, monkeypatch, block):
-    monkeypatch.setattr(vectors, "BLOCK", block)
+    monkeypatch.setattr(geometry, "BLOCK", block)
     ids, similarity = brute(clustered, 10)
     found = neighbours(clustered, k=10)
     assert np.array_equal(found.ids, ids)
@@ -58,51 +57,34 @@ def test_neighbours_of_the_own_group_are_left_out(clustered):
     assert np.array_equal(neighbours(clustered, k=4, groups=names).ids, found.ids)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float64, ">f4"])
-def test_other_types(clustered, dtype):
-    array = clustered.astype(dtype)
-    ids, similarity = brute(array.astype(np.float64), 5)
-    np.testing.assert_allclose(neighbours(array, k=5).similarity, similarity, atol=1e-6)
-
-
-def test_integers_lists_and_other_layouts(clustered):
-    whole = np.round(clustered * 10).astype(int)
-    expected = brute(whole.astype(float), 3)[1]
-    np.testing.assert_allclose(neighbours(whole, k=3).similarity, expected, atol=1e-6)
-    np.testing.assert_allclose(neighbours(whole.tolist(), k=3).similarity, expected, atol=1e-6)
-    strided = np.asfortranarray(clustered)
-    assert np.array_equal(neighbours(strided, k=3).ids, neighbours(clustered, k=3).ids)
-    assert np.array_equal(neighbours(clustered[::2], k=3).ids, brute(clustered[::2], 3)[0])
-
-
-def test_lengths_that_overflow_single_precision(clustered):
-    scales = np.where(np.arange(len(clustered)) % 2, 1e-30, 1e30)[:, None]
-    found = neighbours(clustered * scales, k=5)
-    assert np.array_equal(found.ids, neighbours(clustered, k=5).ids)
+@pytest.mark.parametrize(
+    "turn",
+    [lambda a: a.astype(np.float16), lambda a: a.astype(">f4"), lambda a: a.astype(np.float64)]
+    + [np.asfortranarray, lambda a: a[::2], lambda a: np.round(a * 10).astype(int).tolist()],
+)
+def test_other_types_and_layouts(clustered, turn):
+    array = turn(clustered)
+    expected = brute(np.asarray(array, dtype=float), 5)[1]
+    np.testing.assert_allclose(neighbours(array, k=5).similarity, expected, atol=1e-6)
 
 
 @given(st.integers(0, 10_000), st.floats(1e-3, 1e3))
 def test_scale_does_not_matter(seed, scale):
-    rng = np.random.default_rng(seed)
-    array = rng.normal(size=(20, 5))
+    array = np.random.default_rng(seed).normal(size=(20, 5))
     ours = neighbours(array * scale, k=4).similarity
     np.testing.assert_allclose(ours, brute(array, 4)[1], atol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "words"), [(3, 0.0, "4 is zero"), (2, np.nan, "3 is not finite")]
+    ("value", "words"), [(0.0, "zero"), (np.nan, "not finite"), (np.inf, "not finite")]
 )
-def test_a_bad_embedding_is_named(clustered, place, value, words):
+def test_bad_embeddings_are_named_everywhere(clustered, value, words):
     array = clustered.copy()
-    array[place] = value
-    with pytest.raises(DataError, match=f"document {words}"):
-        neighbours(array, k=3)
-    with pytest.raises(DataError, match=f"document {words}"):
-        neighbours(array, [place], k=3)
-    array[place, 1:] = 1
-    array[place, 0] = np.inf
-    with pytest.raises(DataError, match=f"document {place + 1} is not finite"):
-        neighbours(array, k=3)
+    array[41] = value
+    measures = (neighbours, corpus.local_density, corpus.cluster_similarity, corpus.map_tsne)
+    for call in (*measures, corpus.intrinsic_dimension, corpus.map_umap):
+        with pytest.raises(DataError, match=f"embedding of document 42 is {words}"):
+            call(array)
 
 
 def test_too_few_documents(clustered):
@@ -113,22 +95,13 @@ def test_too_few_documents(clustered):
         neighbours(clustered[:6], k=4, groups=[0, 0, 0, 1, 1, 1])
 
 
-@pytest.mark.parametrize("array", [np.ones(5), np.ones((3, 0)), np.ones((2, 2, 2))])
-def test_other_shapes(array):
-    with pytest.raises(DataError, match="shape"):
+@pytest.mark.parametrize("array", [np.ones(5), np.ones((3, 0)), [["a", "b"], ["c", "d"]]])
+def test_what_are_no_embeddings(array):
+    with pytest.raises(DataError, match="embeddings should"):
         neighbours(array, k=1)
 
 
-def test_no_numbers():
-    with pytest.raises(DataError, match="numbers"):
-        neighbours([["a", "b"], ["c", "d"]], k=1)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"k": 0}, {"k": 2.5}, {"k": True}, {"rows": []}, {"rows": [300]}, {"rows": [-1]}]
-    + [{"groups": [1, 2]}],
-)
+@pytest.mark.parametrize("options", [{"k": 0}, {"k": 2.5}, {"groups": [1, 2]}])
 def test_options_out_of_range(clustered, options):
     with pytest.raises(UsageError):
         neighbours(clustered, **options)

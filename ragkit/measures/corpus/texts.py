@@ -1,18 +1,109 @@
-"""How often texts repeat themselves and one another, word for word."""
+"""Texts of a corpus: cut into windows, pooled to chunks or documents, and how they repeat.
+
+An encoder reads a few hundred tokens; the paper's chunks have 512 or 8,192. So texts are cut into
+windows that any encoder reads whole, each window is embedded once, and a longer part is the mean
+direction of its windows. Chunks and documents come from the same embeddings, and no text is lost.
+"""
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from ragkit import checks
-from ragkit.errors import DataError
-from ragkit.measures.diversity import compression_ratio
+from ragkit import checks, schema
+from ragkit import text as tokenizers
+from ragkit.errors import DataError, UsageError
+from ragkit.measures.corpus.geometry import matrix, unit
 
+COLUMNS = ["doc_id", "source", "title", "start", "tokens", "text"]
 BLOCK = 512  # documents compared with all others at a time
+
+
+def split(
+    documents: pd.DataFrame, *, tokens: int = 128, encoding: str = "cl100k_base"
+) -> pd.DataFrame:
+    """Cut documents into windows of at most `tokens` tokens of an encoding (`ragkit.text.ENCODINGS`).
+
+    Returns
+    -------
+    DataFrame with columns doc_id, source, title, start, tokens, text
+        In the order of the documents; `start` is the number of tokens before the window. The
+        joined windows are the text: a character of several tokens stays with its first token, and
+        a window of only its other tokens is left out.
+
+    Raises
+    ------
+    UsageError
+        If `tokens` is below 1 or the encoding is unknown.
+    DataError
+        If `documents` are no valid documents frame, or one has no text.
+
+    Source: EnterpriseRAG-Bench, section 3: 512-token segments of cl100k_base.
+    """
+    checks.whole(tokens, "tokens")
+    schema.check(documents, "documents", "documents")
+    table, rows = tokenizers.encoding(encoding), []
+    columns = documents[["doc_id", "source", "title", "text"]]
+    for doc_id, source, title, text in columns.itertuples(index=False):
+        codes = table.encode_ordinary(text)
+        _, offsets = table.decode_with_offsets(codes)
+        starts = range(0, len(codes), tokens)
+        borders = [*(offsets[start] for start in starts), len(text)]
+        for number, start in enumerate(starts):
+            window = text[borders[number] : borders[number + 1]]
+            if window:
+                size = min(tokens, len(codes) - start)
+                rows.append((doc_id, source, title, start, size, window))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def pool(
+    windows: pd.DataFrame, vectors: np.ndarray, *, tokens: int
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Join windows to parts of at most `tokens` tokens, and their embeddings to embeddings of parts.
+
+    Parameters
+    ----------
+    windows : DataFrame
+        The result of `split`.
+    vectors : array of shape (len(windows), d)
+        Their embeddings.
+    tokens : int
+        A multiple of the windows' tokens: 512 for the paper's chunks, 8,192 for its Table 3.
+
+    Returns
+    -------
+    DataFrame, array of shape (m, d), float32
+        Parts with the columns of `windows`, and the unit vectors of the sums of their windows'
+        unit vectors, weighted by tokens.
+
+    Raises
+    ------
+    UsageError
+        If the numbers of windows and vectors differ, or parts would cut through windows.
+    DataError
+        If vectors are zero, not finite, or cancel out.
+    """
+    checks.whole(tokens, "tokens")
+    array = matrix(vectors, at_least=1)
+    if len(array) != len(windows):
+        raise UsageError(f"{len(windows):,} windows, but {len(array):,} vectors")
+    if (windows["start"] % tokens + windows["tokens"] > tokens).any():
+        raise UsageError(
+            f"parts of {tokens} tokens cut through windows of {windows['tokens'].max()}",
+            "take a multiple of the windows' tokens",
+        )
+    groups = windows.groupby(["doc_id", windows["start"] // tokens], sort=False)
+    sums = np.zeros((groups.ngroups, array.shape[1]))
+    weighted = unit(array, dtype=np.float64) * windows["tokens"].to_numpy()[:, None]
+    np.add.at(sums, groups.ngroup().to_numpy(), weighted)
+    how = {"source": "first", "title": "first", "start": "first", "tokens": "sum", "text": "".join}
+    parts = groups.agg(how).droplevel(1).reset_index()
+    return parts, unit(sums, dtype=np.float64).astype(np.float32)
 
 
 def text_repetition(
@@ -52,9 +143,10 @@ def text_repetition(
         split = [text.lower().split() for text in part]
         phrases = [set(zip(*(row[start:] for start in range(n)), strict=False)) for row in split]
         holders = Counter(phrase for own in phrases for phrase in own)
+        raw = "\n".join(part).encode()
         rows.append(
             {
-                "compression_ratio": compression_ratio("\n".join(part), scheme="once"),
+                "compression_ratio": len(raw) / len(gzip.compress(raw, mtime=0)),
                 "distinct_words": len(set().union(*split)) / sum(map(len, split)),
                 "shared_phrases": sum(c for c in holders.values() if c > 1) / holders.total(),
                 "length_variation": float(words.std() / words.mean()),
