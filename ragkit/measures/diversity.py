@@ -161,20 +161,9 @@ def against_samples(
     the spread is sqrt(v (1/size - 1/available)), the error of the difference
     sqrt(v (1/size + 1/available)). The error is NaN if the samples are the whole set.
 
-    Parameters
-    ----------
-    printed : DataFrame
-        Columns row, metric, value.
-    samples : DataFrame
-        Columns row, sample and the metrics: `sampled_profiles` of several sets.
-    size : int
-        Texts in a sample.
-    available : dict of str to int
-        Texts that each set's samples were drawn from.
-
-    Returns
-    -------
-    DataFrame with columns row, metric, value, mean, spread, error, deviations
+    `printed` has the columns row, metric, value; `samples` row, sample and the metrics (the
+    `sampled_profiles` of several sets); `available` counts the texts of each row. Returns row,
+    metric, value, mean, spread, error and deviations.
     """
     long = samples.melt(["row", "sample"], var_name="metric", value_name="measured")
     groups = long.groupby(["row", "metric"], sort=False)["measured"]

@@ -295,26 +295,15 @@ def score_answers(
 ) -> pd.DataFrame:
     """Score every answer to a question that has a gold answer.
 
-    Parameters
-    ----------
-    answers : DataFrame
-        Columns system, question_id, answer, doc_ids. An empty answer scores 0. A missing answer
-        (None) and answers to other questions give no row; `summarise_answers` counts the former.
-    questions : DataFrame
-        With question_id and answer: the gold answer, a sequence of several, or None.
-    metrics : sequence of str
-        Names in `METRICS`; `UsageError` if one is unknown, or is a metric of whole systems.
+    `answers` have the columns system, question_id, answer and doc_ids, `questions` question_id and
+    answer: the gold answer, a sequence of several, or None. An empty answer scores 0; a missing
+    one (None) and answers to other questions give no row (`summarise_answers` counts them).
+    `metrics` are names in `METRICS`.
 
-    Returns
-    -------
-    DataFrame
-        subject_id (the system), item_id (the question), metric, score: metric by metric, in the
-        order of `answers`. One metric's rows are a `scores` frame.
-
-    Raises
-    ------
-    DataError
-        If a frame is not valid, or a system has no row for any question with a gold answer.
+    Returns subject_id (the system), item_id (the question), metric and score: metric by metric, in
+    the order of `answers`. One metric's rows are a `scores` frame. Raises `DataError` if a frame
+    is not valid, or a system has no row for any question with a gold answer, `UsageError` if a
+    metric is unknown, or one of whole systems.
     """
     if whole := set(metrics) & set(CORPUS_METRICS):
         raise UsageError(
@@ -343,12 +332,9 @@ def summarise_answers(
     Answers, questions and errors are those of `score_answers`; `metrics` are names in `METRICS`
     (means over answers) and `CORPUS_METRICS`, the options those of `stats.bootstrap_interval`.
 
-    Returns
-    -------
-    DataFrame
-        One row per system and metric: system, metric, n answers scored, of which empty; missing
-        (the answer is None), absent (no row for the question), no_gold (questions without a gold
-        answer: left out); value, low, high. A system without any answer has NaN.
+    Returns one row per system and metric: system, metric, n answers scored, of which empty;
+    missing (the answer is None), absent (no row for the question), no_gold (questions without a
+    gold answer: left out); value, low, high. A system without any answer has NaN.
     """
     known = [*METRICS, *CORPUS_METRICS]
     metrics = [checks.choice(name, "metric", known) for name in _names(metrics)]
@@ -406,28 +392,15 @@ def retrieval(
     `rank`, so ties of the score stand where the system put them. A question for which a system
     found nothing scores 0, as with trec_eval's `-c`; so `questions` are those that were asked.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        Columns system, question_id, rank, doc_id, score. Other questions are left out.
-    questions : DataFrame
-        With question_id and gold_doc_ids; those without gold documents are left out.
-    measures : sequence of str
-        In the notation of ir_measures: R@k (recall), P@k (precision: over k, however many were
-        found), Success@k (any gold document among the first k), RR (reciprocal rank, whose mean is
-        MRR), nDCG and AP, the last three with or without a cutoff. `UsageError` for another one.
+    `runs` have the columns system, question_id, rank, doc_id and score, `questions` question_id and
+    gold_doc_ids. `measures` are in the notation of ir_measures: R@k (recall), P@k (precision: over
+    k, however many were found), Success@k (any gold document among the first k), RR (reciprocal
+    rank, whose mean is MRR), nDCG and AP, the last three with or without a cutoff.
 
-    Returns
-    -------
-    DataFrame
-        subject_id (the system), item_id (the question), metric, score in [0, 1], retrieved
-        (documents found): system by system, in the order of `runs` and `questions`.
-
-    Raises
-    ------
-    DataError
-        If a frame is not valid, no question has gold documents, a list holds a document twice, or
-        a system has none of the questions.
+    Returns subject_id (the system), item_id (the question), metric, score in [0, 1] and retrieved
+    (documents found): system by system, in the order of `runs` and `questions`. Raises `DataError`
+    if a frame is not valid, no question has gold documents, a list holds a document twice, or a
+    system has none of the questions, `UsageError` if a measure is unknown.
     """
     import ir_measures
 

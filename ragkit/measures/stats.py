@@ -173,15 +173,12 @@ def compare_systems(
     Scores, options and errors are those of `summarise`; `baseline` is the subject_id that all
     others are compared with (default: all pairs). There must be at least two systems.
 
-    Returns
-    -------
-    DataFrame
-        One row per metric and pair, the system with the higher mean of all its items first (the
-        baseline second): metric (if there is such a column), system_a, system_b, n items that
-        both have, left_out items that only one has, a and b (means over the n), difference a - b,
-        its bootstrap interval low and high, p of the paired permutation test, whether it is
-        exact, and p_holm, adjusted over the pairs of one metric. The interval needs two items,
-        the rest one; else NaN.
+    Returns one row per metric and pair, the system with the higher mean of all its items first
+    (the baseline second): metric (if there is such a column), system_a, system_b, n items that
+    both have, left_out items that only one has, a and b (means over the n), difference a - b, its
+    bootstrap interval low and high, p of the paired permutation test, whether it is exact, and
+    p_holm, adjusted over the pairs of one metric. The interval needs two items, the rest one; else
+    NaN.
     """
     keys, parts = _score_keys(scores), []
     for key, group in scores.groupby(keys[:-1], sort=False) if keys[1:] else [((), scores)]:

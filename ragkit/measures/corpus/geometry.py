@@ -171,26 +171,14 @@ def neighbours(
 ) -> Neighbours:
     """Return the exact nearest neighbours of documents by cosine similarity.
 
-    faiss compares every document with all others, and never with itself: a duplicate is a
-    neighbour with similarity 1. Similarities are computed in double precision.
+    faiss compares every document, or those of the given `rows`, with all others, and never with
+    itself: a duplicate is a neighbour with similarity 1. With `groups`, n labels, neighbours of
+    the document's own group are left out, such as chunks of the same document. Similarities are
+    computed in double precision.
 
-    Parameters
-    ----------
-    embeddings : array of shape (n, d)
-    rows : sequence of int, optional
-        The documents whose neighbours are searched, counted from 0; default: all.
-    k : int
-        Neighbours of each.
-    groups : sequence of length n, optional
-        Neighbours of the document's own group are left out, such as chunks of the same document.
-
-    Raises
-    ------
-    UsageError
-        If `k` is below 1 or `groups` has another length.
-    DataError
-        If there are fewer than k + 1 documents (with `groups`: fewer than k of other groups), or
-        an embedding is zero or not finite.
+    Raises `UsageError` if `k` is below 1 or `groups` has another length, `DataError` if there are
+    fewer than k + 1 documents (with `groups`: fewer than k of other groups), or an embedding is
+    zero or not finite.
     """
     import faiss
 
@@ -367,17 +355,9 @@ def profile(
     """Return the measures of Table 3 and others for random parts of equal size.
 
     Local density grows with the number of documents, and clusters tighten as they get fewer
-    documents each: corpora are comparable at one size only.
-
-    Parameters
-    ----------
-    embeddings : array of shape (n, d)
-    size : int, optional
-        Documents in a part, drawn without replacement; default: all. `DataError` if there are
-        fewer, or too few for ten neighbours or ten clusters.
-    repeats : int, default=5
-        Parts; with all documents only the seed of k-means and of the samples changes.
-    seed : int, default=0
+    documents each: corpora are comparable at one size only. `repeats` parts of `size` documents
+    (default: all) are drawn without replacement; `DataError` if there are fewer, or too few for
+    ten neighbours or ten clusters.
 
     Returns
     -------
@@ -444,12 +424,9 @@ def ordering(
     "gap" and "silhouette", `reference` the k of the paper's Table 3: `UsageError` if it was not
     measured.
 
-    Returns
-    -------
-    DataFrame with columns measure, k, order, same, seeds
-        `order` has the corpora from the highest mean over seeds to the lowest, `same` whether it
-        is that of the reference, `seeds` the share (0 to 1) of the seeds that alone give the
-        reference order.
+    Returns a frame with measure, k, order (the corpora from the highest mean over seeds to the
+    lowest), same (whether it is that of the reference) and seeds (the share, 0 to 1, of the seeds
+    that alone give the reference order).
     """
     checks.choice(measure, "measure", MEASURES)
     if reference not in set(measured["k"]):

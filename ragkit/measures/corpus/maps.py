@@ -27,24 +27,11 @@ def map_tsne(embeddings: np.ndarray, seed: int = 0, *, sample: int = 10_000) -> 
     """Return a t-SNE map of a corpus.
 
     openTSNE with exact neighbours among the unit vectors and a perplexity of 30 (of a third of the
-    other documents if that is less). The map is the same on any number of threads.
+    other documents if that is less); the same `seed` gives the same map on any number of threads.
+    At most `sample` documents are mapped, drawn without replacement. Raises `DataError` if there
+    are fewer than 8, all are the same, or one is zero or not finite.
 
-    Parameters
-    ----------
-    embeddings : array of shape (n, d)
-    seed : int, default=0
-        For the sample and the map; the same seed gives the same coordinates.
-    sample : int, default=10000
-        Documents mapped, drawn without replacement; all if there are fewer.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than 8 documents, all are the same, or one is zero or not finite.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 3.1 and Figure 1; van der Maaten and Hinton (2008).
+    Source: EnterpriseRAG-Bench, section 3.1 and Figure 1; van der Maaten and Hinton (2008).
     """
     import faiss
     from openTSNE import TSNE

@@ -53,27 +53,12 @@ def nested(
     """Return nested samples of a corpus that all hold the gold documents.
 
     The other documents come in one random order, so that each sample is part of the next larger
-    one, and the corpora differ in nothing but size.
+    one, and the corpora differ in nothing but size. `doc_ids` are the n ids of the corpus, `gold`
+    those in every sample, `sizes` the documents in each sample, the gold ones included.
 
-    Parameters
-    ----------
-    doc_ids : sequence of str, length n
-    gold : iterable of str
-        Ids that belong to every sample; repeats count once.
-    sizes : iterable of int
-        Documents in a sample, the gold ones included.
-    seed : int, default=0
-
-    Returns
-    -------
-    dict of int to array of int
-        For each size, in the order given, the places of its documents in `doc_ids`, rising.
-
-    Raises
-    ------
-    DataError
-        If an id repeats, a gold document is not in the corpus, or a size is below the number of
-        gold documents or above n.
+    Returns for each size, in the order given, the places of its documents in `doc_ids`, rising.
+    Raises `DataError` if an id repeats, a gold document is not in the corpus, or a size is below
+    the number of gold documents or above n.
     """
     checks.whole(seed, "seed", least=0)
     places = {doc_id: place for place, doc_id in enumerate(doc_ids)}
@@ -109,24 +94,16 @@ def fit_scaling(
     Parameters
     ----------
     recalls : array of shape (questions, sizes)
-        In [0, 1].
+        In [0, 1]; `DataError` if one is missing or out of range, there are fewer than two
+        questions, or all recalls are 0 or all are 1.
     sizes : sequence of int
-        Of the corpora, at least two different ones.
+        Of the corpora; `UsageError` unless they are at least two different positive numbers.
     n_resamples : int, default=2000
     seed : int, default=0
 
-    Raises
-    ------
-    DataError
-        If a recall is missing or out of range, there are fewer than two questions, or all recalls
-        are 0 or all are 1.
-    UsageError
-        If sizes do not fit the recalls, repeat, or are not positive.
-
     Source: Papke and Wooldridge (1996), Econometric methods for fractional response variables.
     """
-    means, drawn, places, questions = _resampled(recalls, sizes, n_resamples, seed)
-    return _fit(means, drawn, places, questions)
+    return _fit(*_resampled(recalls, sizes, n_resamples, seed))
 
 
 def extrapolate(

@@ -28,19 +28,11 @@ def split(
 ) -> pd.DataFrame:
     """Cut documents into windows of at most `tokens` tokens of an encoding (`ragkit.text.ENCODINGS`).
 
-    Returns
-    -------
-    DataFrame with columns doc_id, source, title, start, tokens, text
-        In the order of the documents; `start` is the number of tokens before the window. The
-        joined windows are the text: a character of several tokens stays with its first token, and
-        a window of only its other tokens is left out.
-
-    Raises
-    ------
-    UsageError
-        If `tokens` is below 1 or the encoding is unknown.
-    DataError
-        If `documents` are no valid documents frame, or one has no text.
+    Returns doc_id, source, title, start (the number of tokens before the window), tokens and text,
+    in the order of the documents. The joined windows are the text: a character of several tokens
+    stays with its first token, and a window of only its other tokens is left out. Raises
+    `UsageError` if `tokens` is below 1 or the encoding is unknown, `DataError` if `documents` are
+    no valid documents frame.
 
     Source: EnterpriseRAG-Bench, section 3: 512-token segments of cl100k_base.
     """
@@ -66,27 +58,13 @@ def pool(
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Join windows to parts of at most `tokens` tokens, and their embeddings to embeddings of parts.
 
-    Parameters
-    ----------
-    windows : DataFrame
-        The result of `split`.
-    vectors : array of shape (len(windows), d)
-        Their embeddings.
-    tokens : int
-        A multiple of the windows' tokens: 512 for the paper's chunks, 8,192 for its Table 3.
+    `windows` are the result of `split`, `vectors`, of shape (len(windows), d), their embeddings;
+    `tokens` is a multiple of the windows': 512 for the paper's chunks, 8,192 for its Table 3.
 
-    Returns
-    -------
-    DataFrame, array of shape (m, d), float32
-        Parts with the columns of `windows`, and the unit vectors of the sums of their windows'
-        unit vectors, weighted by tokens.
-
-    Raises
-    ------
-    UsageError
-        If the numbers of windows and vectors differ, or parts would cut through windows.
-    DataError
-        If vectors are zero, not finite, or cancel out.
+    Returns the m parts, with the columns of `windows`, and an array of shape (m, d), float32: the
+    unit vectors of the sums of their windows' unit vectors, weighted by tokens. Raises
+    `UsageError` if the numbers of windows and vectors differ, or parts would cut through windows,
+    `DataError` if vectors are zero, not finite, or cancel out.
     """
     checks.whole(tokens, "tokens")
     array = matrix(vectors, at_least=1)
@@ -162,17 +140,11 @@ def closest_siblings(texts: Sequence[str], *, n: int = 5) -> tuple[np.ndarray, n
     lower-cased and without punctuation. All pairs are compared. Raises `DataError` if there are
     fewer than two texts, or none has a phrase.
 
-    Returns
-    -------
-    similarity : float array of shape (m,)
-        0 to 1; 0 if no other text shares a phrase, NaN for a text of fewer than `n` words.
-    sibling : int array of shape (m,)
-        The place of the closest text, the first of several; -1 if there is none.
+    Returns two arrays of shape (m,): the similarity, 0 to 1 (NaN for a text of fewer than `n`
+    words), and the place of the closest text, the first of several (-1 if none shares a phrase).
 
-    References
-    ----------
-    EnterpriseRAG-Bench, section 4.1, where a language model judges which of 100 documents have a
-    very close sibling. Broder (1997), On the resemblance and containment of documents.
+    Source: EnterpriseRAG-Bench, section 4.1, where a language model judges which of 100 documents
+    have a very close sibling; Broder (1997), On the resemblance and containment of documents.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
