@@ -1,19 +1,10 @@
 """Results that are computed once: one store, and one rule for what a result depends on.
 
-Every expensive step (encode, rank, read, judge, fit, generate) is a pure function of its items.
-`Store.map` returns the kept results and computes the others, batch by batch, so that a run
-that was stopped continues when the same command is given again.
-
-A kept result depends on
-
-- the code: the modules that are named, and all `ragkit` modules that they import; comments and
-  docstrings do not count, and neither do `ragkit.errors` and `ragkit.paths`;
-- the package data: files other than Python that lie beside those modules or in folders below
-  them, such as prompts and tables;
-- the versions of the libraries that these modules import;
-- options and data, which the caller passes as `given`.
-
-`dependencies` applies the same rule to a notebook.
+`Store.map` returns the kept results of a pure function and computes the others, so that a run that
+was stopped continues when the same command is given again. A kept result depends on `given`, on
+the code of the modules that are named and of all that they import (comments, docstrings,
+`ragkit.errors` and `ragkit.paths` aside), on the package data beside them, such as prompts and
+tables, and on the versions of the libraries that they import.
 """
 
 from __future__ import annotations
@@ -55,15 +46,13 @@ def dependencies(*names: str, source: str | None = None) -> list[Path]:
     Returns
     -------
     list of Path
-        Sorted. A module is followed through its imports, and through string literals that are
-        the dotted name of a module (which is how modules are imported when they are needed). Of
-        the packages around a module only their own code counts, not what they import: a package
-        that lists its modules does not make each of them depend on the others.
-        An f-string that begins with a package, such as f"ragkit.llm.{name}", names all its modules.
+        Sorted. A module is followed through its imports, and through strings that are the dotted
+        name of a module; an f-string that begins with a package, such as f"ragkit.llm.{name}",
+        names all its modules. Of the packages around a module only their own code counts, not
+        what they import.
     """
     queue = [*names, *(_names(ast.parse(source)) if source else ())]
-    modules: set[Path] = set()
-    followed: set[Path] = set()
+    modules, followed = set(), set()
     while queue:
         files = _module_files(queue.pop())
         modules.update(files)
@@ -121,34 +110,24 @@ def _names(tree: ast.AST) -> list[str]:
         if isinstance(text, str) and MODULE_NAME.fullmatch(text):
             names.append(text)
         if isinstance(node, ast.JoinedStr) and isinstance((node.values or [0])[0], ast.Constant):
-            names += _inside(str(node.values[0].value))
+            package, dot, rest = str(node.values[0].value).rpartition(".")
+            if dot and not rest and MODULE_NAME.fullmatch(package):
+                folder = paths.ROOT.joinpath(*package.split("."))
+                names += [f"{package}.{path.stem}" for path in folder.glob("*.py")]
     return names
-
-
-def _inside(start: str) -> list[str]:
-    """Return the modules of a package that an f-string such as "ragkit.llm.{name}" may name."""
-    if not start.endswith(".") or not MODULE_NAME.fullmatch(start[:-1]):
-        return []
-    folder = paths.ROOT.joinpath(*start[:-1].split("."))
-    return [start + path.stem for path in sorted(folder.glob("*.py"))]
 
 
 def _imports(tree: ast.AST) -> list[str]:
     """Return the imported names, those for type checkers aside."""
-    aside = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
-    names = []
-    for node in ast.walk(tree):
-        if id(node) in aside:
-            continue
+    names, nodes = [], [tree]
+    while nodes:
+        node = nodes.pop()
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names += [f"{node.module}.{alias.name}" for alias in node.names]
+        if not (isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"):
+            nodes += ast.iter_child_nodes(node)
     return names
 
 
@@ -176,10 +155,9 @@ def _without_docstrings(tree: ast.AST) -> str:
 
 
 class Store:
-    """Results by the content of their inputs, in one SQLite file.
+    """Results by the content of their inputs, in one SQLite file that processes may share.
 
-    Any number of processes may use the same file. A value is anything that JSON can hold, a
-    NumPy array, or a pandas DataFrame.
+    A value is anything that JSON can hold, a NumPy array, or a pandas DataFrame.
 
     Parameters
     ----------
@@ -229,14 +207,13 @@ class Store:
         code: Sequence[str],
         given: Any = None,
         batch: int = 64,
-        progress: bool = False,
     ) -> list:
         """Return the result for each item; compute and keep those that are not kept.
 
         Parameters
         ----------
         function : callable
-            Takes a list of items and returns as many results. Called with items that differ.
+            Takes a list of items and returns as many results.
         items : sequence
             What JSON can hold; equal items share a result.
         step : str
@@ -247,8 +224,6 @@ class Store:
             Options and digests of data that decide the results; what JSON can hold.
         batch : int
             Items that are computed, and then kept, together.
-        progress : bool
-            Whether to show a progress bar of the items that are computed.
 
         Returns
         -------
@@ -260,7 +235,7 @@ class Store:
         results = self._get(set(keys))
         missing = {key: item for key, item in zip(keys, items, strict=True) if key not in results}
         waiting = list(missing.items())
-        for start in _steps(len(waiting), batch, step if progress else None):
+        for start in range(0, len(waiting), batch):
             part = waiting[start : start + batch]
             values = list(function([item for _, item in part]))
             if len(values) != len(part):
@@ -297,13 +272,9 @@ class Store:
 
     def _put(self, step: str, values: dict[bytes, Any]) -> None:
         rows = [(key, step, _encode(value)) for key, value in values.items()]
-        self._base.execute("BEGIN IMMEDIATE")
-        try:
+        with self._base:  # commits, or rolls back
+            self._base.execute("BEGIN IMMEDIATE")
             self._base.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", rows)
-        except BaseException:
-            self._base.execute("ROLLBACK")
-            raise
-        self._base.execute("COMMIT")
 
 
 _encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -326,11 +297,7 @@ def _keys(items: Sequence, step: str, code: Sequence[str], given: Any) -> list[b
 
 
 def digest(value: Any) -> str:
-    """Return a digest of what JSON can hold, of an array, or of a DataFrame's rows.
-
-    Of a DataFrame or a sequence of texts it is the digest of the content alone: the index does
-    not count.
-    """
+    """Return a digest of what JSON can hold, of an array, or of a DataFrame without its index."""
     done = hashlib.sha256()
     if hasattr(value, "to_json"):
         for column in value.columns:
@@ -347,15 +314,6 @@ def _plain(cell):
         return cell.item()
     known = cell is None or isinstance(cell, bool | int | float | str | tuple | list | dict)
     return cell if known else str(cell)  # a date, or pandas' NA
-
-
-def _steps(size: int, batch: int, shown: str | None) -> Iterable[int]:
-    starts = range(0, size, batch)
-    if shown is None or not size:
-        return starts
-    from tqdm.auto import tqdm
-
-    return tqdm(starts, desc=shown, unit="batch")
 
 
 def _encode(value: Any) -> bytes:

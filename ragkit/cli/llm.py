@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import sys
@@ -63,7 +61,6 @@ def ledger(file, form, failures):
             kinds = line.pop("failures")
             line["failed"] = ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()) or "0"
             line["cost_usd"] = dollars(line["cost_usd"])
-            line["tokens_unknown"] = line["tokens_unknown"] or ""
     _print_table(lines, form, f"{total}, by prices of {prices.date} ({prices.path})")
 
 
@@ -211,21 +208,16 @@ def _read_requests(path: Path):
     text = sys.stdin.read() if str(path) == "-" else read_text(path)
     ids, requests = [], []
     for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{path}: line {number}"
-        try:
-            fields = json.loads(line)
-        except ValueError as error:
-            raise DataError(f"{where}: not JSON: {error}") from None
-        if not isinstance(fields, dict) or "messages" not in fields:
-            raise DataError(f"{where}: expected an object with messages")
-        try:
-            checks.options(fields, FIELDS, "a request")
-            ids.append(fields.pop("id", number))
-            requests.append(Request(**fields))
-        except UsageError as error:
-            raise DataError(f"{where}: {error.message}", error.hint) from None
+        if line.strip():
+            try:
+                fields = dict(json.loads(line))
+                checks.options(fields, FIELDS, "a request")
+                ids.append(fields.pop("id", number))
+                requests.append(Request(**fields))
+            except UsageError as error:
+                raise DataError(f"{path}: line {number}: {error.message}", error.hint) from None
+            except (ValueError, TypeError) as error:
+                raise DataError(f"{path}: line {number}: not a request: {error}") from None
     if not requests:
         raise DataError(f"{path}: no request in it")
     return ids, requests
@@ -235,19 +227,12 @@ def _print_table(lines: list[dict], form: str | None, foot: str) -> None:
     if form == "json":
         click.echo(json.dumps(lines, indent=1))
     elif form == "csv":
-        plain = [
-            {
-                name: json.dumps(cell) if isinstance(cell, dict) else cell
-                for name, cell in line.items()
-            }
-            for line in lines
-        ]
-        file = io.StringIO()
-        if plain:
-            writer = csv.DictWriter(file, plain[0], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(plain)
-        click.echo(file.getvalue(), nl=False)
+        import pandas as pd
+
+        table = pd.DataFrame(lines)
+        if "failures" in table:
+            table["failures"] = table["failures"].map(json.dumps)
+        click.echo(table.to_csv(index=False) if lines else "", nl=False)
     else:
         from tabulate import tabulate
 

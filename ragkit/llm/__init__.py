@@ -9,12 +9,11 @@ holds is not asked again; a ledger can be exported, shared and replayed without 
 """
 
 from ragkit.llm.batch import import_results, write_batch
-from ragkit.llm.client import Client, Estimate, ReplayMiss
+from ragkit.llm.client import Client, ReplayMiss
 from ragkit.llm.exchange import Failure, Request, Tally, ToolCall, Value, tally
 from ragkit.llm.ledger import Exchange, Ledger
-from ragkit.llm.prices import Prices, dollars, load_prices
+from ragkit.llm.prices import Estimate, Prices, count_tokens, dollars, load_prices
 from ragkit.llm.prompts import Prompt, load_prompt
-from ragkit.llm.tokens import count_tokens
 
 __all__ = [
     "Client",

@@ -1,8 +1,4 @@
-"""Requests and answers as files in the format of OpenAI's batch API, which costs half as much.
-
-`write_batch` saves the requests that the ledger lacks and notes them there as pending;
-`import_results` reads a file of results, whichever service made it. Invalid answers are repaired by the next batch.
-"""
+"""Requests and answers as files in the format of OpenAI's batch API, which costs half as much."""
 
 from __future__ import annotations
 
@@ -21,23 +17,21 @@ from ragkit.llm.ledger import Exchange, Ledger
 def write_batch(client: Client, requests: Iterable[Request | str], path: str | Path) -> int:
     """Write the requests that the client's ledger lacks to `path`; return their number.
 
-    The ledger keeps them until `import_results` takes the answers.
+    The ledger keeps them until `import_results` takes the answers. Invalid answers are repaired by
+    the next batch.
     """
     missing = client.missing(requests)
     name = client.model.partition(":")[2]
-    lines = [
-        {
-            "custom_id": job.key,
-            "method": "POST",
-            "url": "/v1/chat/completions",
-            "body": body(name, job.plain),
-        }
-        for job in missing
-    ]
+    call = {"method": "POST", "url": "/v1/chat/completions"}
+    lines = [call | {"custom_id": job.key, "body": body(name, job.plain)} for job in missing]
     write_text(path, "".join(f"{canonical(line)}\n" for line in lines))
     client.ledger.expect(
-        {"plain": job.plain, "repair_of": job.repair_of}
-        | {"purpose": job.request.purpose, "prompt": job.request.prompt}
+        {
+            "plain": job.plain,
+            "repair_of": job.repair_of,
+            "purpose": job.request.purpose,
+            "prompt": job.request.prompt,
+        }
         for job in missing
     )
     return len(missing)
@@ -59,19 +53,18 @@ def import_results(ledger: Ledger, path: str | Path) -> tuple[int, int]:
                 f"{path}: result {number}: the ledger {ledger.path} expects no {row['custom_id']!r}",
                 "name the ledger that the batch was written from",
             )
-        exchanges.append(_exchange(row, pending))
+        exchanges.append(_exchange(row, **pending))
     for exchange in exchanges:
         ledger.put(exchange)
     failed = sum(exchange.state == "failed" for exchange in exchanges)
     return len(exchanges) - failed, failed
 
 
-def _exchange(row: dict[str, Any], pending: dict[str, Any]) -> Exchange:
+def _exchange(row: dict[str, Any], plain: dict[str, Any], **labels: Any) -> Exchange:
     response = row["response"] if isinstance(row["response"], dict) else {}
     status, text = response.get("status_code"), canonical(response.get("body"))
-    plain = pending["plain"]
-    options = {name: plain[name] for name in ("schema", "tools", "parameters", "repeat")}
     if status == 200 and check_envelope(text) is None:
+        options = {name: plain[name] for name in ("schema", "tools", "parameters", "repeat")}
         found = answer_fields(Request(plain["messages"], **options), text)
     else:
         said = canonical(row.get("error") or response.get("body"))[:300]
@@ -81,9 +74,7 @@ def _exchange(row: dict[str, Any], pending: dict[str, Any]) -> Exchange:
         key=row["custom_id"],
         model=plain["model"],
         request=canonical(plain),
-        purpose=pending["purpose"],
-        prompt=pending["prompt"],
-        repair_of=pending["repair_of"],
         asked_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        **labels,
         **found,
     )

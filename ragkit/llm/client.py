@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import warnings
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,56 +24,14 @@ from ragkit.llm.exchange import (
     add,
     canonical,
     digest,
-    plain_request,
     read,
 )
 from ragkit.llm.ledger import Exchange, Ledger
-from ragkit.llm.prices import dollars, load_prices
+from ragkit.llm.prices import Estimate, count_request, encoding_name, load_prices
 
 
 class ReplayMiss(ModelError):
     """A request that the replayed ledger does not hold."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Calls, tokens and price of a batch; `str(estimate)` says them in two lines.
-
-    `completion_tokens` is the sum of the requests' token limits, None if one has none. `cost_low`
-    is the price of the prompts alone, `cost_high` with answers of full length; each is None where
-    it is unknown. The repair of an invalid answer is not included.
-    """
-
-    model: str
-    requests: int
-    cached: int
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int | None
-    encoding: str
-    exact: bool
-    cost_low: float | None
-    cost_high: float | None
-    prices: str
-
-    def __str__(self) -> str:
-        how = "counted" if self.exact else "estimated"
-        out = "no limit on output tokens"
-        if self.completion_tokens is not None:
-            out = f"at most {self.completion_tokens:,} out"
-        if self.calls == 0:
-            price = "nothing to pay"
-        elif self.cost_low is None:
-            price = f"price unknown: no {self.model.removeprefix('openai:')!r} in {self.prices}"
-        elif self.cost_high is None:
-            price = f"at least {dollars(self.cost_low)} (set max_tokens to bound it), {self.prices}"
-        else:
-            price = f"{dollars(self.cost_low)} to {dollars(self.cost_high)}, {self.prices}"
-        return (
-            f"{self.model}: {self.requests:,} requests, {self.cached:,} in the ledger, "
-            f"{self.calls:,} calls\n{self.prompt_tokens:,} tokens in ({how} with {self.encoding}), "
-            f"{out}; {price}"
-        )
 
 
 class Job(NamedTuple):
@@ -109,13 +65,13 @@ class Client:
     max_attempts : int
         Attempts at one request, not counting those after which the server asked for a wait.
     max_wait : float
-        Seconds that one request waits in all when the server limits the rate. If no other request
+        Seconds that one request waits in all. If the server limits the rate and no other request
         is answered meanwhile, the batch stops.
     backoff : float
         Seconds before the second attempt, doubled each time up to 30, with a random addition.
     budget : float, optional
-        US dollars that this client may spend. A request that could exceed it is not asked; only
-        answers to requests without a token limit can overshoot.
+        US dollars that this client may spend (the attribute `spent`). A request that could exceed
+        it is not asked; only answers to requests without a token limit can overshoot.
     prices : path, optional
         A price file; see `load_prices`.
     replay : bool, optional
@@ -124,11 +80,6 @@ class Client:
         The first part of the names of the environment variables, for a second endpoint: with
         "JUDGE", `JUDGE_BASE_URL` and `JUDGE_API_KEY`.
 
-    Attributes
-    ----------
-    spent : float
-        US dollars that this client has paid.
-
     Raises
     ------
     UsageError
@@ -136,11 +87,6 @@ class Client:
         without a price.
     DataError
         If the file is not a ledger, or cannot be written.
-
-    Examples
-    --------
-    >>> client = Client("openai:gpt-4o-mini", ledger="build/llm.sqlite")    # doctest: +SKIP
-    >>> client.complete(["What is BM25?"])                                   # doctest: +SKIP
     """
 
     def __init__(
@@ -187,7 +133,6 @@ class Client:
         self.endpoint = Endpoint(environment, self.timeout)
         self.spent = 0.0
         self.reserved: dict[str, float] = {}  # what the requests under way may cost, by key
-        self._warned = False
 
     def __repr__(self) -> str:
         return f"Client({self.model!r}, ledger={self.ledger!r})"
@@ -216,10 +161,6 @@ class Client:
         requests : iterable of Request or str
         progress : bool, optional
             Show a progress bar. Default: on a terminal and in a notebook.
-
-        Returns
-        -------
-        list of Value or Failure
 
         Raises
         ------
@@ -253,8 +194,6 @@ class Client:
 
     def dry_run(self, requests: Iterable[Request | str]) -> Estimate:
         """Return calls, tokens and price of a batch, without a call and without a key."""
-        from ragkit.llm.tokens import encoding_name
-
         jobs = self._jobs(requests)
         _, missing = self._recall({job.key: job for job in jobs})
         calls = {job.repair_of or job.key for job in missing}
@@ -300,7 +239,7 @@ class Client:
     def _job(self, request: Request, repair_of: str | None = None) -> Job:
         if self.parameters:
             request = replace(request, parameters={**self.parameters, **request.parameters})
-        plain = plain_request(self.model, request)
+        plain = request.plain(self.model)
         text = canonical(plain)
         return Job(digest(text), text, plain, request, repair_of)
 
@@ -319,49 +258,28 @@ class Client:
                 outcome = self.outcome(job, *exchanges, cached=True)
             else:
                 outcomes[key] = outcome
-        others = {held[key].endpoint for key in outcomes} - {""}
-        if others and not self.replay and not self._warned and self.endpoint.configured:
-            others.discard(self.endpoint.url)
-            if others:
-                self._warned = True
-                warnings.warn(
-                    f"the ledger's answers of {self.model} are from {', '.join(sorted(others))}, "
-                    f"not from {self.endpoint.url}: if the two serve other weights under one "
-                    "name, rename one or use two ledgers",
-                    stacklevel=3,
-                )
         return outcomes, missing
 
-    def outcome(
-        self, job: Job, first: Exchange, second: Exchange | None = None, *, cached: bool
-    ) -> Value | Failure | Job:
+    def outcome(self, job: Job, *exchanges: Exchange, cached: bool) -> Value | Failure | Job:
         """Return the result of an exchange and its repair, or the repair that is to be asked."""
-        labels = self.labels(job) | {
-            "prompt_tokens": first.prompt_tokens,
-            "completion_tokens": first.completion_tokens,
-            "cached": cached,
-        }
-        if first.state == "failed":
-            return Failure(kind=first.kind, reason=first.reason, **labels)
-        try:
-            return Value(**read(job.request, first.response), repaired=False, **labels)
-        except Invalid as error:
-            invalid, said = error, error.message.get("content")
-        if not invalid.again:
-            return Failure(kind=invalid.kind, reason=invalid.reason, text=said, **labels)
-        repair = self._job(job.request.repair(invalid.message, invalid.reason), job.key)
-        if second is None:
-            return repair
-        if second.state == "failed":
-            reason = f"{second.reason} (asking again because {invalid.reason})"
-            return Failure(kind=second.kind, reason=reason, text=said, **labels)
+        answered = [row for row in exchanges if row.state != "failed"] or exchanges
+        labels = self.labels(job) | {"cached": cached}
         for name in ("prompt_tokens", "completion_tokens"):
-            labels[name] = add(labels[name], getattr(second, name))
-        try:
-            return Value(**read(repair.request, second.response), repaired=True, **labels)
-        except Invalid as error:
-            said = error.message.get("content")
-            return Failure(kind=error.kind, reason=error.reason, text=said, **labels)
+            labels[name] = add(*(getattr(row, name) for row in answered))
+        asked, invalid, said = job, None, None
+        for row in exchanges:
+            if row.state == "failed":
+                why = f" (asking again because {invalid.reason})" if invalid else ""
+                return Failure(kind=row.kind, reason=row.reason + why, text=said, **labels)
+            try:
+                found = read(asked.request, row.response)
+                return Value(**found, repaired=asked is not job, **labels)
+            except Invalid as error:
+                invalid, said = error, error.message.get("content")
+            if asked is not job or not invalid.again:
+                return Failure(kind=invalid.kind, reason=invalid.reason, text=said, **labels)
+            asked = self._job(job.request.repair(invalid.message, invalid.reason), job.key)
+        return asked
 
     def labels(self, job: Job) -> dict[str, Any]:
         """Return the fields of a result that its request decides."""
@@ -370,36 +288,17 @@ class Client:
 
     def tokens(self, job: Job) -> tuple[int, int | None]:
         """Return a request's tokens and its token limit."""
-        from ragkit.llm.tokens import count_request
-
         limits = job.plain["parameters"]
         most = limits.get("max_completion_tokens", limits.get("max_tokens"))
         return count_request(job.plain, self.model), most
 
     def _miss(self, missing: list[Job]) -> ReplayMiss:
-        job = missing[0]
-        said = job.plain["messages"][-1]["content"]
+        said = missing[0].plain["messages"][-1]["content"]
         said = " ".join((said if isinstance(said, str) else canonical(said)).split())
-        asked = f'{self.model}: "{said[:200]}{"..." if len(said) > 200 else ""}"'
-        if job.request.prompt:
-            asked += f", prompt {job.request.prompt}"
-        asked += f", parameters {canonical(job.plain['parameters'])}, repeat {job.request.repeat}"
         count = f"{len(missing):,} requests are" if len(missing) > 1 else "a request is"
-        hint = "nothing with these messages was recorded; run once without replay"
-        similar = self.ledger.similar(canonical(job.plain["messages"]))
-        if job.repair_of:
-            hint = "its answer was invalid and the repair was not recorded; run without replay"
-        elif similar:
-            recorded = json.loads(similar[0].request)
-            told = [
-                f"{name} was {canonical(recorded.get(name))[:80]}"
-                for name in job.plain
-                if recorded.get(name) != job.plain[name]
-            ]
-            hint = f"the same messages were recorded, but {', '.join(told)}"
         return ReplayMiss(
-            f"{count} not in the ledger {self.ledger.path}; the first asks {asked}; key {job.key}",
-            hint,
+            f"{count} not in the ledger {self.ledger.path}; the first asks {self.model} {said!r:.200}",
+            "the recorded run had other messages, parameters or prompts; run once without replay",
         )
 
     def _ask(self, jobs: list[Job], bar) -> dict[str, Value | Failure]:

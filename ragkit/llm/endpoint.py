@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,6 @@ from ragkit.llm.exchange import check_envelope
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-
-OFFICIAL = "https://api.openai.com/v1"
-_RETRIED = frozenset({408, 409, 425, 429})
 
 
 class Fault(Exception):
@@ -45,24 +43,12 @@ class Endpoint:
     def __init__(self, environment: str, timeout: float):
         self.environment, self.timeout = environment, timeout
 
-    def __repr__(self) -> str:
-        return f"Endpoint({self.environment!r})"
-
-    @property
-    def configured(self) -> bool:
-        """Whether the environment names an endpoint or a key."""
-        return any(os.environ.get(f"{self.environment}_{name}") for name in ("BASE_URL", "API_KEY"))
-
     @property
     def url(self) -> str:
         name = f"{self.environment}_BASE_URL"
-        address = os.environ.get(name) or OFFICIAL
-        try:
-            parts = urlsplit(address)
-            valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:
-            valid = False
-        if not valid:
+        address = os.environ.get(name) or "https://api.openai.com/v1"
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
             raise ModelError(
                 f"{name} is not an address", "expected something like http://localhost:8000/v1"
             )
@@ -128,12 +114,15 @@ class Endpoint:
         import httpx2
         import openai
 
+        text = ""
         try:
             async with asyncio.timeout(self.timeout):  # httpx bounds each read, not their sum
                 reply = await connection.post(
                     "/chat/completions", cast_to=httpx2.Response, body=body
                 )
-            text, failure = reply.content.decode(), None
+            text = self.redact(reply.content.decode())
+            wrong = check_envelope(text)
+            failure = Fault("garbage", wrong) if wrong else None
         except (TimeoutError, openai.APITimeoutError):
             failure = Fault("timeout", f"no complete answer within {self.timeout:g} s")
         except openai.APIConnectionError as error:
@@ -148,25 +137,20 @@ class Endpoint:
             failure = ModelError(
                 f"the call failed: {self.redact(f'{type(error).__name__}: {error}')}"
             )
-        if failure is None and (wrong := check_envelope(text)):
-            failure = Fault("garbage", self.redact(wrong))
         if failure is not None:
             raise failure
-        return self.redact(text)
+        return text
 
     def _status(self, error) -> Exception:
         status = error.status_code
-        said = self.redact(str(error.message))[:300]
-        reason = f"status {status}: {said}"
+        reason = f"status {status}: {self.redact(str(error.message))[:300]}"
         if status == 401:
-            return ModelError(
-                f"{self.url} refused the key in {self.environment}_API_KEY (401): {said}"
-            )
+            return ModelError(f"{self.url} refused the key in {self.environment}_API_KEY: {reason}")
         if status == 404:
-            return ModelError(f"{self.url} knows no such model or address (404): {said}")
+            return ModelError(f"{self.url} knows no such model or address: {reason}")
         if isinstance(error.body, dict) and error.body.get("code") == "insufficient_quota":
             return Fault("rate_limit", reason, again=False, stop=True)
-        if status in _RETRIED or status >= 500:
+        if status in (408, 409, 425, 429) or status >= 500:
             kind = "rate_limit" if status == 429 else "server_error"
             return Fault(kind, reason, wait_s=_retry_after(error.response.headers))
         return Fault("forbidden" if status == 403 else "rejected", reason, again=False)
@@ -180,16 +164,12 @@ def _certificates():
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a reply asks to wait, or None if it names no sensible wait."""
-    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        given = headers.get(name, "")
-        try:
-            seconds = float(given) / scale
-        except ValueError:
-            try:
-                seconds = max(parsedate_to_datetime(given).timestamp() - time.time(), 0.0)
-            except ValueError:
-                continue
-        if 0 <= seconds < float("inf"):
-            return seconds
-    return None
+    """Return the seconds that a reply asks to wait, by number or date, or None."""
+    given, seconds = headers.get("retry-after", ""), -1.0
+    with suppress(ValueError):
+        seconds = max(parsedate_to_datetime(given).timestamp() - time.time(), 0.0)
+    with suppress(ValueError):
+        seconds = float(given)
+    with suppress(ValueError):
+        seconds = float(headers.get("retry-after-ms", "")) / 1000
+    return seconds if 0 <= seconds < float("inf") else None

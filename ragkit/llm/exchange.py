@@ -14,7 +14,6 @@ from typing import Any
 from ragkit import checks
 from ragkit.errors import UsageError
 
-KIND = "openai.chat"
 ROLES = ("system", "developer", "user", "assistant", "tool")
 ENDPOINT = "the chat endpoint"  # what only one server knows goes in extra_body
 PARAMETERS = frozenset(
@@ -24,8 +23,6 @@ PARAMETERS = frozenset(
 )
 # Failures that asking again would only repeat: they stay in the ledger for good.
 FINAL = frozenset({"invalid", "refused", "filtered", "rejected"})
-# Failures of requests that were answered, though not usably.
-ANSWERED = FINAL - {"rejected"}
 
 
 def canonical(value: Any) -> str:
@@ -59,10 +56,9 @@ class Request:
         the client.
     repeat : int
         0, 1, 2, ... to ask the same thing several times; part of the ledger's key.
-    purpose : str
-        A label for the ledger's tables, such as "judge"; not part of the key.
-    prompt : str
-        Name and version of the prompt, as `Prompt.id` gives it; not part of the key.
+    purpose, prompt : str
+        Labels that are not part of the key: one for the ledger's tables, such as "judge", and
+        the name and version of the prompt, as `Prompt.id` gives it.
 
     Raises
     ------
@@ -88,17 +84,14 @@ class Request:
             name: int(value) if isinstance(value, float) and value.is_integer() else value
             for name, value in self.parameters.items()
         }
-        for name, value in (
-            ("messages", messages),
-            ("schema", self.schema),
-            ("tools", list(self.tools)),
-            ("parameters", parameters),
-        ):
+        given = {"messages": messages, "schema": self.schema, "parameters": parameters}
+        for name, value in (given | {"tools": list(self.tools)}).items():
             try:
-                canonical(value).encode()
+                text = canonical(value)
+                text.encode()
             except (TypeError, ValueError) as error:  # a UnicodeEncodeError is a ValueError
                 raise UsageError(f"{name} cannot be written as JSON: {error}") from None
-            object.__setattr__(self, name, json.loads(canonical(value)))
+            object.__setattr__(self, name, json.loads(text))
         if not isinstance(self.messages, list) or not self.messages:
             raise UsageError("messages must be a string or a list with at least one message")
         for number, message in enumerate(self.messages, 1):
@@ -113,6 +106,11 @@ class Request:
             if schema is not None:
                 _validator(canonical(schema))
 
+    def plain(self, model: str) -> dict[str, Any]:
+        """Return what the ledger's key is computed from: everything that decides the answer."""
+        names = ("messages", "parameters", "schema", "tools", "repeat")
+        return {"kind": "openai.chat", "model": model} | {n: getattr(self, n) for n in names}
+
     def repair(self, message: Mapping[str, Any], reason: str) -> Request:
         """Return the request that shows the model its invalid answer and asks once more."""
         from ragkit.llm.prompts import load_prompt
@@ -124,19 +122,6 @@ class Request:
         invalid = {"role": "assistant", "content": said or "(nothing)"}
         messages = [*self.messages, invalid, *prompt.messages(error=reason)]
         return replace(self, messages=messages, prompt=prompt.id)
-
-
-def plain_request(model: str, request: Request) -> dict[str, Any]:
-    """Return what the ledger's key is computed from: everything that decides the answer."""
-    return {
-        "kind": KIND,
-        "model": model,
-        "messages": request.messages,
-        "parameters": request.parameters,
-        "schema": request.schema,
-        "tools": request.tools,
-        "repeat": request.repeat,
-    }
 
 
 @dataclass(frozen=True)
@@ -251,7 +236,7 @@ def tally(results: Iterable[Value | Failure]) -> Tally:
     answered = [
         result
         for result in results
-        if result.ok or result.kind in ANSWERED or result.prompt_tokens is not None
+        if result.ok or result.kind in FINAL - {"rejected"} or result.prompt_tokens is not None
     ]
     return Tally(
         requests=len(results),
@@ -278,9 +263,7 @@ def check_envelope(text: str) -> str | None:
         reply = json.loads(text)
         message = reply["choices"][0]["message"]
     except (KeyError, IndexError, TypeError):
-        if isinstance(reply, dict) and reply.get("error"):
-            return f"the reply is an error: {canonical(reply['error'])[:200]}"
-        return "the reply holds no message"
+        return f"the reply holds no message: {reply!r:.200}"
     except (ValueError, RecursionError):
         return "the reply is not JSON"
     if not isinstance(message, dict) or not isinstance(message.get("content"), str | None):
@@ -322,7 +305,9 @@ def read(request: Request, text: str) -> dict[str, Any]:
         elif not (content or "").strip():
             raise ValueError("the answer is empty")
         elif request.schema is not None:
-            data = _conforming(_unfenced(content), request.schema, "the answer")
+            # Endpoints that ignore the schema often wrap the object in a Markdown fence.
+            fenced = re.fullmatch(r"\s*```.*?\n(.*)```\s*", content, re.DOTALL)
+            data = _conforming(fenced[1] if fenced else content, request.schema, "the answer")
     except ValueError as error:
         cut = " (the answer was cut off at its length limit)" if finish == "length" else ""
         raise Invalid("invalid", f"{error}{cut}", message) from None
@@ -346,16 +331,16 @@ def answer_fields(request: Request, text: str) -> dict[str, Any]:
     return {"state": state, "kind": kind, "reason": reason, "response": text, **tokens}
 
 
-def body(model: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON body that sends the result of `plain_request` to the chat endpoint."""
-    parameters = dict(request["parameters"])
-    sent = {"model": model, "messages": request["messages"], **parameters.pop("extra_body", {})}
+def body(model: str, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON body that sends a request, as `Request.plain` gives it, to the endpoint."""
+    parameters = dict(plain["parameters"])
+    sent = {"model": model, "messages": plain["messages"], **parameters.pop("extra_body", {})}
     sent.update(parameters)
-    if (schema := request["schema"]) is not None:
+    if (schema := plain["schema"]) is not None:
         answer = {"name": "answer", "schema": schema, "strict": _is_strict(schema)}
         sent["response_format"] = {"type": "json_schema", "json_schema": answer}
-    if request["tools"]:
-        sent["tools"] = [{"type": "function", "function": tool} for tool in request["tools"]]
+    if plain["tools"]:
+        sent["tools"] = [{"type": "function", "function": tool} for tool in plain["tools"]]
     return sent
 
 
@@ -385,14 +370,14 @@ def _validator(schema: str):
     return Draft202012Validator(parsed, registry=registry)
 
 
+def _no_constant(name: str):
+    raise ValueError(f"{name} is not JSON")
+
+
 def _conforming(text: str, schema: Mapping[str, Any], what: str) -> Any:
     """Return the JSON value of a text, or raise `ValueError` if it does not fit the schema."""
-
-    def refuse(constant):
-        raise ValueError(f"{constant} is not JSON")
-
     try:
-        data = json.loads(text, parse_constant=refuse)
+        data = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{what} is not valid JSON: {error}") from None
     errors = _validator(canonical(schema)).iter_errors(data)
@@ -401,14 +386,6 @@ def _conforming(text: str, schema: Mapping[str, Any], what: str) -> Any:
         said = "; ".join(f"at {path}: {message}" for path, message in listed)
         raise ValueError(f"{what} does not fit the schema: {said}"[:1000])
     return data
-
-
-def _unfenced(text: str) -> str:
-    # Endpoints that ignore the schema often wrap the object in a Markdown fence.
-    text = text.strip()
-    if text.startswith("```") and text.endswith("```") and "\n" in text:
-        return text[text.index("\n") : -3]
-    return text
 
 
 def _tool_call(request: Request, number: int, call: Any) -> ToolCall:

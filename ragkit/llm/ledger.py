@@ -1,19 +1,11 @@
 """The ledger: every request to a model and its answer, in one SQLite file for all processes.
 
-A row of `calls` is one exchange. Its key is the sha256 of the request (endpoint kind, model,
-messages, parameters, schema, tools, repeat), so that an equal request gets the recorded answer.
-`state` is
-
-- value: a valid answer;
-- invalid: an answer that is empty, refused or does not satisfy the schema; its repair is a row
-  of its own, whose `repair_of` names this one;
-- failed: no answer; `kind` names the last fault.
-
-The last column is a checksum of the others, which is verified whenever a row is read. A row of
-`claims` says that a process is asking for a key. A claim ends with the answer, with its process,
-or `LEASE` seconds after it was last renewed, so that two processes never pay for one request and
-a killed process blocks nobody. A row of `pending` is a request that was written to a batch file.
-The file is in WAL mode and must be on a local disk.
+A row of `calls` is one exchange, with a checksum that is verified whenever the row is read. Its key
+is the sha256 of the request, so that an equal request gets the recorded answer. A row of `claims`
+says that a process is asking for a key; it ends with the answer, with its process, or `LEASE`
+seconds after it was last renewed, so that two processes never pay for one request and a killed
+process blocks nobody. A row of `pending` is a request of a batch file. The file is in WAL mode and
+must be on a local disk.
 """
 
 from __future__ import annotations
@@ -23,13 +15,12 @@ import json
 import os
 import platform
 import sqlite3
-import tempfile
 import threading
 import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -39,7 +30,7 @@ from ragkit.errors import DataError, MissingData, RagkitError, UsageError
 from ragkit.files import atomic_path, read_text
 from ragkit.llm.exchange import FINAL, canonical, digest
 
-FORMAT = 2  # format 1 has no checksums; it is read, and converted when it is opened for writing
+FORMAT = 2
 LEASE = 60.0
 SPARE = 1 << 22  # bytes on disk set aside for the answers under way
 _APPLICATION = 0x52474B4C  # "RGKL" in SQLite's header marks a file as a ledger
@@ -49,7 +40,12 @@ _RESTORE = "it was left as it was; continue with a copy from before, or an expor
 
 @dataclass(frozen=True)
 class Exchange:
-    """One row of the ledger; `request` and `response` are JSON, byte for byte."""
+    """One row of the ledger; `request` and `response` are JSON, byte for byte.
+
+    `state` is "value" (a valid answer), "invalid" (an answer that is empty, refused or does not
+    satisfy the schema) or "failed" (no answer); `kind` and `reason` say why. `repair_of` is the key
+    of the exchange whose invalid answer this one repairs.
+    """
 
     key: str
     model: str
@@ -83,15 +79,16 @@ class Exchange:
 
 
 _COLUMNS = ", ".join(field.name for field in fields(Exchange))
-_MARKS = ", ".join("?" * (len(fields(Exchange)) + 1))
-_PENDING = "CREATE TABLE pending (key PRIMARY KEY, request);"
+_PUT = f"REPLACE INTO calls VALUES ({', '.join('?' * (len(fields(Exchange)) + 1))})"
 _SCHEMA = f"""
-CREATE TABLE calls ({_COLUMNS.replace("key", "key PRIMARY KEY", 1)}, checksum);
-CREATE INDEX calls_repair_of ON calls (repair_of) WHERE repair_of IS NOT NULL;
-CREATE TABLE claims (key PRIMARY KEY, owner, until);
-{_PENDING}
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS calls ({_COLUMNS.replace("key", "key PRIMARY KEY", 1)}, checksum);
+CREATE INDEX IF NOT EXISTS calls_repair_of ON calls (repair_of) WHERE repair_of IS NOT NULL;
+CREATE TABLE IF NOT EXISTS claims (key PRIMARY KEY, owner, until);
+CREATE TABLE IF NOT EXISTS pending (key PRIMARY KEY, request);
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {FORMAT};
+COMMIT;
 """
 
 
@@ -118,8 +115,7 @@ class Ledger:
     Raises
     ------
     DataError
-        If the file is not a ledger, is damaged, of a newer format, or cannot be written. It is
-        left unchanged.
+        If the file is not a ledger, is damaged, of another format, or cannot be written.
     MissingData
         If `readonly` is set and there is no file.
     """
@@ -185,10 +181,6 @@ class Ledger:
             found |= {row.key: row for row in rows}
         return found
 
-    def similar(self, messages: str) -> list[Exchange]:
-        """Return at most 20 exchanges with these messages (canonical JSON)."""
-        return self._select("WHERE instr(request, ?) ORDER BY key LIMIT 20", messages)
-
     # Asking
 
     def claim(self, key: str, owner: str) -> Exchange | bool:
@@ -197,14 +189,13 @@ class Ledger:
         Returns
         -------
         Exchange or bool
-            The final exchange, if there is one; else True if `owner` now holds the claim, False
-            if somebody else does.
+            The final exchange, if there is one; else whether `owner` now holds the claim.
         """
         now = time.time()
         with self._write() as db:
-            held = self._select("WHERE key = ?", key)
-            if held and held[0].final:
-                return held[0]
+            held = self.get(key)
+            if held and held.final:
+                return held
             other = db.execute("SELECT owner, until FROM claims WHERE key = ?", (key,)).fetchone()
             if other and other[1] > now and not _is_dead(other[0]):
                 return False
@@ -237,33 +228,34 @@ class Ledger:
         """Record an exchange and end its claim; return the exchange that the ledger now holds.
 
         A final exchange is never replaced. If the disk is full, the space that was set aside is
-        used, and `full` becomes True.
-
-        Raises
-        ------
-        DiskFull
-            If that is not enough.
+        used and `full` becomes True; if that is not enough, `DataError` is raised.
         """
-        for last in (False, True):
-            try:
-                with self._write() as db:
-                    exchange = self._insert(db, exchange)[0]
-                    db.execute(
-                        "DELETE FROM claims WHERE key = ? AND owner = ?", (exchange.key, owner)
-                    )
-                return exchange
-            except DiskFull:
-                self.full = True
-                if last or self.path is None:
-                    raise
+        try:
+            return self._record(exchange, owner)
+        except DiskFull:
+            self.full = True
+            if self.path is not None:
                 self._spare.unlink(missing_ok=True)
+        try:
+            return self._record(exchange, owner)
+        except DiskFull as error:
+            raise DataError(
+                f"{error.message}: an answer was not recorded",
+                "free some space and run again: what is recorded is not asked again",
+            ) from None
+
+    def _record(self, exchange: Exchange, owner: str) -> Exchange:
+        with self._write() as db:
+            exchange = self._insert(db, exchange)[0]
+            db.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (exchange.key, owner))
+        return exchange
 
     def _insert(self, db, exchange: Exchange) -> tuple[Exchange, bool]:
         """Insert an exchange unless the ledger has it, or a final one; return what it holds."""
-        held = self._select("WHERE key = ?", exchange.key)
-        if held and (held[0].final or held[0] == exchange):
-            return held[0], False
-        db.execute(f"REPLACE INTO calls VALUES ({_MARKS})", exchange.row)
+        held = self.get(exchange.key)
+        if held and (held.final or held == exchange):
+            return held, False
+        db.execute(_PUT, exchange.row)
         return exchange, True
 
     def expect(self, requests: Iterable[Mapping[str, Any]]) -> None:
@@ -312,11 +304,9 @@ class Ledger:
     def failures(self) -> list[Exchange]:
         """Return the last exchange of every request without a value, by model and purpose."""
         return self._select(
-            """
-            WHERE state != 'value' AND key NOT IN
-                (SELECT repair_of FROM calls WHERE repair_of IS NOT NULL)
-            ORDER BY model, purpose, asked_at, key
-            """
+            "WHERE state != 'value' AND key NOT IN "
+            "(SELECT repair_of FROM calls WHERE repair_of IS NOT NULL) "
+            "ORDER BY model, purpose, asked_at, key"
         )
 
     def export(
@@ -347,15 +337,6 @@ class Ledger:
         with self._write() as db:
             new = sum(self._insert(db, exchange)[1] for exchange in exchanges)
         return new, len(exchanges) - new
-
-    def rescue(self, exchanges: Iterable[Exchange]) -> Path:
-        """Write exchanges that the disk did not take to an export in a temporary folder."""
-        path = Path(tempfile.mkdtemp(prefix="ragkit-")) / "answers.jsonl"
-        with Ledger(None) as spare:
-            for exchange in exchanges:
-                spare.put(exchange)
-            spare.export(path)
-        return path
 
     # The file
 
@@ -402,39 +383,44 @@ class Ledger:
         if self.path is None or self._exported:
             db = sqlite3.connect(":memory:", **_OPTIONS)
             db.executescript(_SCHEMA)
-            rows = _read_export(self.path) if self._exported else ()
-            db.executemany(f"INSERT INTO calls VALUES ({_MARKS})", (row.row for row in rows))
+            db.executemany(_PUT, (row.row for row in _read_export(self.path)) if self.path else ())
             return db
-        if not self.path.exists():
-            if self.readonly:
-                raise MissingData(f"there is no ledger {self.path}")
-            _create(self.path)
-        version = _format(self.path)
-        writable = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
-        if not (self.readonly or writable):
-            raise DataError(
-                f"{self.path}: the ledger cannot be written: the file or its folder is read-only",
-                "to answer from it alone, without new requests: --replay, or RAGKIT_REPLAY=1",
-            )
-        uri = f"{self.path.resolve().as_uri()}?mode={'ro' if self.readonly else 'rw'}"
-        if self.readonly and not writable and not Path(f"{self.path}-wal").exists():
+        if self.readonly and not self.path.exists():
+            raise MissingData(f"there is no ledger {self.path}")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        uri = f"{self.path.resolve().as_uri()}?mode={'ro' if self.readonly else 'rwc'}"
+        alone = not (os.access(self.path.parent, os.W_OK) or Path(f"{self.path}-wal").exists())
+        if self.readonly and alone:
             uri += "&immutable=1"  # SQLite cannot create its side files there, and needs none
         db = sqlite3.connect(uri, uri=True, **_OPTIONS)
-        db.execute("PRAGMA synchronous = NORMAL")  # survives a kill; a power cut may cost rows
-        return db if version == FORMAT else _converted(db, self.readonly)
+        try:
+            if not (self.readonly or db.execute("SELECT 1 FROM sqlite_master").fetchone()):
+                db.execute("PRAGMA journal_mode = WAL")
+                db.executescript(_SCHEMA)
+            names = ("application_id", "user_version")
+            marks = [db.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+            if marks[0] != _APPLICATION:
+                raise DataError(f"{self.path}: not a ledger", "name another file")
+            if marks[1] != FORMAT:
+                raise DataError(f"{self.path}: a ledger of format {marks[1]}, expected {FORMAT}")
+            db.execute("PRAGMA synchronous = NORMAL")  # survives a kill; a power cut may cost rows
+        except BaseException:
+            db.close()
+            raise
+        return db
 
     def _explained(self, error: sqlite3.Error) -> RagkitError:
         said = str(error)
         if "locked" in said:
             return DataError(f"{self.path}: the ledger was locked by another process for a minute")
         if "full" in said or "disk I/O" in said:
-            return DiskFull(f"{self.path}: the disk does not take more ({said})")
+            return DiskFull(f"{self.path}: the disk is full ({said})")
         if isinstance(error, sqlite3.OperationalError):
-            return DataError(f"{self.path}: the ledger cannot be used: {said}")
-        return DataError(
-            f"{self.path}: not a ledger, or truncated or damaged: {said}",
-            _RESTORE,
-        )
+            return DataError(
+                f"{self.path}: the ledger cannot be used: {said}",
+                "to answer from it alone, without new requests: --replay, or RAGKIT_REPLAY=1",
+            )
+        return DataError(f"{self.path}: not a ledger, or truncated or damaged: {said}", _RESTORE)
 
 
 def owner_name() -> str:
@@ -451,68 +437,18 @@ def _host() -> str:
 
 def _is_dead(owner: str) -> bool:
     host, pid, _ = owner.rsplit("/", 2)
-    if host == _host():
-        with suppress(PermissionError):
-            try:
-                os.kill(int(pid), 0)
-            except ProcessLookupError:
-                return True
+    try:
+        if host == _host():
+            os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # the process of another user
+        pass
     return False
 
 
 def _is_export(path: Path) -> bool:
     return path.name.endswith((".jsonl", ".jsonl.gz"))
-
-
-def _create(path: Path) -> None:
-    """Create an empty ledger in a folder beside `path` and link it, so that it appears complete."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
-            part = Path(folder) / "ledger"
-            with closing(sqlite3.connect(part, isolation_level=None)) as db:
-                db.execute("PRAGMA journal_mode = WAL")
-                db.executescript(_SCHEMA)
-            with suppress(FileExistsError):  # another process was first
-                os.link(part, path)
-    except (sqlite3.Error, OSError) as error:
-        raise DataError(f"{path}: the ledger cannot be created: {error}") from None
-
-
-def _format(path: Path) -> int:
-    """Return the format of a ledger, or raise `DataError`, before SQLite opens the file."""
-    with open(path, "rb") as file:
-        header = file.read(100)
-        size = file.seek(0, os.SEEK_END)
-    page, pages, version, application = (
-        int.from_bytes(header[start:stop], "big")
-        for start, stop in ((16, 18), (28, 32), (60, 64), (68, 72))
-    )
-    if header[:16] != b"SQLite format 3\0" or application != _APPLICATION:
-        raise DataError(f"{path}: not a ledger", "it was not changed; name another file")
-    if version > FORMAT:
-        raise DataError(f"{path}: a ledger of format {version}; this version reads {FORMAT}")
-    # A file may be shorter than its header says only while the rest is in the write-ahead log.
-    if size < pages * (65536 if page == 1 else page) and not Path(f"{path}-wal").exists():
-        raise DataError(f"{path}: the ledger is truncated", _RESTORE)
-    return version
-
-
-def _converted(db: sqlite3.Connection, readonly: bool) -> sqlite3.Connection:
-    """Return a connection to a ledger of format 1 with checksums added, in memory if `readonly`."""
-    if readonly:
-        db, source = sqlite3.connect(":memory:", **_OPTIONS), db
-        with closing(source):
-            source.backup(db)
-    db.execute("BEGIN IMMEDIATE")
-    if db.execute("PRAGMA user_version").fetchone()[0] < FORMAT:
-        rows = [Exchange(*row).row for row in db.execute("SELECT * FROM calls").fetchall()]
-        db.execute("ALTER TABLE calls ADD COLUMN checksum TEXT")
-        db.executemany(f"REPLACE INTO calls VALUES ({_MARKS})", rows)
-        db.execute(_PENDING)
-        db.execute(f"PRAGMA user_version = {FORMAT}")
-    db.execute("COMMIT")
-    return db
 
 
 def _verified(row: tuple, where: str) -> Exchange:
@@ -527,28 +463,26 @@ def _verified(row: tuple, where: str) -> Exchange:
 
 
 def _read_export(path: Path) -> list[Exchange]:
-    lines = read_text(path).removesuffix("\n").split("\n")
+    head, *lines = read_text(path).removesuffix("\n").split("\n")
     try:
-        head = dict(json.loads(lines[0]))
-        version, count = head["ragkit_ledger"], head["calls"]
+        parsed = dict(json.loads(head))
+        version, count = parsed["ragkit_ledger"], parsed["calls"]
     except (ValueError, TypeError, KeyError):
         raise DataError(f"{path}: line 1: not the export of a ledger") from None
-    if version not in (1, FORMAT):
-        raise DataError(f"{path}: an export of format {version}; this version reads {FORMAT}")
-    if count != len(lines) - 1:
-        raise DataError(f"{path}: the export is truncated: {len(lines) - 1:,} of {count} calls")
+    if version != FORMAT:
+        raise DataError(f"{path}: an export of format {version}, expected {FORMAT}")
+    if count != len(lines):
+        raise DataError(f"{path}: the export is truncated: {len(lines):,} of {count} calls")
     exchanges = []
-    for number, line in enumerate(lines[1:], 2):
+    for number, line in enumerate(lines, 2):
         where = f"{path}: line {number}"
         try:
             row = json.loads(line)
-            checksum = row.pop("checksum", None)
+            checksum = row.pop("checksum")
             exchange = Exchange(**row | {"request": canonical(row["request"])})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise DataError(f"{where}: not an exchange: {error}") from None
         if digest(exchange.request) != exchange.key:
             raise DataError(f"{where}: the request was changed; its key does not match")
-        if version == FORMAT:
-            _verified((*vars(exchange).values(), checksum), where)
-        exchanges.append(exchange)
+        exchanges.append(_verified((*vars(exchange).values(), checksum), where))
     return exchanges

@@ -1,4 +1,4 @@
-"""Prices of tokens, from a file that the user maintains."""
+"""What requests cost: tokens, counted without network, and prices from a file of the user's."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ragkit import checks
+from ragkit import checks, text
 from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.llm.exchange import canonical
 
 FILE = Path(__file__).with_name("prices.toml")
 
@@ -54,14 +56,12 @@ def load_prices(path: str | Path | None = None) -> Prices:
         raise DataError(f"{path}: not TOML: {error}") from None
     if "date" not in table or table.get("currency") != "USD":
         raise DataError(f'{path}: expected a date and currency = "USD" at the top')
-    models = {}
-    for name, entry in table.get("models", {}).items():
+    models = table.get("models", {})
+    for name, entry in models.items():
         try:
             if set(entry) != {"input", "output"}:
                 raise TypeError
-            models[name] = tuple(
-                checks.number(entry[way], way, least=0) for way in ("input", "output")
-            )
+            models[name] = tuple(checks.number(entry[w], w, least=0) for w in ("input", "output"))
         except (TypeError, UsageError):
             raise DataError(
                 f"{path}: model {name!r} needs input and output, in dollars per million tokens"
@@ -74,3 +74,78 @@ def dollars(cost: float | None) -> str:
     if cost is None:
         return "unknown"
     return f"${cost:,.2f}" if cost >= 1 or cost == 0 else f"${cost:.4g}"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Calls, tokens and price of a batch; `str(estimate)` says them in two lines.
+
+    `completion_tokens` is the sum of the requests' token limits, None if one has none. `cost_low`
+    is the price of the prompts alone, `cost_high` with answers of full length; each is None where
+    it is unknown. The repair of an invalid answer is not included.
+    """
+
+    model: str
+    requests: int
+    cached: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int | None
+    encoding: str
+    exact: bool
+    cost_low: float | None
+    cost_high: float | None
+    prices: str
+
+    def __str__(self) -> str:
+        how = "counted" if self.exact else "estimated"
+        out = "no limit on output tokens"
+        if self.completion_tokens is not None:
+            out = f"at most {self.completion_tokens:,} out"
+        if self.calls == 0:
+            price = "nothing to pay"
+        elif self.cost_low is None:
+            price = f"price unknown: no {self.model.removeprefix('openai:')!r} in {self.prices}"
+        elif self.cost_high is None:
+            price = f"at least {dollars(self.cost_low)} (set max_tokens to bound it), {self.prices}"
+        else:
+            price = f"{dollars(self.cost_low)} to {dollars(self.cost_high)}, {self.prices}"
+        return (
+            f"{self.model}: {self.requests:,} requests, {self.cached:,} in the ledger, "
+            f"{self.calls:,} calls\n{self.prompt_tokens:,} tokens in ({how} with {self.encoding}), "
+            f"{out}; {price}"
+        )
+
+
+def encoding_name(model: str) -> tuple[str, bool]:
+    """Return the encoding for a model's name, and whether it is that model's own.
+
+    For models without a known encoding it is `o200k_base`, which gives an estimate.
+    """
+    from tiktoken.model import encoding_name_for_model
+
+    try:
+        name = encoding_name_for_model(model.removeprefix("openai:"))
+    except KeyError:
+        return "o200k_base", False
+    return (name, True) if name in text.ENCODINGS else ("o200k_base", False)
+
+
+def count_tokens(string: str, model: str = "gpt-4o") -> int:
+    """Return the number of tokens of `string`; special tokens count as plain text."""
+    return len(text.encoding(encoding_name(model)[0]).encode_ordinary(string))
+
+
+def count_request(request: Mapping[str, Any], model: str) -> int:
+    """Return the number of tokens of a request, as `Request.plain` gives it.
+
+    As in chat models with the encodings `cl100k` and `o200k`, every message takes three tokens
+    beside its text, and the reply three more. How providers present a schema or tools to the
+    model is not public: their JSON is counted as text.
+    """
+    values = [value for message in request["messages"] for value in message.values()]
+    counted = [*filter(None, values), *filter(None, (request["schema"], request["tools"]))]
+    strings = [value if isinstance(value, str) else canonical(value) for value in counted]
+    encoding = text.encoding(encoding_name(model)[0])
+    tokens = sum(len(encoding.encode_ordinary(string)) for string in strings)
+    return 3 + 3 * len(request["messages"]) + tokens

@@ -25,20 +25,7 @@ CHUNK = 8192  # outputs read from the store together
 
 
 class Model:
-    """A model whose files are present; they are verified and loaded on first use.
-
-    Parameters
-    ----------
-    card : Card
-    folder : pathlib.Path
-    threads : int
-
-    Attributes
-    ----------
-    name : str
-    max_tokens : int
-        Longer inputs are truncated; special tokens and prefixes count.
-    """
+    """A model whose files are present; they are verified and loaded on first use."""
 
     def __init__(self, card: Card, folder: Path, threads: int):
         self.card, self.folder, self.threads = card, folder, threads

@@ -113,7 +113,7 @@ class Server:
         self.asked, self.paid, self.statuses = Counter(), Counter(), Counter()
         self.bodies, self.headers = [], []
         self.open = self.most_open = 0
-        self.waits = 0.0
+        self.endless = 0
 
     async def start(self):
         loop = asyncio.get_running_loop()
@@ -129,7 +129,7 @@ class Server:
             "asked": dict(self.asked),
             "paid": dict(self.paid),
             "statuses": dict(self.statuses),
-            "waits": self.waits,
+            "endless": self.endless,
         }
 
 
@@ -182,7 +182,7 @@ class _Connection(asyncio.Protocol):
         try:
             reply = server.answer(json.loads(body), nth, digest)
             server.statuses[reply.status] += 1
-            server.waits += float(reply.headers.get("retry-after", 0))
+            server.endless += reply.drip > 60
             if reply.delay:
                 await asyncio.sleep(reply.delay)
             if reply.reset:

@@ -1,13 +1,12 @@
 import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
@@ -64,16 +63,6 @@ def test_equal_requests_are_asked_once_and_repeats_apart(endpoint, path):
     assert server.asked.total() == 2
 
 
-def test_another_model_never_gets_the_first_ones_answers(endpoint, path):
-    server = endpoint(lambda body, *_: chat(body["model"]))
-    texts = []
-    for model in ("openai:a", "openai:b", "openai:a"):
-        with Client(model, ledger=path) as client:
-            texts.append(client.complete(["q"])[0].text)
-    assert texts == ["a", "b", "a"]
-    assert server.asked.total() == 2
-
-
 def test_no_more_than_the_limit_are_under_way(endpoint, path):
     server = endpoint(lambda *_: Reply(delay=0.02))
     with make(path, concurrency=3) as client:
@@ -112,12 +101,6 @@ def test_a_repair_that_is_not_answered_keeps_what_the_first_answer_cost(endpoint
     assert (failure.kind, failure.text) == ("server_error", "oops")
     assert "asking again because the answer is not valid JSON" in failure.reason
     assert (failure.prompt_tokens, tally([failure]).completion_tokens) == (7, 3)
-
-
-def test_a_request_that_was_rejected_cost_nothing(endpoint, path):
-    endpoint(lambda body, *_: chat() if said(body) == "q" else Reply("{}", 400))
-    with make(path) as client:
-        assert tally(client.complete(["q", "bad"])).prompt_tokens == 7
 
 
 def test_a_run_that_stopped_before_a_repair_goes_on_with_it(endpoint, path):
@@ -229,20 +212,16 @@ def test_the_wait_that_a_server_asks_for_is_kept_and_is_no_attempt(endpoint, pat
     assert (row.attempts, row.waited_s) == (4, 0.6)
 
 
-def test_a_wait_beyond_patience_is_a_failure(endpoint, path):
-    endpoint(lambda *_: Reply("{}", 429, {"retry-after": "3600"}))
-    with make(path, max_wait=10) as client:
+@pytest.mark.parametrize(
+    ("asked", "options"), [("3600", {"max_wait": 10}), ("0", {"max_wait": 0.5})]
+)
+def test_a_wait_beyond_patience_is_a_failure(endpoint, path, asked, options):
+    server = endpoint(lambda *_: Reply("{}", 429, {"retry-after": asked}))
+    with make(path, backoff=0.05, **options) as client:
         (failure,) = client.complete(["q"])
     assert failure.kind == "rate_limit"
-    assert "more than max_wait, 10 s" in failure.reason
-
-
-def test_a_server_that_asks_for_no_wait_for_ever_is_not_asked_for_ever(endpoint, path):
-    server = endpoint(lambda *_: Reply("{}", 429, {"retry-after": "0"}))
-    with make(path, max_wait=0.5, backoff=0.05) as client:
-        (failure,) = client.complete(["q"])
-    assert failure.kind == "rate_limit"
-    assert 3 <= server.asked.total() <= 10
+    assert "more than max_wait" in failure.reason
+    assert server.asked.total() <= 10
 
 
 def test_a_rate_limit_that_lasts_is_said_once_and_ends_the_batch(endpoint, path, capsys):
@@ -262,32 +241,24 @@ def test_a_rate_limit_that_lasts_is_said_once_and_ends_the_batch(endpoint, path,
     )
 
 
-def test_a_rate_limit_without_a_wait_ends_the_batch_too(endpoint, path):
-    server = endpoint(lambda *_: Reply("{}", 429))
-    with make(path, concurrency=3, max_attempts=4) as client:
-        kinds = Counter(result.kind for result in client.complete([str(i) for i in range(100)]))
-    assert kinds == {"rate_limit": 3, "stopped": 97}
-    assert server.asked.total() <= 12
+LATER = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
 
 
-def test_retry_after_in_all_its_forms(monkeypatch):
-    from datetime import UTC, datetime
-
-    now = datetime(2025, 1, 1, 12, tzinfo=UTC)
-    monkeypatch.setattr("ragkit.llm.endpoint.time.time", now.timestamp)
-    later = format_datetime(now.replace(minute=1), usegmt=True)
-    earlier = format_datetime(now.replace(hour=11), usegmt=True)
-    for headers, seconds in [
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
         ({}, None),
         ({"retry-after": "2.5"}, 2.5),
         ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
-        ({"retry-after": later}, 60.0),
-        ({"retry-after": earlier}, 0.0),
+        ({"retry-after": LATER}, pytest.approx(3600, abs=600)),
+        ({"retry-after": "Wed, 01 Jan 2025 11:00:00 GMT"}, 0.0),
         ({"retry-after": "-1"}, None),
         ({"retry-after": "inf"}, None),
         ({"retry-after": "soon"}, None),
-    ]:
-        assert _retry_after(headers) == seconds
+    ],
+)
+def test_retry_after_in_all_its_forms(headers, seconds):
+    assert _retry_after(headers) == seconds
 
 
 def test_an_endpoint_that_is_down_is_given_up(path, monkeypatch):
@@ -303,17 +274,11 @@ def test_an_endpoint_that_is_down_is_given_up(path, monkeypatch):
 
 @pytest.mark.parametrize(("status", "says"), [(401, "refused the key"), (404, "no such model")])
 def test_a_setup_that_cannot_work_stops_the_batch(endpoint, path, status, says):
-    def answer(body, nth, digest):
-        return chat() if said(body) == "0" else Reply('{"error": {"message": "no"}}', status)
-
-    server = endpoint(answer)
+    endpoint(lambda body, *_: chat() if said(body) == "0" else Reply("{}", status))
     with make(path, concurrency=1) as client:
-        with pytest.raises(ModelError, match=says) as caught:
+        with pytest.raises(ModelError, match=says):
             client.complete([str(i) for i in range(100)])
-        assert caught.value.__cause__ is None
-        assert caught.value.__context__ is None
         assert len(client.ledger) == 1
-    assert server.asked.total() < 10
 
 
 def test_an_exhausted_quota_stops_the_batch_and_keeps_the_results(endpoint, path):
@@ -340,15 +305,6 @@ def test_without_a_key_a_remote_endpoint_is_not_asked(path, monkeypatch):
             client.complete(["q"])
 
 
-def test_a_warm_run_needs_neither_key_nor_endpoint(endpoint, path, monkeypatch):
-    endpoint(echo)
-    with make(path) as client:
-        cold = client.complete(["q"])
-    monkeypatch.delenv("OPENAI_BASE_URL")
-    with make(path) as client:
-        assert client.complete(["q"]) == cold
-
-
 def test_a_second_endpoint_has_its_own_environment(endpoint, path):
     endpoint(echo)
     judge = endpoint(lambda *_: chat("judged"), environment="JUDGE")
@@ -358,50 +314,21 @@ def test_a_second_endpoint_has_its_own_environment(endpoint, path):
     assert judge.asked.total() == 1
 
 
-def test_answers_of_another_endpoint_are_used_with_a_warning(endpoint, path):
-    endpoint(echo)
-    with make(path) as client:
-        client.complete(["q"])
-    second = endpoint(echo)
-    with make(path) as client:
-        with pytest.warns(UserWarning, match="rename one"):
-            client.complete(["q"])
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            client.complete(["q"])
-    assert second.asked.total() == 0
-
-
-def test_replay_asks_nothing_and_says_what_it_misses(endpoint, path, tmp_path):
+def test_replay_asks_nothing_and_says_what_it_misses(endpoint, path, tmp_path, monkeypatch):
     server = endpoint(echo)
     requests = [Request("q", parameters={"temperature": 0}), Request("r")]
     with make(path) as client:
         live = client.complete(requests)
         client.ledger.export(tmp_path / "paper.jsonl.gz")
+    monkeypatch.setenv("RAGKIT_REPLAY", "1")
     for shipped in (path, tmp_path / "paper.jsonl.gz"):
         before = shipped.read_bytes()
-        with make(shipped, replay=True) as client:
+        with make(shipped) as client:
             assert client.complete(requests) == live
-            with pytest.raises(ReplayMiss) as miss:
-                client.complete([Request("q", parameters={"temperature": 1}, prompt="judge@3")])
-            assert '"q", prompt judge@3, parameters {"temperature":1}' in miss.value.message
-            assert "parameters was {" in miss.value.hint
-            with pytest.raises(ReplayMiss, match=r"2 requests are not in the ledger .*new \.\.\."):
-                client.complete(["new ...", "newer", requests[0]])
-            with pytest.raises(ReplayMiss) as miss:
-                client.complete([Request("q", parameters={"temperature": 0}, repeat=3)])
-            assert "repeat was 0" in miss.value.hint
+            with pytest.raises(ReplayMiss, match="2 requests are not in the ledger .*'new'"):
+                client.complete(["new", Request("q", repeat=3), requests[0]])
         assert shipped.read_bytes() == before
     assert server.asked.total() == 2
-
-
-def test_replay_can_be_set_in_the_environment(endpoint, path, monkeypatch):
-    endpoint(echo)
-    with make(path) as client:
-        client.complete(["q"])
-    monkeypatch.setenv("RAGKIT_REPLAY", "1")
-    with make(path) as client, pytest.raises(ReplayMiss, match="nothing with these messages|new"):
-        client.complete(["new"])
     with make(path, replay=False) as client:
         assert client.complete(["new"])[0].ok
 
@@ -481,32 +408,6 @@ def test_a_client_works_from_several_threads_and_after_a_fork(endpoint, path):
     assert client.complete(["forked"])[0].cached
     assert server.asked.total() == 22
     client.close()
-
-
-def test_a_client_goes_to_another_process(endpoint, path):
-    endpoint(echo)
-    with make(path, parameters={"seed": 3}, concurrency=2) as client:
-        (value,) = client.complete(["q"])
-        with pickle.loads(pickle.dumps(client)) as copy:
-            assert (copy.concurrency, copy.parameters) == (2, {"seed": 3})
-            assert copy.complete(["q"]) == [value]
-
-
-def test_two_clients_on_one_ledger_wait_for_each_other(endpoint, path):
-    server = endpoint(lambda body, *_: Reply(chat(said(body)), delay=0.1))
-    asked = [str(i) for i in range(12)]
-    with make(path, concurrency=2) as one, make(path, concurrency=2) as two:
-        found = {}
-        threads = [
-            threading.Thread(target=lambda n=n, c=c: found.update({n: c.complete(asked)}))
-            for n, c in (("one", one), ("two", two))
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-    assert found["one"] == found["two"]
-    assert set(server.asked.values()) == {1}
 
 
 @pytest.fixture
