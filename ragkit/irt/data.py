@@ -27,7 +27,6 @@ class Scores:
     score_range : (float, float)
     components : numpy.ndarray of int
         The connected part of the design each subject belongs to.
-    item_components : numpy.ndarray of int
     """
 
     subjects: pd.Index
@@ -39,7 +38,6 @@ class Scores:
     group: np.ndarray | None = None
     groups: pd.Index | None = None
     components: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
-    item_components: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
 
     @property
     def n_subjects(self) -> int:
@@ -369,7 +367,6 @@ def _connect(prepared: Scores, disconnected: str) -> None:
     n, m = prepared.n_subjects, prepared.n_items
     if prepared.full:
         prepared.components = np.zeros(n, int)
-        prepared.item_components = np.zeros(m, int)
         return
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
@@ -379,7 +376,7 @@ def _connect(prepared: Scores, disconnected: str) -> None:
         shape=(n + m, n + m),
     )
     count, label = connected_components(edges, directed=False)
-    prepared.components, prepared.item_components = label[:n], label[n:]
+    prepared.components = label[:n]
     if count > 1 and disconnected == "raise":
         sizes = [
             f"{int((label[:n] == part).sum())} subjects x {int((label[n:] == part).sum())} items"

@@ -74,6 +74,19 @@ class _Natural:
         return np.stack([eta[:, 0], -normalizer], 1), slopes
 
     @classmethod
+    def log_normalizer(cls, eta: np.ndarray) -> np.ndarray:
+        """Return A(eta), shape as `eta`; absolute error below 1e-12 while |eta| < 1,000."""
+        eta = np.asarray(eta, dtype=float)
+        return cls.terms(np.atleast_1d(eta))[0].reshape(eta.shape)
+
+    @classmethod
+    def mean_variance(cls, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean A'(eta) and the variance A''(eta), shapes as `eta`."""
+        eta = np.asarray(eta, dtype=float)
+        _, mean, variance = cls.terms(np.atleast_1d(eta))
+        return mean.reshape(eta.shape), variance.reshape(eta.shape)
+
+    @classmethod
     def start(cls, data) -> tuple[np.ndarray, np.ndarray]:
         """Return first guesses of intercepts and log gaps from the items' mean scores."""
         n = data.per_item("count")
@@ -90,47 +103,18 @@ class ContinuousBernoulli(_Natural):
     @staticmethod
     def terms(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return A, A' and A'' at `eta` (an array of at least one dimension), sharing the work."""
-        h = np.abs(eta)
-        h *= 0.5
-        small = np.flatnonzero(h.ravel() < _SMALL)
-        square = h.ravel()[small] ** 2
-        np.maximum(h, _SMALL, out=h)
+        half = np.abs(eta) / 2
+        small = half < _SMALL
+        h = np.maximum(half, _SMALL)
         e = np.exp(-2 * h)
-        gap = 1 - e
-        inverse = 1 / h
-        log_normalizer = np.log(gap * inverse * 0.5)
-        log_normalizer += h
-        half = 0.5 / gap
-        tilt = (1 + e) * half
-        tilt -= 0.5 * inverse
-        inverse *= inverse
-        inverse *= 0.25
-        half *= half
-        half *= e
-        half *= -4
-        half += inverse
-        tilt = np.copysign(tilt, eta, out=tilt)
-        if small.size:
-            part = eta.ravel()[small]
-            log_normalizer.ravel()[small] = square * _horner(_SERIES, square)
-            tilt.ravel()[small] = 0.5 * part * _horner(_SERIES_MEAN, square)
-            half.ravel()[small] = _horner(_SERIES_VARIANCE, square)
-        log_normalizer += 0.5 * eta
-        tilt += 0.5
-        return log_normalizer, tilt, half
-
-    @classmethod
-    def log_normalizer(cls, eta: np.ndarray) -> np.ndarray:
-        """Return A(eta), shape as `eta`; absolute error below 1e-12 while |eta| < 1,000."""
-        eta = np.asarray(eta, dtype=float)
-        return cls.terms(np.atleast_1d(eta))[0].reshape(eta.shape)
-
-    @classmethod
-    def mean_variance(cls, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean A'(eta), in (0, 1), and the variance A''(eta), in (0, 1/12]."""
-        eta = np.asarray(eta, dtype=float)
-        _, mean, variance = cls.terms(np.atleast_1d(eta))
-        return mean.reshape(eta.shape), variance.reshape(eta.shape)
+        normalizer = h + np.log((1 - e) / (2 * h))
+        mean = (1 + e) / (2 * (1 - e)) - 0.5 / h
+        variance = 0.25 / h**2 - e / (1 - e) ** 2
+        square = half[small] ** 2
+        normalizer[small] = square * _horner(_SERIES, square)
+        mean[small] = half[small] * _horner(_SERIES_MEAN, square)
+        variance[small] = _horner(_SERIES_VARIANCE, square)
+        return normalizer + eta / 2, np.copysign(mean, eta) + 0.5, variance
 
     @staticmethod
     def sample(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -155,17 +139,6 @@ class Bernoulli(_Natural):
         """Return A, A' and A'' at `eta`."""
         p = expit(eta)
         return np.logaddexp(0, eta), p, p * expit(-eta)
-
-    @classmethod
-    def log_normalizer(cls, eta: np.ndarray) -> np.ndarray:
-        """Return A(eta) = log(1 + exp(eta))."""
-        return np.logaddexp(0, np.asarray(eta, dtype=float))
-
-    @classmethod
-    def mean_variance(cls, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean A'(eta), in (0, 1), and the variance A''(eta), in (0, 1/4]."""
-        _, mean, variance = cls.terms(np.asarray(eta, dtype=float))
-        return mean, variance
 
     @staticmethod
     def sample(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
