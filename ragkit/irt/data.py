@@ -77,6 +77,15 @@ class Scores:
             return getattr(self.x, statistic)(0).astype(float)
         return _by(self.subject, self.x, self.n_subjects, statistic)
 
+    def centred_means(self) -> np.ndarray:
+        """Return each subject's mean deviation from the items' mean scores."""
+        if self.full:
+            mean = self.per_subject("mean")
+            return mean - mean.mean()
+        subject, item, x = self.cells()
+        x = x - self.per_item("mean")[item]
+        return np.bincount(subject, x, self.n_subjects) / self.per_subject("count")
+
     def cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return subject and item positions and scores, one entry per cell, in item order."""
         if self.full:

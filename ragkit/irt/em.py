@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from ragkit.irt.data import Scores
-from ragkit.irt.engine import DISC_END, HYPER_BOUNDS, Model, Optimum, Prior, climb
+from ragkit.irt.engine import DISC_END, HYPER_BOUNDS, Model, Optimum, Prior, climb, start
 from ragkit.irt.marginal import NODES
 
 _HYPER_ROUNDS, _HYPER_TOL = 60, 5e-3
@@ -51,7 +51,7 @@ def fit_em(data: Scores, setup: Setup, *, tol: float, max_iter: int) -> Estimate
     model = Model(
         data, setup.family, shared=setup.shared, positive=setup.positive, prior=setup.prior
     )
-    vector, problems = model.start(), []
+    vector, problems = start(model), []
     for _ in range(_HYPER_ROUNDS if setup.hierarchical else 1):
         optimum = climb(model, vector, tol=tol, max_iter=max_iter)
         if not setup.hierarchical:
@@ -256,7 +256,15 @@ def _variances(
             + np.einsum("jk,kl,jl->j", scale_part, own, scale_part)
         )
 
-    var_b = variance(along_b, np.column_stack([-np.ones(m), -(b - middle)])) / unit**2
+    var_b = variance(along_b, np.column_stack([-np.ones(m), -(b - middle)]))
+    if model.positive and model.prior is not None:
+        # the second-order part: b = -d exp(-alpha) is curved over the posterior of (alpha, d)
+        bend = np.zeros((m, 2, 2))
+        bend[:, 0, 0], bend[:, 0, 1], bend[:, 1, 0] = b, 1 / a, 1 / a
+        bent = bend @ pairs
+        var_b = var_b + 0.5 * np.einsum("jpr,jrp->j", bent, bent)
+        var_b = var_b + 0.25 * np.einsum("jpp->j", bent) ** 2
+    var_b = var_b / unit**2
     one = np.tile([1.0, 0.0], (m, 1))
     stretch = np.ones(m) if model.positive else alpha
     var_alpha = variance(one, np.column_stack([np.zeros(m), stretch]))

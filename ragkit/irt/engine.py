@@ -13,8 +13,8 @@ Aitkin, Psychometrika 1981) plus a fixed, weakly informative log prior:
 maximum is that of the density of (alpha, d), in which posteriors are closest to normal.
 
 and the factor exp(-(a / 10)^4 / 4), which ends the range of a discrimination. By Fisher's identity
-the gradient is that of an M step. L-BFGS climbs it from a cold start in coordinates whitened by
-each item's information, and Newton's method with the observed information finishes. The
+the gradient is that of an M step. From items fitted to the subjects' mean scores, L-BFGS climbs it in
+coordinates whitened by each item's information, and Newton's method with the observed information finishes. The
 distribution of ability is N(0, 1) in the fit; afterwards the scale is moved so that the abilities
 of the population have mean 0 and variance 1 exactly, that is mean(EAP) = 0 and
 mean(EAP^2 + error^2) = 1.
@@ -28,12 +28,18 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ragkit.irt.data import Scores
-from ragkit.irt.marginal import COMPONENTS, NODES, Abilities, Quadrature, Statistics
+from ragkit.irt.marginal import (
+    COMPONENTS,
+    NODES,
+    Abilities,
+    Quadrature,
+    Statistics,
+    interpolation,
+)
 
 DISC_END = 10.0  # where the range of a discrimination ends
 SEVERITY_SD = 5.0
-KEPT_MAX = 3000  # ability components up to which the information is inverted on their side
-JOINT_MAX = 4000  # item parameters up to which it is inverted on theirs
+MOST_WORK = 2e10  # multiplications up to which the joint information is inverted
 HYPER_BOUNDS = {
     "diff_mean": (-4, 4),
     "diff_sd": (0.2, 6),
@@ -41,6 +47,8 @@ HYPER_BOUNDS = {
     "disc_sd": (0.1, 1),
 }
 _DIFFERENCE = 1e-4  # step of a numerical derivative
+_STARTS = 5  # Newton steps before the climb
+_ROUND = 15  # iterations of L-BFGS in the same coordinates
 
 
 @dataclass(frozen=True)
@@ -132,7 +140,7 @@ class Model:
         return a[:, None, None] * NODES + level[:, :, None]
 
     def start(self) -> np.ndarray:
-        """Return the cold start: intercepts from the mean scores, equal discriminations."""
+        """Return intercepts from the mean scores, and equal discriminations."""
         vector = np.zeros(self.size)
         own = self.items(vector)
         if not self.positive:
@@ -214,7 +222,7 @@ class Model:
         z = (alpha[:many] - prior.disc_mean) / prior.disc_sd
         end = (a[:many] / DISC_END) ** 4
         value -= 0.5 * (z @ z) + 0.25 * end.sum()
-        pull = -z / prior.disc_sd - (end if self.positive else end / a[:many])
+        pull = -z / prior.disc_sd - (end if self.positive else a[:many] ** 3 / DISC_END**4)
         if self.shared:
             gradient[0] = g_alpha.sum() + pull[0]
         else:
@@ -277,14 +285,17 @@ class Information:
 
     def __init__(self, model: Model, vector: np.ndarray, abilities: Abilities, slopes: np.ndarray):
         self.model = model
-        h, n = model.head, model.data.n_subjects
+        n = model.data.n_subjects
         expected = model.stats.expected(abilities.weights[0])
         blocks, border = model.curvature(vector, expected)
         side = COMPONENTS * n
-        if model.size <= JOINT_MAX and (model.size <= side or h):
-            self.form = "joint"
-        else:
-            self.form = "kept" if side <= KEPT_MAX else "apart"
+        work = {
+            "kept": model.size * side**2,
+            "joint": model.size**2 * (model.size + side),
+        }
+        self.form = min(work, key=work.get)
+        if work[self.form] > MOST_WORK:
+            self.form = "apart"
         self.u = None if self.form == "apart" else model.covariances(vector, abilities, slopes)
         try:
             (self._joint if self.form == "joint" else self._kept)(blocks, border)
@@ -375,7 +386,12 @@ class Optimum:
 
 def climb(model: Model, vector: np.ndarray, *, tol: float, max_iter: int) -> Optimum:
     """Maximise the log posterior: L-BFGS, then Newton's method where the information is at hand."""
-    vector, iterations = _whitened(model, vector, max_iter)
+    iterations = 0
+    for _ in range(1 + max_iter // _ROUND):  # the information changes on the way
+        vector, used = _whitened(model, vector, min(_ROUND, max_iter))
+        iterations += used
+        if used < _ROUND:
+            break
     while True:
         abilities, slopes = model.expect(vector, COMPONENTS + 1)
         information = Information(model, vector, abilities, slopes)
@@ -394,14 +410,40 @@ def climb(model: Model, vector: np.ndarray, *, tol: float, max_iter: int) -> Opt
         vector = vector + step
 
 
+def _definite(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenvalues, made positive, and eigenvectors of the items' blocks."""
+    low, axes = np.linalg.eigh(blocks)
+    return np.maximum(np.abs(low), 0.05 * np.abs(low).max(1, keepdims=True) + 1e-6), axes
+
+
+def start(model: Model) -> np.ndarray:
+    """Return items fitted by Newton's method to abilities taken from the mean scores."""
+    theta = model.data.centred_means()
+    theta = theta / max(float(theta.std()), 1e-12)
+    first, weight = interpolation(theta)
+    known = np.zeros((len(theta), len(NODES)))
+    known[np.arange(len(theta))[:, None], first[:, None] + np.arange(weight.shape[-1])] = weight
+    expected, vector = model.stats.expected(known), model.start()
+    for _ in range(_STARTS):
+        blocks, _ = model.curvature(vector, expected)
+        slopes = model.family.curves(model.eta(vector))[1]
+        gradient = model.chain(vector, expected, slopes) + model.log_prior(vector)[1]
+        low, axes = _definite(blocks)
+        step = np.swapaxes(axes, 1, 2) @ model.items(gradient)[..., None]
+        step = (axes @ (step / low[..., None]))[..., 0]
+        step /= np.maximum(1, np.abs(step).max(1, keepdims=True))
+        vector = vector.copy()
+        model.items(vector)[:] += step
+    return vector
+
+
 def _whitened(model: Model, origin: np.ndarray, max_iter: int) -> tuple[np.ndarray, int]:
     """Climb by L-BFGS in coordinates in which each item's information is the identity."""
     from scipy.optimize import minimize
 
     abilities, _ = model.expect(origin)
     blocks, border = model.curvature(origin, model.stats.expected(abilities.weights[0]))
-    low, axes = np.linalg.eigh(blocks)
-    low = np.maximum(np.abs(low), 0.05 * np.abs(low).max(1, keepdims=True) + 1e-6)
+    low, axes = _definite(blocks)
     root = axes / np.sqrt(low)[:, None, :]
     unit = np.maximum(np.abs(np.diagonal(border)), 1e-3) ** -0.5
     h = model.head
