@@ -31,6 +31,9 @@ class Model:
         self.card, self.folder, self.threads = card, folder, threads
         self.name, self.max_tokens = card.name, card.max_tokens
 
+    def __reduce__(self):
+        return type(self), (self.card, self.folder, self.threads)  # without what is loaded
+
     def __repr__(self) -> str:
         return f"<{self.card.kind} {self.name}>"
 

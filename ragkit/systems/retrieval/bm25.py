@@ -7,28 +7,24 @@ three are done here in the same order of operations (Lucene 8 and later, class B
 
 from __future__ import annotations
 
-import os
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 import numpy as np
+from scipy.sparse import csc_array, csr_array, vstack
 
 from ragkit import checks
-from ragkit.systems.retrieval import analysis, saved
+from ragkit.systems.retrieval import analysis
 from ragkit.systems.retrieval.frames import Retriever, check_fields, document_texts
-from ragkit.systems.retrieval.postings import Builder, Index, Lexicon
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # mode -> terms of a document, terms of a query, default k1
 MODES = {
     "lucene": (analysis.standard_terms, analysis.standard_terms, 1.2),
     "flashrag": (analysis.flashrag_index_terms, analysis.flashrag_terms, 1.5),
 }
-FREE = 24  # lengths below are kept exactly
+BLOCK = 2_000_000  # pieces of text that are counted together
 # A sum of bounds is compared with a rounded score: allow for the rounding.
 SLACK = 1 - 1e-5
 
@@ -59,7 +55,10 @@ class BM25(Retriever):
     ----------
     doc_ids_ : list of str
         The ids in the order of the documents.
-    index_ : ragkit.systems.retrieval.postings.Index
+    terms_ : dict of str to int
+        The column of each term in `counts_`.
+    counts_ : scipy.sparse.csc_array of shape (n_documents, n_terms)
+        How often each term stands in each document.
 
     Notes
     -----
@@ -92,43 +91,16 @@ class BM25(Retriever):
         self.mode, self.fields = mode, check_fields(fields)
         self.system = system or ("bm25" if mode == "lucene" else f"bm25-{mode}")
 
-    def fit(self, documents: pd.DataFrame | Iterable[pd.DataFrame | Mapping]) -> BM25:
-        builder = Builder(MODES[self.mode][0])
-        doc_ids = []
-        for doc_id, text in document_texts(documents, self.fields):
-            doc_ids.append(doc_id)
-            builder.add(text)
-        return self._use(doc_ids, builder.build())
+    def fit(self, documents) -> BM25:
+        self.doc_ids_ = []
 
-    def save(self, folder: str | os.PathLike) -> Path:
-        """Write the index into a folder, which `load` reads; return the folder."""
-        self._check_fitted()
-        settings = {name: getattr(self, name) for name in ("k1", "b", "mode", "fields", "system")}
-        parts = self.index_._asdict() | {"terms": list(self.index_.terms)}
-        return saved.write(folder, "BM25", settings, parts | {"doc_ids": self.doc_ids_})
+        def texts():
+            for doc_id, text in document_texts(documents, self.fields):
+                self.doc_ids_.append(doc_id)
+                yield text
 
-    @classmethod
-    def load(cls, folder: str | os.PathLike) -> BM25:
-        """Return a saved index, with its options; its arrays are memory-mapped.
-
-        Raises
-        ------
-        MissingData, DataError, HashMismatch
-            As in `ragkit.systems.retrieval.saved.read`.
-        """
-        settings, parts = saved.read(folder, "BM25")
-        doc_ids, terms = parts.pop("doc_ids"), Lexicon(parts.pop("terms"))
-        return cls(**settings)._use(doc_ids, Index(terms, **parts))
-
-    def _search(self, ids, texts, k):
-        totals = np.zeros(len(self.doc_ids_))
-        for text in texts:
-            top, scores = self._top(text, k, totals)
-            yield [self.doc_ids_[n] for n in top.tolist()], scores
-
-    def _use(self, doc_ids: list[str], index: Index) -> BM25:
-        """Take an index; compute idf, length norms and a bound of each term's scores."""
-        self.doc_ids_, self.index_, lengths = doc_ids, index, index.lengths
+        self.terms_, self.counts_ = count_terms(texts(), MODES[self.mode][0])
+        lengths = self.counts_.sum(axis=1).astype(np.int64)
         if self.mode == "flashrag":  # bm25s keeps lengths exact, and an empty text as one word
             lengths = np.maximum(lengths, 1)
         documents = int((lengths > 0).sum())
@@ -136,35 +108,35 @@ class BM25(Retriever):
         if self.mode == "lucene":
             lengths = one_byte(lengths)
         self._inverse = inverse_norms(lengths, average, self.k1, self.b)
-        self._idf = idf(np.diff(index.starts), documents)
+        self._idf = idf(np.diff(self.counts_.indptr), documents)
         # The score rises with frequency x inverse norm; its largest value bounds a term's scores.
-        self._largest = np.empty(len(index.terms), dtype=np.float32)
-        for first, last in _shares(index.starts, 500_000):
-            starts = index.starts[first : last + 1]
-            postings = slice(starts[0], starts[-1])
-            ratios = self._inverse[index.documents[postings]]
-            ratios *= index.frequencies[postings]
-            self._largest[first:last] = np.maximum.reduceat(ratios, starts[:-1] - starts[0])
+        ratios = self._inverse[self.counts_.indices]
+        ratios *= self.counts_.data
+        self._largest = np.maximum.reduceat(ratios, self.counts_.indptr[:-1])
         return self
+
+    def _search(self, ids, texts, k):
+        totals = np.zeros(len(self.doc_ids_))
+        for text in texts:
+            top, scores = self._top(text, k, totals)
+            yield [self.doc_ids_[n] for n in top.tolist()], scores
 
     def _top(self, text: str, k: int, totals: np.ndarray):
         """Return document numbers and scores of the first k; `totals` is zero before and after."""
-        index = self.index_
-        counts = Counter(MODES[self.mode][1](text))
-        found = [(index.terms.find(term), n) for term, n in counts.items()]
-        weighted = [
-            (np.float32(n) * self._idf[term], term) for term, n in found if term is not None
-        ]
-        waiting = [(float(w - w / (1 + self._largest[term])), w, term) for w, term in weighted]
+        waiting = []
+        for word, n in Counter(MODES[self.mode][1](text)).items():
+            if (term := self.terms_.get(word)) is not None:
+                weight = np.float32(n) * self._idf[term]
+                bound = float(weight - weight / (1 + self._largest[term]))
+                waiting.append((bound, weight, *self._postings(term)))
         waiting.sort(key=lambda entry: entry[0])
-        left, floor = sum(bound for bound, _, _ in waiting), 0.0
+        left, floor = sum(bound for bound, *_ in waiting), 0.0
         while waiting and (floor == 0 or left >= floor):
-            bound, weight, term = waiting.pop()
+            bound, weight, documents, frequencies = waiting.pop()
             left -= bound
-            postings = slice(index.starts[term], index.starts[term + 1])
-            documents = index.documents[postings].astype(np.intp)
+            documents = documents.astype(np.intp)
             sums = totals[documents]
-            sums += self._scores(weight, documents, index.frequencies[postings])
+            sums += self._scores(weight, documents, frequencies)
             totals[documents] = sums
             floor = max(floor, _floor(sums, k))
         # Whatever is not in the first k lists by now cannot get there: look up the others only.
@@ -172,20 +144,22 @@ class BM25(Retriever):
         sums = totals[candidates]
         totals.fill(0)
         while waiting:
-            bound, weight, term = waiting.pop()
+            bound, weight, documents, frequencies = waiting.pop()
             left -= bound
-            start, stop = index.starts[term], index.starts[term + 1]
-            documents = index.documents[start:stop]
             places = np.searchsorted(documents, candidates.astype(np.int32))
-            places[places == stop - start] = 0
+            places[places == len(documents)] = 0
             hit = np.flatnonzero(documents[places] == candidates)
-            frequencies = index.frequencies[start + places[hit]]
-            sums[hit] += self._scores(weight, candidates[hit], frequencies)
+            sums[hit] += self._scores(weight, candidates[hit], frequencies[places[hit]])
             kept = sums >= _floor(sums, k) - left
             candidates, sums = candidates[kept], sums[kept]
         scores = sums.astype(np.float32)
         first = np.lexsort((candidates, -scores))[:k]
         return candidates[first], scores[first]
+
+    def _postings(self, term: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the documents that have a term, ascending, and how often."""
+        part = slice(*self.counts_.indptr[term : term + 2])
+        return self.counts_.indices[part], self.counts_.data[part]
 
     def _scores(self, weight: np.float32, documents, frequencies) -> np.ndarray:
         ratio = self._inverse[documents]
@@ -194,14 +168,54 @@ class BM25(Retriever):
         return weight - weight / ratio
 
 
-def _shares(starts: np.ndarray, size: int):
-    """Yield (first, last) terms of shares of about `size` postings, at least one term each."""
-    first, terms = 0, len(starts) - 1
-    while first < terms:
-        last = int(np.searchsorted(starts, starts[first] + size, side="right")) - 1
-        last = min(max(last, first + 1), terms)
-        yield first, last
-        first = last
+def count_terms(
+    texts: Iterable[str], analyse: Callable[[str], list[str]]
+) -> tuple[dict[str, int], csc_array]:
+    """Return the column of each term, and how often each term stands in each text.
+
+    The terms of a text must be those of its pieces between white space: pieces are counted first,
+    and each different one is analysed once.
+    """
+    terms, blocks = _numbers(), []
+    for pieces, codes, ends in _pieces(iter(texts)):
+        found = [[terms[term] for term in analyse(piece)] for piece in pieces]
+        columns = np.fromiter(chain.from_iterable(found), np.int32)
+        sizes = np.cumsum([0, *map(len, found)], dtype=np.int32)
+        counts = _ones(codes, ends, len(pieces)) @ _ones(columns, sizes, len(terms))
+        counts.data = counts.data.astype(np.min_scalar_type(counts.data.max(initial=0)))
+        blocks.append(counts)
+    for block in blocks:
+        block.resize(block.shape[0], len(terms))
+    return dict(terms), vstack(blocks, format="csr").tocsc()
+
+
+def _pieces(texts: Iterator[str]) -> Iterator[tuple[dict[str, int], array, array]]:
+    """Yield the numbers of a block's pieces, each text's numbers in a row, and where they end."""
+    ends = None
+    while ends is None or len(ends) > 1:
+        pieces, codes, ends = _numbers(), array("i"), array("i", [0])
+        for text in texts:
+            # U+202F is white space to Python, but joins words in UAX #29.
+            own = [text] if "\u202f" in text else text.split()
+            codes.extend(map(pieces.__getitem__, own))
+            ends.append(len(codes))
+            if len(codes) >= BLOCK:
+                break
+        if len(ends) > 1:
+            yield pieces, codes, ends
+
+
+def _numbers() -> defaultdict[str, int]:
+    """Return a dictionary that numbers its keys in the order in which they are asked for."""
+    numbers = defaultdict()
+    numbers.default_factory = numbers.__len__
+    return numbers
+
+
+def _ones(columns, ends, width: int) -> csr_array:
+    """Return a matrix with a 1 for each of `columns`; those up to `ends[n]` end row n - 1."""
+    columns, ends = np.asarray(columns), np.asarray(ends)
+    return csr_array((np.ones_like(columns), columns, ends), shape=(len(ends) - 1, width))
 
 
 def _floor(sums: np.ndarray, k: int) -> float:
@@ -228,15 +242,6 @@ def one_byte(lengths: np.ndarray) -> np.ndarray:
 
     The lengths below 40 are exact; of a longer one, four significant bits above 24 are kept.
     """
-    return LENGTHS[np.searchsorted(LENGTHS, lengths, side="right") - 1]
-
-
-def _lengths() -> np.ndarray:
-    """Return what each byte stands for: 0 to 23, then 24 plus a 3-bit mantissa and an exponent."""
-    codes = np.arange(256 - FREE)
-    shift = np.maximum((codes >> 3) - 1, 0)
-    mantissa = np.where(codes >> 3, (codes & 7) | 8, codes & 7)
-    return np.concatenate([np.arange(FREE), FREE + (mantissa.astype(np.int64) << shift)])
-
-
-LENGTHS = _lengths()
+    above = np.maximum(np.asarray(lengths) - 24, 0)
+    lost = np.maximum(np.frexp(above)[1] - 4, 0)  # frexp's exponent: the number of bits
+    return np.where(lost, 24 + (above >> lost << lost), lengths)

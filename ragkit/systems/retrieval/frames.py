@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from ragkit import checks
 from ragkit.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Found = tuple[Sequence[str], Sequence[float]]
 
 
 class Retriever(ABC):
     """A retriever: `fit(documents)`, then `search(questions, k)`.
+
+    A fitted one can be kept with `joblib.dump(retriever, path)`; `joblib.load(path, mmap_mode="r")`
+    maps its arrays into memory.
 
     Attributes
     ----------
@@ -95,15 +95,6 @@ def check_fields(fields) -> tuple[str, ...]:
     return names
 
 
-def check_overlap(tokens, overlap, name: str) -> tuple[int, int]:
-    """Return the tokens of a piece and how many of them it shares with the piece before."""
-    tokens = checks.whole(tokens, name)
-    overlap = checks.whole(overlap, "overlap", least=0)
-    if overlap >= tokens:
-        raise UsageError(f"overlap should be less than {name} ({tokens}), found {overlap}")
-    return tokens, overlap
-
-
 def reusable(documents):
     """Return documents that can be read more than once: those of an iterator as a list."""
     return list(documents) if isinstance(documents, Iterator) else documents
@@ -155,8 +146,6 @@ def check_ids(ids: Sequence, thing: str = "question", name: str = "question_id")
 
 def runs_frame(system: str, question_ids: Sequence[str], found: Sequence[Found]) -> pd.DataFrame:
     """Return a `runs` frame of each question's documents and scores, best first."""
-    import pandas as pd
-
     sizes = [len(documents) for documents, _ in found]
     doc_ids = [doc_id for documents, _ in found for doc_id in documents]
     ranks = [np.empty(0, np.int64), *(np.arange(1, size + 1) for size in sizes)]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+
+import pandas as pd
 
 from ragkit import checks
 from ragkit.errors import UsageError
 from ragkit.systems.retrieval.frames import Retriever, reusable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 METHODS = ("rrf", "convex")
 
@@ -72,15 +70,13 @@ class Hybrid(Retriever):
         names = "+".join(retriever.system for retriever in self.retrievers)
         self.system = system or f"{method}({names})"
 
-    def fit(self, documents: pd.DataFrame | Iterable[pd.DataFrame | Mapping]) -> Hybrid:
+    def fit(self, documents) -> Hybrid:
         documents = reusable(documents)
         for retriever in self.retrievers:
             retriever.fit(documents)
         return self
 
     def _search(self, ids, texts, k):
-        import pandas as pd
-
         questions = pd.DataFrame({"question_id": ids, "text": texts}, dtype=object)
         lists = [
             _by_question(retriever.search(questions, max(k, self.depth)))

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from ragkit import checks, models
 from ragkit.errors import UsageError
-from ragkit.systems.retrieval.frames import (
-    Retriever,
-    check_fields,
-    check_overlap,
-    document_texts,
-    reusable,
-)
-
-if TYPE_CHECKING:
-    import pandas as pd
+from ragkit.systems.retrieval.frames import Retriever, check_fields, document_texts, reusable
 
 LONG = ("windows", "truncate")
 
@@ -48,8 +38,6 @@ class Rerank(Retriever):
         The name in the `system` column; the retriever's, "+" and the reranker's by default.
     cache : bool or path-like
         Where a reranker of `ragkit.models` keeps scores.
-    progress : bool
-        Whether such a reranker draws a progress bar.
 
     Notes
     -----
@@ -74,28 +62,26 @@ class Rerank(Retriever):
         fields: tuple[str, ...] = ("title", "text"),
         system: str | None = None,
         cache: bool | str | os.PathLike = True,
-        progress: bool = False,
     ):
         self.retriever, self.depth = retriever, checks.whole(depth, "depth")
         self.long = checks.choice(long, "rule for long documents", LONG)
         self.fields = check_fields(fields)
-        self.window_tokens, self.overlap = check_overlap(window_tokens, overlap, "window_tokens")
+        self.window_tokens = checks.whole(window_tokens, "window_tokens")
+        self.overlap = checks.whole(overlap, "overlap", least=0, most=self.window_tokens - 1)
         self.reranker = models.reranker(reranker) if isinstance(reranker, str) else reranker
         self._ours = isinstance(self.reranker, models.Reranker)
         if long == "windows" and not self._ours:
             raise UsageError("windows need a reranker of ragkit.models, which knows its tokens")
         self.system = system or f"{retriever.system}+{self.reranker.name}"
-        self.cache, self.progress = cache, progress
+        self.cache = cache
 
-    def fit(self, documents: pd.DataFrame | Iterable[pd.DataFrame | Mapping]) -> Rerank:
+    def fit(self, documents) -> Rerank:
         documents = reusable(documents)
         self.texts_ = dict(document_texts(documents, self.fields))
         self.retriever.fit(documents)
         return self
 
     def _search(self, ids, texts, k):
-        import pandas as pd
-
         questions = pd.DataFrame({"question_id": ids, "text": texts}, dtype=object)
         runs = self.retriever.search(questions, self.depth).sort_values("rank", kind="stable")
         runs = runs.merge(questions, on="question_id", how="left")
@@ -110,7 +96,7 @@ class Rerank(Retriever):
             yield part["doc_id"].tolist(), part["score"].to_numpy()
 
     def _scores(self, pairs: list[tuple[str, str]]) -> np.ndarray:
-        options = {"cache": self.cache, "progress": self.progress} if self._ours else {}
+        options = {"cache": self.cache} if self._ours else {}
         order = sorted(range(len(pairs)), key=lambda n: -sum(map(len, pairs[n])))
         scores = np.empty(len(pairs))
         scores[order] = self.reranker.score_pairs([pairs[n] for n in order], **options)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from ragkit.errors import DataError
 from ragkit.measures import metrics, stats
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def choose(
@@ -50,8 +47,6 @@ def choose(
     DataError
         As in `ragkit.measures.metrics.retrieval`, and if there are fewer than two questions.
     """
-    import pandas as pd
-
     scores = metrics.retrieval(runs, questions, measures=measures)
     items = scores["item_id"].unique()
     if len(items) < 2:

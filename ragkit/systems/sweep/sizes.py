@@ -432,7 +432,7 @@ def _size(value: Any) -> int:
         return value.nbytes
     if isinstance(value, bytes | str):
         return len(value)
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | dict):  # of a dictionary, the keys
         return sum(map(_size, value))
     if isinstance(value, models.Encoder | LSA) or not hasattr(value, "__dict__"):
         return 0

@@ -41,6 +41,9 @@ class Spaces(models.Encoder):
     def __init__(self):
         self.name, self.max_tokens = "spaces", 4
 
+    def __reduce__(self):
+        return Spaces, ()
+
     def encode(self, texts, kind="passage", *, cache=False, progress=False):
         return Letters().encode(texts, kind)
 

@@ -32,7 +32,7 @@ class OverlapInWindows(Overlap, models.Reranker):
     def __init__(self):
         pass
 
-    def score_pairs(self, pairs, *, cache, progress):
+    def score_pairs(self, pairs, *, cache):
         return super().score_pairs(pairs)
 
 
@@ -86,7 +86,10 @@ def test_questions_keep_their_order_and_those_without_documents_have_no_row():
     [
         ({"long": "window"}, "no rule for long documents 'window'\n.*'windows'"),
         ({}, "windows need a reranker of ragkit.models"),
-        ({"window_tokens": 8, "overlap": 8}, r"less than window_tokens \(8\), found 8"),
+        (
+            {"window_tokens": 8, "overlap": 8},
+            "overlap should be a whole number from 0 to 7, found 8",
+        ),
         ({"window_tokens": "many"}, "window_tokens should be a whole number"),
         ({"depth": 0}, "depth should be a whole number of at least 1"),
     ],

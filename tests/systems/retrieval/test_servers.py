@@ -269,8 +269,8 @@ def test_credentials_in_the_address_are_used(stub):
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [
-        (np.full((1, 3), np.nan), "words gives NaN or infinity for the text '-'"),
-        (np.zeros((4, 3)), r"matrix of 1 rows, found an array of shape \(4, 3\)"),
+        (np.full((1, 3), np.nan), r"of words: row 1 \('-'\) holds NaN"),
+        (np.zeros((4, 3)), r"matrix of 1 rows, found the shape \(4, 3\)"),
     ],
 )
 def test_vectors_that_are_none(vectors, message):
