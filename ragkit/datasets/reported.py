@@ -21,13 +21,14 @@ import re
 import tomllib
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ragkit import checks
-from ragkit.errors import DataError, MissingData, UsageError, did_you_mean
+from ragkit import checks, schema
+from ragkit.errors import DataError, MissingData
 from ragkit.files import read_table, read_text
 from ragkit.paths import REPORTED
 
@@ -42,8 +43,14 @@ UNITS = COUNTS | {
     *("tokens", "characters", "words", "parameters", "minutes"),
 }
 
-_TABLE = re.compile(r"\d+|(?:text|figure|appendix):[\w.]+|leaderboard")
-_METRIC = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+# What a cell has to match; `paper` is that of the file.
+PATTERNS = {
+    "table": r"\d+|(text|figure|appendix):[\w.]+|leaderboard",
+    "row": r".*\S.*",
+    "column": r".*\S.*",
+    "metric": r"[a-z][a-z0-9]*(_[a-z0-9]+)*",
+    "unit": "|".join(sorted(UNITS)),
+}
 _PRINTED = re.compile(
     r"~?(?P<sign>[-−])?(?P<whole>\d{1,3}(?:,\d{3})+|\d+)?(?P<fraction>\.\d+)?"
     r"(?P<suffix>k|M|BT?|T)?[%×]?"
@@ -113,8 +120,8 @@ def load(
     MissingData
         If a file is not there.
     DataError
-        If a file is not UTF-8, is empty, lacks a column, repeats a key, has a value that its
-        printed form does not have, or a lost cell without a note. The message names file and line.
+        With file and line, if a file is not UTF-8, is empty, lacks a column, repeats a key, has a
+        value that its printed form does not have, or a lost cell without a note.
     """
     if paper is not None:
         checks.choice(paper, "paper", PAPERS)
@@ -122,11 +129,9 @@ def load(
     frames = [_read(folder / f"{p}.csv", p) for p in PAPERS if paper in (None, p)]
     frame = pd.concat(frames, ignore_index=True)
     if table is not None:
-        known = frame["table"].unique()
-        if str(table) not in known:
-            where = f"{paper} has" if paper else "the papers have"
-            raise UsageError(f"{where} no table {str(table)!r}", did_you_mean(str(table), known))
-        frame = frame[frame["table"] == str(table)].reset_index(drop=True)
+        where = f"table of {paper or 'the papers'}"
+        table = checks.choice(str(table), where, frame["table"].unique())
+        frame = frame[frame["table"] == table].reset_index(drop=True)
     return frame
 
 
@@ -153,20 +158,9 @@ def _read(path: Path, paper: str) -> pd.DataFrame:
 
 def _check(row: dict[str, str], paper: str, where: str) -> tuple[float, int | None]:
     """Return value and decimals of a row of text, or raise with what is wrong in it."""
-    for column in (*KEY, "unit"):
-        if not row[column].strip():
-            raise DataError(f"{where} has an empty {column}")
-    if row["paper"] != paper:
-        raise DataError(f"{where} belongs to {row['paper']!r}, expected {paper!r}")
-    if not _TABLE.fullmatch(row["table"]):
-        raise DataError(
-            f"{where}: {row['table']!r} is no table",
-            'expected a number, "text:", "figure:" or "appendix:" with a number, or "leaderboard"',
-        )
-    if not _METRIC.fullmatch(row["metric"]):
-        raise DataError(f"{where}: the metric {row['metric']!r} is not in snake_case")
-    if row["unit"] not in UNITS:
-        raise DataError(f"{where}: unknown unit {row['unit']!r}", did_you_mean(row["unit"], UNITS))
+    for column, pattern in {"paper": paper, **PATTERNS}.items():
+        if not re.fullmatch(pattern, row[column]):
+            raise DataError(f"{where}: {column} should match {pattern}, found {row[column]!r}")
     if not row["printed"] and not row["value"]:
         if not row["note"].strip():
             raise DataError(f"{where} has neither a number nor a note that says why")
@@ -175,13 +169,9 @@ def _check(row: dict[str, str], paper: str, where: str) -> tuple[float, int | No
         printed, decimals = parse(row["printed"])
     except DataError as error:
         raise DataError(f"{where}: {error.message}") from None
-    try:
-        value = float(row["value"])
-    except ValueError:
-        raise DataError(f"{where}: the value {row['value']!r} is not a number") from None
-    if value != printed:
+    if schema.number(row["value"], f"{where}: value") != printed:
         raise DataError(f"{where} has the value {row['value']} but prints {row['printed']!r}")
-    return value, decimals
+    return float(row["value"]), decimals
 
 
 # ------------------------------------------------------------------------------ the audit
@@ -214,8 +204,8 @@ def audit(*, folder: Path | None = None) -> pd.DataFrame:
     claims = tomllib.loads(read_text(CLAIMS))
     rows = []
     for paper in PAPERS:
-        numbers = _Numbers(load(paper, folder=folder), paper)
         try:
+            numbers = _numbers(load(paper, folder=folder))
             found = [*_evaluate(claims[paper], numbers), *_repeated(numbers)]
         except KeyError as error:
             raise DataError(f"reported numbers of {paper}: the audit misses {error}") from None
@@ -223,60 +213,51 @@ def audit(*, folder: Path | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["paper", "claim", "printed", "computed", "holds", "note"])
 
 
-class _Numbers:
-    """The numbers of one paper, and how far rounding may have moved each (`half`)."""
-
-    def __init__(self, frame: pd.DataFrame, paper: str):
-        self.paper = paper
-        frame = frame.dropna(subset="value")
-        half = 0.5 * 10.0 ** -frame["decimals"].astype(float)
-        whole = frame["unit"].isin(COUNTS) & (frame["decimals"] == 0)
-        self.frame = frame.assign(half=half.mask(whole & ~frame["printed"].str.startswith("~"), 0))
-
-    def select(self, table, **labels) -> pd.DataFrame:
-        frame = self.frame[self.frame["table"] == str(table)]
-        for name, label in labels.items():
-            frame = frame[frame[name] == label]
-        if frame.empty:
-            wanted = ", ".join(f"{name}={label}" for name, label in labels.items())
-            raise DataError(
-                f"reported numbers of {self.paper}: none in table {table} with {wanted}"
-            )
-        return frame
-
-    def column(self, table, column: str, metric: str | None = None) -> pd.Series:
-        """Return the values of one column, by row."""
-        labels = {"column": column} | ({"metric": metric} if metric else {})
-        return self.select(table, **labels).set_index("row")["value"]
-
-    def grid(
-        self, table, metric: str | None = None, *, values: str = "value", without: tuple = ()
-    ) -> pd.DataFrame:
-        """Return a table as rows x columns, less some rows."""
-        frame = self.select(table, **({"metric": metric} if metric else {}))
-        frame = frame[~frame["row"].isin(without)]
-        grid = frame.pivot(index="row", columns="column", values=values)
-        holes = grid.stack(future_stack=True).isna()
-        if holes.any():
-            raise DataError(
-                f"reported numbers of {self.paper}: table {table} lacks {holes.idxmax()}"
-            )
-        return grid
-
-    def get(self, table, row: str, column: str, metric: str | None = None) -> float:
-        labels = {"row": row, "column": column} | ({"metric": metric} if metric else {})
-        frame = self.select(table, **labels)
-        if len(frame) > 1:
-            raise DataError(
-                f"reported numbers of {self.paper}: {row}, {column} of table {table} has "
-                f"{len(frame)} metrics, expected one"
-            )
-        return float(frame["value"].iloc[0])
+def _numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers of a paper, and how far rounding may have moved each (`half`)."""
+    frame = frame.dropna(subset="value")
+    half = 0.5 * 10.0 ** -frame["decimals"].astype(float)
+    whole = frame["unit"].isin(COUNTS) & (frame["decimals"] == 0)
+    return frame.assign(half=half.mask(whole & ~frame["printed"].str.startswith("~"), 0))
 
 
-def _evaluate(paper: dict, numbers: _Numbers) -> Iterator[tuple]:
+def _select(numbers: pd.DataFrame, table, **labels) -> pd.DataFrame:
+    """Return the numbers of a table with these labels; None stands for any."""
+    labels = {name: label for name, label in labels.items() if label is not None}
+    for name, label in {"table": str(table), **labels}.items():
+        numbers = numbers[numbers[name] == label]
+    if numbers.empty:
+        raise KeyError(f"table {table}", labels)
+    return numbers
+
+
+def _column(numbers: pd.DataFrame, table, column: str, metric: str | None = None) -> pd.Series:
+    """Return the values of one column, by row."""
+    return _select(numbers, table, column=column, metric=metric).set_index("row")["value"]
+
+
+def _grid(
+    numbers: pd.DataFrame, table, metric: str | None = None, *, values="value", without=()
+) -> pd.DataFrame:
+    """Return a table as rows x columns, less some rows."""
+    frame = _select(numbers, table, metric=metric)
+    frame = frame[~frame["row"].isin(without)]
+    grid = frame.pivot(index="row", columns="column", values=values)
+    holes = grid.stack(future_stack=True).isna()
+    if holes.any():
+        raise KeyError(f"table {table}", holes.idxmax())
+    return grid
+
+
+def _get(numbers: pd.DataFrame, table, row: str, column: str, metric: str | None = None) -> float:
+    """Return one value."""
+    return _select(numbers, table, row=row, column=column, metric=metric)["value"].item()
+
+
+def _evaluate(paper: dict, numbers: pd.DataFrame) -> Iterator[tuple]:
     """Yield claim, printed, computed, holds and note of each claim of a paper."""
-    functions = {name: getattr(numbers, name) for name in ("select", "column", "grid", "get")}
+    functions = {"select": _select, "column": _column, "grid": _grid, "get": _get}
+    functions = {name: partial(function, numbers) for name, function in functions.items()}
     names = {"__builtins__": _FUNCTIONS | functions}
     _bind(names, paper["let"])
     for claim in paper["claim"]:
@@ -290,11 +271,8 @@ def _evaluate(paper: dict, numbers: _Numbers) -> Iterator[tuple]:
             else:
                 holds = pd.Series(eval(claim["all"], here), dtype=bool)
                 printed, computed = float(len(holds)), float(holds.sum())
-                failing = [
-                    name if isinstance(name, str) else " ".join(name)
-                    for name in holds.index[~holds]
-                ]
-                if failing:
+                labels = [name if isinstance(name, str) else " ".join(name) for name in holds.index]
+                if failing := [name for name, held in zip(labels, holds, strict=True) if not held]:
                     note = "; ".join(filter(None, [note, "not for " + ", ".join(failing)]))
             within = eval(claim.get("within", "0"), here) + 1e-9
             holds = bool(abs(printed - computed) <= within)
@@ -307,14 +285,14 @@ def _bind(names: dict, expressions: dict[str, str]) -> dict:
     return names
 
 
-# What an expression of claims.toml may call, beside the functions of `_Numbers`.
+# What an expression of claims.toml may call, beside select, column, grid and get.
 _FUNCTIONS = {"Series": pd.Series, "average": np.average, "clip": np.clip}
 _FUNCTIONS |= {f.__name__: f for f in (dict, float, len, list, max, min, round, zip)}
 
 
-def _repeated(numbers: _Numbers) -> Iterator[tuple]:
+def _repeated(numbers: pd.DataFrame) -> Iterator[tuple]:
     """Yield numbers of the text or the snapshot that are printed elsewhere under the same labels."""
-    for key, group in numbers.frame.groupby(["row", "column", "metric"], sort=False):
+    for key, group in numbers.groupby(["row", "column", "metric"], sort=False):
         if len(group) > 1 and not group["table"].str.isdigit().all():
             value, half = group["value"], group["half"]
             first = value.iloc[0]

@@ -96,7 +96,7 @@ def test_range_of_unit(numbers, unit, low, high):
 def test_unknown_names():
     with pytest.raises(UsageError, match="did you mean 'liverag'"):
         reported.load("liverga")
-    with pytest.raises(UsageError, match=r"liverag has no table '6'"):
+    with pytest.raises(UsageError, match="no table of liverag '6'"):
         reported.load("liverag", 6)
     with pytest.raises(UsageError, match=r"did you mean 'text:3\.2'"):
         reported.load("liverag", "test:3.2")
@@ -219,8 +219,8 @@ def test_audit_sees_a_changed_number(folder, audit, paper, old, new, start):
 @pytest.mark.parametrize(
     ("paper", "line", "message"),
     [
-        ("liverag", "text:3.2,diff,acs,", r"liverag: none in table text:3\.2 with row=diff"),
-        ("liverag", ",4,popqa,ngd,", r"liverag: table 4 lacks \('popqa', 'ngd'\)"),
+        ("liverag", "text:3.2,diff,acs,", r"liverag: the audit misses .*text:3\.2.*'row': 'diff'"),
+        ("liverag", ",4,popqa,ngd,", r"liverag: the audit misses .*table 4.*\('popqa', 'ngd'\)"),
         ("liverag", ",text:4,hd,upper,", "liverag: the audit misses .*hd"),
         ("enterpriserag_bench", ",9,total,", "enterpriserag_bench: the audit misses 'total'"),
     ],
@@ -242,17 +242,20 @@ def test_audit_names_a_number_that_is_not_there(folder, paper, line, message):
     [
         (ROW.replace(",27,", ",26,"), r"line 2 has the value 26 but prints '27%'"),
         (ROW.replace("27%", "a quarter"), r"line 2: 'a quarter' is not a number"),
-        (ROW.replace(",27,", ",many,"), r"line 2: the value 'many' is not a number"),
-        (ROW.replace(",27,", ",nan,"), r"line 2 has the value nan"),
+        (ROW.replace(",27,", ",many,"), "line 2: value should be a number, found 'many'"),
+        (ROW.replace(",27,", ",nan,"), "line 2: value should be a number, found 'nan'"),
         (ROW.replace("27%", ""), r"line 2: '' is not a number"),
-        (ROW.replace(",27,", ",,"), r"line 2: the value '' is not a number"),
+        (ROW.replace(",27,", ",,"), "line 2 has the value  but prints"),
         (ROW.replace("27%,27", ","), r"line 2 has neither a number nor a note"),
-        (ROW.replace("percent", "percents"), r"line 2: unknown unit 'percents'.*\n.*'percent'"),
-        (ROW.replace("percent", ""), r"line 2 has an empty unit"),
-        (ROW.replace("expertwritten", " "), r"line 2 has an empty row"),
-        (ROW.replace("_share", " share"), r"line 2: the metric .* is not in snake_case"),
-        (ROW.replace("wixqa,2", "wixqa,Table 2"), r"line 2: 'Table 2' is no table"),
-        (ROW.replace("wixqa,", "liverag,"), r"line 2 belongs to 'liverag', expected 'wixqa'"),
+        (
+            ROW.replace("percent", "percents"),
+            "line 2: unit should match .*percent.*, found 'percents'",
+        ),
+        (ROW.replace("percent", ""), "line 2: unit should match .* found ''"),
+        (ROW.replace("expertwritten", " "), "line 2: row should match .* found ' '"),
+        (ROW.replace("_share", " share"), "line 2: metric should match"),
+        (ROW.replace("wixqa,2", "wixqa,Table 2"), "line 2: table should match .* found 'Table 2'"),
+        (ROW.replace("wixqa,", "liverag,"), "line 2: paper should match wixqa, found 'liverag'"),
         (ROW + ",more", r"line 2: expected 9 columns, found 10"),
         (ROW.replace("27%", '"27%'), "line 2: unexpected end of data"),
     ],
