@@ -22,6 +22,7 @@ from tests.datasets.official import (
 
 NAMES = datasets.names()
 IN_SAMPLE = [name for name in NAMES if datasets.in_sample(name)]
+NQ = "comparison_questions/nq_open_dev.jsonl"
 KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
 EXPERT = "wixqa/wixqa_expertwritten/test.jsonl"
 ZIP = "enterpriserag_bench/all_documents.zip"
@@ -69,9 +70,9 @@ def failure(name, folder):
     return info.value
 
 
-def row(number):
-    """Apply a change to one row, counted from 1."""
-    return lambda change: lambda rows: change(rows[number - 1])
+def each(change):
+    """Apply a change to every row."""
+    return lambda rows: [change(row) for row in rows] and None
 
 
 def same(one, two):
@@ -331,106 +332,82 @@ def test_a_renamed_column_names_file_and_row_and_the_nearest(path, column, data)
     assert error.hint.startswith("did you mean")
 
 
-NQ = "comparison_questions/nq_open_dev.jsonl"
+@pytest.mark.usefixtures("official")
+@pytest.mark.parametrize(
+    ("path", "number", "values", "message"),
+    [
+        # ids that repeat, nothing where a text should be
+        (KB, 2, {"id": "moor"}, "row 2 of documents repeats doc_id='moor'"),
+        (EXTRA, 2, {"question_id": "qst_0008"}, "row 2 of questions repeats"),
+        (PARQUET, 3, {"Index": 0}, "row 3 of questions repeats"),
+        (GRAG, 2, {"depth": "5"}, "row 2 of scores repeats"),
+        (KB, 3, {"contents": " \n"}, "row 3 of documents: text should be a text"),
+        (KB, 1, {"id": None}, "row 1 of documents: doc_id should be a text"),
+        (NQ, 2, {"question": ""}, "row 2: question should be a text"),
+        # gold ids that no document has
+        (EXPERT, 2, {"article_ids": ["row"]}, "gold document 'row'"),
+        (EXTRA, 1, {"expected_doc_ids": ["dsid_9"]}, "gold document 'dsid_9'"),
+        # other kinds of values than expected
+        (EXPERT, 2, {"article_ids": "moor"}, "row 2: article_ids should be a list"),
+        (NQ, 1, {"answer": "Ann"}, "row 1: answer should be a list of strings"),
+        (JUDGED, 2, {"answer_correct": "yes"}, "row 2: answer_correct should be a number"),
+        ("irt/ltm_LSAT.csv", 2, {"Item2": "NA"}, "line 3: Item2 should be a number"),
+        (LSAT6, 2, {"Freq": "-1"}, "line 3: Freq should be a count, found -1"),
+        (CZECH, 3, {"grade": "D"}, "row 3: grade should be one of A, B, C"),
+        (PARQUET, 2, {"Session": "Third"}, "row 2: Session: 'Third' is not one of"),
+        (MORGANA, 1, {"context": "oops"}, "row 1: context should be a list of strings"),
+        (MORGANA, 1, {"context": "['x']"}, "row 1: 2 document ids, 1 texts"),
+    ],
+)
+def test_a_bad_value_names_the_file_and_the_place(path, number, values, message, data):
+    error = spoil(data, path, lambda rows: rows[number - 1].update(values))
+    assert message in error.message
+    assert str(data / path) in error.message
 
 
 @pytest.mark.usefixtures("official")
 @pytest.mark.parametrize(
     ("path", "change", "message"),
     [
-        # ids that repeat, gold ids that no document has
-        (KB, row(2)(lambda r: r.update(id="moor")), "row 2 of documents repeats doc_id='moor'"),
-        (EXTRA, row(2)(lambda r: r.update(question_id="qst_0008")), "row 2 of questions repeats"),
-        (PARQUET, row(3)(lambda r: r.update(Index=0)), "row 3 of questions repeats"),
-        (GRAG, row(2)(lambda r: r.update(depth="5")), "row 2 of scores repeats"),
-        (EXPERT, row(2)(lambda r: r["article_ids"].append("row")), "gold document 'row'"),
-        (EXTRA, row(1)(lambda r: r["expected_doc_ids"].append("dsid_9")), "gold document 'dsid_9'"),
-        # nothing where a text should be
-        (
-            KB,
-            row(3)(lambda r: r.update(contents=" \n")),
-            "row 3 of documents: text should be a text",
-        ),
-        (KB, row(1)(lambda r: r.update(id=None)), "row 1 of documents: doc_id should be a text"),
-        (ZIP, lambda v: v | {"jira/dsid_3__x.txt": " \n"}, "row 4 of documents: text should"),
-        (NQ, row(2)(lambda r: r.update(question="")), "row 2: question should be a text"),
-        # other kinds of values than expected
-        (
-            EXPERT,
-            row(2)(lambda r: r.update(article_ids="moor")),
-            "row 2: article_ids should be a l",
-        ),
-        (NQ, row(1)(lambda r: r.update(answer="Ann")), "row 1: answer should be a list of strings"),
         (POPQA, lambda v: v["dev"][0].update(output="Ann"), "row 1: output should be a list of"),
         (POPQA, lambda v: v["dev"][0].pop("output") and None, "row 1: no column 'output'"),
         (RETRIEVAL, lambda v: list(v.values()), "row 1: expected an object, found ["),
         (RETRIEVAL, lambda v: v["dense_only"], "expected an object of systems"),
-        (
-            RETRIEVAL,
-            lambda v: v["dense_only"][1].pop("recall_at_3") and None,
-            "row 4: no column 'recall_at_3'",
-        ),
-        (
-            RETRIEVAL,
-            lambda v: v["dense_only"][1].update(recall_at_10="high"),
-            "row 4: recall_at_10 should be a number",
-        ),
-        # numbers
-        (JUDGED, row(2)(lambda r: r.update(answer_correct="yes")), "row 2: answer_correct should"),
-        ("irt/ltm_LSAT.csv", row(2)(lambda r: r.update(Item2="NA")), "line 3: Item2 should be a n"),
-        (LSAT6, row(2)(lambda r: r.update(Freq="-1")), "line 3: Freq should be a count, found -1"),
+        (RETRIEVAL, lambda v: v["dense_only"][1].pop("recall_at_3") and None, "row 4: no column"),
+        (RETRIEVAL, lambda v: v["dense_only"][1].update(recall_at_10="x"), "row 4: recall_at_10 "),
         (SAT12, lambda rows: [r.pop("Item.32") for r in rows] and None, "31 items, expected 32"),
-        (CZECH, row(3)(lambda r: r.update(grade="D")), "row 3: grade should be one of A, B, C"),
         # archives
+        (ZIP, lambda v: v | {"jira/dsid_3__x.txt": " \n"}, "row 4 of documents: text should"),
         (ZIP, lambda v: {"slack/readme.txt": "x"}, "slack/readme.txt: expected SOURCE"),
         (ZIP, lambda v: {"slack/dsid_1__a.md": "x"}, "no documents"),
-        (
-            ZIP,
-            lambda v: {"slack/dsid_4__x.txt": b"one\n\xff"},
-            "dsid_4__x.txt: line 2 is not UTF-8",
-        ),
+        (ZIP, lambda v: {"slack/dsid_4__x.txt": b"1\n\xff"}, "dsid_4__x.txt: line 2 is not UTF-8"),
         (ANSWERS, lambda v: {"a/one.jsonl": '{"answer": "x"}'}, "line 1: no column 'question_id'"),
         (ANSWERS, lambda v: b"PK", "damaged or incomplete zip"),
-        # LiveRAG's own
+        # LiveRAG's own: a column has one type in all rows
         (
             PARQUET,
-            row(2)(lambda r: r.update(Session="Third")),
-            "row 2: Session: 'Third' is not one of",
+            each(lambda r: r.update(Answer_Claims="[]")),
+            "row 1: Answer_Claims: '[]' is not",
         ),
+        (PARQUET, each(lambda r: r.update(ACS_Std="high")), "row 1: acs_std should be a number"),
         (
             PARQUET,
-            row(2)(lambda r: r["Supporting_Documents"][1].update(content="")),
-            "row 2: Supporting_Documents: 1: content: ''",
-        ),
-        (
-            PARQUET,
-            row(3)(lambda r: r["Supporting_Documents"][0].update(doc_id="<urn:uuid:crane>")),
-            "row 3: the document '<urn:uuid:crane>' has another text than in an earlier row",
-        ),
-        (
-            PARQUET,
-            lambda rows: [r.update(Supporting_Documents=["crane"]) for r in rows] and None,
+            each(lambda r: r.update(Supporting_Documents=["crane"])),
             "row 1: Supporting_Documents: 0: 'crane' is not of type 'object'",
         ),
         (
             PARQUET,
-            lambda rows: [r.update(Answer_Claims="[]") for r in rows] and None,
-            "row 1: Answer_Claims: '[]' is not of type",
+            each(lambda r: r["Supporting_Documents"][-1].update(content="")),
+            "row 1: Supporting_Documents: 0: content: ''",
         ),
         (
             PARQUET,
-            lambda rows: [r.update({"ACS_Std": "high"}) for r in rows] and None,
-            "row 1: acs_std should be a number, found 'high'",
+            lambda v: v[2]["Supporting_Documents"][0].update(doc_id="<urn:uuid:crane>"),
+            "row 3: the document '<urn:uuid:crane>' has another text than in an earlier row",
         ),
-        (
-            MORGANA,
-            row(1)(lambda r: r.update(context="oops")),
-            "row 1: context should be a list of strings",
-        ),
-        (MORGANA, row(1)(lambda r: r.update(context="['x']")), "row 1: 2 document ids, 1 texts"),
     ],
 )
-def test_one_error_names_the_file_and_the_place(path, change, message, data):
+def test_a_bad_file_names_itself_and_the_place(path, change, message, data):
     error = spoil(data, path, change)
     assert message in error.message
     assert str(data / path) in error.message
