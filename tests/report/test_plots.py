@@ -16,13 +16,10 @@ from ragkit.report.plots import (
     base,
     corpus,
     data,
-    generation,
     judges,
-    language,
     questions,
     retrieval,
     scaling,
-    scoreboard,
 )
 from ragkit.report.plots import irt as item_response
 from ragkit.systems import sweep
@@ -69,10 +66,10 @@ def volumes(draw):
     sources = ["slack", "gmail", "google_drive", "confluence"]
     sizes = pd.DataFrame({"documents": [900, 500, 90, 40], "median": 800.0, "p95": 2000.0}, sources)
     if draw == "volumes":
-        return generation.volumes(sizes, reported.load("enterpriserag_bench", "9"))
+        return data.volumes(sizes, reported.load("enterpriserag_bench", "9"))
     moves = pd.DataFrame({"random": [50, 20, 4, 1], "plausible": [20, 9, 1, 1]}, sources)
     printed = reported.load("enterpriserag_bench", "4")["value"]
-    return generation.misfiled(moves, sizes["documents"], printed)
+    return data.misfiled(moves, sizes["documents"], printed)
 
 
 def effects():
@@ -131,7 +128,7 @@ def geometry(draw):
     corpora = ["company", "help centre", "web", "generated help centre"]
     if draw == "sweep":
         table = crossed(corpus=corpora, k=[5, 10, 20], seed=[0, 1])
-        return corpus.sweep(
+        return corpus.by_clusters(
             table.drop(columns="value").assign(**dict.fromkeys(corpus.SWEPT, table["value"]))
         )
     table = crossed(corpus=corpora, variant=["chunks", "documents"], part=[0, 1])
@@ -203,8 +200,8 @@ DRAWN = {
     "types": lambda: data.question_types(benchmark(), reported.load("enterpriserag_bench", "2")),
     "volumes": lambda: volumes("volumes"),
     "misfiled": lambda: volumes("misfiled"),
-    "statuses": lambda: scoreboard.statuses(tables.counts(comparison("liverag", "4"))),
-    "differences": lambda: scoreboard.differences(
+    "statuses": lambda: data.statuses(tables.counts(comparison("liverag", "4"))),
+    "differences": lambda: data.differences(
         pd.concat([comparison("liverag", "4"), comparison("wixqa", "text:3.1")])
     ),
     "damage": lambda: judges.damage(crossed(change=["gold", "negated"]), label="gold answers"),
@@ -218,12 +215,12 @@ DRAWN = {
     "standings": lambda: judges.standings(
         crossed(scale=STANDINGS, system=["baseline_bm25", "baseline_query_expansion"]), label="share"
     ),
-    "table-4": lambda: language.diversity(
-        pd.DataFrame({"row": SETS * 2}).assign(**dict.fromkeys(language.DIVERSITY, 1.5)),
+    "table-4": lambda: questions.diversity(
+        pd.DataFrame({"row": SETS * 2}).assign(**dict.fromkeys(questions.DIVERSITY, 1.5)),
         reported.load("liverag", "4"), aims={"ngram_diversity": 2.6},
     ),
-    "words": lambda: language.lengths({name: RNG.integers(1, 20, 30) for name in SETS}),
-    "map": lambda: language.question_map(points().rename(columns={"corpus": "set"}), trustworthiness=0.9),
+    "words": lambda: questions.lengths({name: RNG.integers(1, 20, 30) for name in SETS}),
+    "map": lambda: questions.question_map(points().rename(columns={"corpus": "set"}), trustworthiness=0.9),
     "mix": lambda: categories(mark="n", marked="configured", titles={"Premise": "p = 0.31"}),
     "recall-by-category": lambda: categories(line=0.5, lined="all questions"),
     "effects": effects,

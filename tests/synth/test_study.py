@@ -7,7 +7,7 @@ import pytest
 from ragkit.datasets import reported
 from ragkit.errors import DataError, UsageError
 from ragkit.measures.describe import composition
-from ragkit.report.plots import generation
+from ragkit.report.plots import data as plots
 from ragkit.synth import generate
 from ragkit.synth import study as companies
 from ragkit.synth.questions import TYPES
@@ -128,10 +128,10 @@ def test_figures(made):
     table9 = reported.load("enterpriserag_bench", "9")
     frame = made.documents.rename(columns={"source_type": "source", "content": "text"})
     sizes = composition(frame.reset_index(drop=True))
-    fig = generation.volumes(sizes, table9)
+    fig = plots.volumes(sizes, table9)
     labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
     assert labels[-1] == "slack"
     assert len(labels) == 9
     table4 = reported.load("enterpriserag_bench", "4")["value"]
-    fig = generation.misfiled(made.moves, sizes["documents"], table4)
+    fig = plots.misfiled(made.moves, sizes["documents"], table4)
     assert len(fig.axes[0].patches) == 18

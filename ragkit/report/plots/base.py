@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from ragkit.report.figures import BLUE, MARKS, mark, size
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 HARDER = "difficulty (harder →)"
 
 
 def axes(width: str = "column", height: float | None = None, rows=1, columns=1, **options):
     """Return a figure of a named width, and its axes."""
-    import matplotlib.pyplot as plt
-
     return plt.subplots(rows, columns, figsize=size(width, height), **options)
 
 
@@ -45,8 +42,6 @@ def dots(
     ones. Values lie along the horizontal axis ("h") or the vertical one ("v"). `options` are
     seaborn's for `pointplot`.
     """
-    import seaborn as sns
-
     parts = _with_ends(table, value)
     style = {"color": BLUE, "markersize": 3.6, "linestyle": "none", "err_kws": {"linewidth": 1}}
     style |= options
@@ -66,10 +61,29 @@ def dots(
     ax.grid(axis="x" if orient == "h" else "y")
 
 
+def column(
+    table: pd.DataFrame,
+    at: str,
+    height: float,
+    *notes: str,
+    marks: Mapping | None = None,
+    **options,
+) -> tuple[Figure, Axes]:
+    """Draw `dots` on a figure of one column, over `notes` and under the legend of `marks`.
+
+    `height` is that of the figure, in inches; `options` are those of `dots`.
+    """
+    fig, ax = axes("column", height)
+    dots(ax, table, at, marks=marks, **options)
+    if any(notes):
+        below(fig, *notes)
+    if marks:
+        legend(fig, marks)
+    return fig, ax
+
+
 def lines(ax: Axes, table: pd.DataFrame, x: str, value: str, hue: str, marks: Mapping) -> None:
     """Draw a line for each level of `hue`, with the band from low to high, or over repeats."""
-    import seaborn as sns
-
     given = "low" in table
     sns.lineplot(
         _with_ends(table, value) if given else table.assign(drawn=table[value]), x=x, y="drawn",
@@ -108,9 +122,6 @@ def facets(
     `draw` is given the axes and the rows of a panel; `height` is that of the figure, in inches;
     with `small`, titles are small and not bold. `options` are seaborn's for `FacetGrid`.
     """
-    import matplotlib.pyplot as plt
-    import seaborn as sns
-
     # The grid arranges itself with another layout engine first.
     with plt.rc_context({"figure.constrained_layout.use": False}):
         grid = sns.FacetGrid(table, **options)
@@ -123,8 +134,6 @@ def facets(
 
 def legend(fig: Figure, marks: Mapping[str, tuple[str, str]], *, loc="upper right", **options):
     """Put a legend outside of the panels: a name, colour and marker (or line style) each."""
-    import matplotlib.pyplot as plt
-
     lines = {"-", "--", ":"}
     handles = [
         plt.Line2D([], [], color=paint, linestyle=shape, linewidth=1.2, label=name)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
 
 from ragkit.report.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from ragkit.report.plots.base import axes, dots, facets, legend, lines, marks_of, palette, words
 from ragkit.report.tables import plain
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 # Sources of documents: seven colours, the second seven with another marker.
 _SOURCES = "slack gmail linear google_drive hubspot fireflies github jira confluence article"
@@ -59,17 +56,17 @@ def similarity(profiles: pd.DataFrame, by_size: pd.DataFrame, *, label: str = ""
     return fig
 
 
-def sweep(swept: pd.DataFrame, *, reference: int = 10) -> Figure:
+def by_clusters(swept: pd.DataFrame) -> Figure:
     """Draw cluster measures of several corpora against the number of clusters.
 
-    `swept` is the result of `ragkit.measures.corpus.sweep`; `reference` the k that the paper prints.
+    `swept` is the result of `ragkit.measures.corpus.sweep`; the dashed line is the paper's k.
     """
     marks = marks_of(swept["corpus"])
     long = swept.melt(["corpus", "k"], list(SWEPT), "measure")
 
     def draw(ax, rows):
         lines(ax, rows, "k", "value", "corpus", marks)
-        ax.axvline(reference, color=GREY, linewidth=0.6, linestyle="--")
+        ax.axvline(10, color=GREY, linewidth=0.6, linestyle="--")
         ax.set_xlabel("clusters k")
 
     fig, panels = facets(long, draw, col="measure", sharey=False, height=2.1)
@@ -85,8 +82,6 @@ def maps(points: pd.DataFrame) -> Figure:
     `points` are rows of `ragkit.measures.corpus.atlas` with a column corpus. The number in the
     middle of a cluster refers to its terms, below the map.
     """
-    import seaborn as sns
-
     present = list(dict.fromkeys(points["source"]))
     sources = [name for name in SOURCES if name in present]
     sources += sorted(name for name in present if name not in SOURCES)
@@ -148,47 +143,25 @@ def explorer(points: pd.DataFrame) -> Page:
 
     corpora = list(dict.fromkeys(points["corpus"]))
     trust = points.groupby("corpus")["trustworthiness"].first()
-    fig = make_subplots(
-        1,
-        len(corpora),
-        subplot_titles=[f"{name} (trustworthiness {trust[name]:.2f})" for name in corpora],
-        horizontal_spacing=0.02,
-    )
-    seen = set()
+    titles = [f"{name} (trustworthiness {trust[name]:.2f})" for name in corpora]
+    fig = make_subplots(1, len(corpora), subplot_titles=titles, horizontal_spacing=0.02)
+    shapes, seen = {"o": "circle", "^": "triangle-up"}, set()
     for (name, source), group in points.groupby(["corpus", "source"], sort=False):
         paint, shape = _source(source)
-        fig.add_trace(
-            Scattergl(
-                x=group["x"].round(2).tolist(),
-                y=group["y"].round(2).tolist(),
-                mode="markers",
-                name=str(source),
-                legendgroup=str(source),
-                showlegend=source not in seen,
-                marker={
-                    "color": paint,
-                    "size": 5,
-                    "symbol": {"o": "circle", "^": "triangle-up"}[shape],
-                },
-                customdata=[
-                    [escape(plain(str(value))) for value in row]
-                    for row in group[["title", "source", "terms"]].itertuples(index=False)
-                ],
-                hovertemplate="%{customdata[0]}<br>%{customdata[1]}, cluster: %{customdata[2]}"
-                "<extra></extra>",
-            ),
-            row=1,
-            col=corpora.index(name) + 1,
-        )
+        told = group[["title", "source", "terms"]].map(lambda value: escape(plain(str(value))))
+        trace = Scattergl(
+            x=group["x"].round(2).tolist(), y=group["y"].round(2).tolist(), mode="markers",
+            name=str(source), legendgroup=str(source), showlegend=source not in seen,
+            marker={"color": paint, "size": 5, "symbol": shapes[shape]},
+            customdata=told.to_numpy().tolist(),
+            hovertemplate="%{customdata[0]}<br>%{customdata[1]}, cluster: %{customdata[2]}<extra></extra>",
+        )  # fmt: skip
+        fig.add_trace(trace, row=1, col=corpora.index(name) + 1)
         seen.add(source)
     fig.update_xaxes(visible=False)
     fig.update_yaxes(visible=False)
-    fig.update_layout(
-        template="plotly_white",
-        height=520,
-        margin={"l": 10, "r": 10, "t": 60, "b": 10},
-        legend={"orientation": "h", "y": -0.02},
-    )
+    margin, below = {"l": 10, "r": 10, "t": 60, "b": 10}, {"orientation": "h", "y": -0.02}
+    fig.update_layout(template="plotly_white", height=520, margin=margin, legend=below)
     return Page(fig)
 
 

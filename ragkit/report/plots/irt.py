@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
 
 from ragkit.irt.result import IRTResult
 from ragkit.report.figures import BLACK, BLUE, SPARE, VERMILION
 from ragkit.report.plots.base import HARDER, axes, dots, facets, legend, words
 from ragkit.report.plots.questions import columns_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _Z90 = 1.6448536269514722
 
@@ -24,8 +22,6 @@ def joint(result: IRTResult) -> Figure:
 
     The cross in the corner is the median 90 % interval of an item. Flagged items are open.
     """
-    import seaborn as sns
-
     items, signed = result.items, result.info["disc"] == "signed"
     disc, error = ("disc", "se_disc") if signed else ("log_disc", "se_log_disc")
     flagged = items["flag"] != ""
@@ -114,8 +110,6 @@ def over_bins(scores: pd.DataFrame, bins: pd.Series, *, systems: list[str], labe
 
 def boxes(diff: pd.Series, categories: pd.DataFrame) -> Figure:
     """Draw the difficulty of each category, with its number of items (LiveRAG, Figure 4)."""
-    import seaborn as sns
-
     counts = {name: categories[name].nunique() for name in categories}
     fig, panels = columns_of(counts, HARDER)
     for name, ax in panels.items():
@@ -136,8 +130,6 @@ def boxes(diff: pd.Series, categories: pd.DataFrame) -> Figure:
 
 def information(results: Mapping[str, IRTResult]) -> Figure:
     """Draw the error of an ability measured by each test, along the scale of ability."""
-    import seaborn as sns
-
     curves = {name: result.information().sum(axis=1) ** -0.5 for name, result in results.items()}
     fig, ax = axes("column", 2.3)
     for (name, curve), (paint, _), line in zip(
@@ -152,8 +144,6 @@ def information(results: Mapping[str, IRTResult]) -> Figure:
 
 def coverage(table: pd.DataFrame) -> Figure:
     """Draw recovery: correlation and coverage of 90 % intervals per parameter over simulations."""
-    import seaborn as sns
-
     fig, panels = axes("column", 2.0, 1, 2, sharey=True)
     labels = {"r": "correlation\nwith the truth →", "coverage": "90 % intervals\nthat cover"}
     shown = table.assign(parameter=table["parameter"].map(words))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pandas as pd
+from matplotlib.figure import Figure
 
 from ragkit.report.figures import BLUE, GREEN, GREY, PURPLE, VERMILION
-from ragkit.report.plots.base import axes, below, dots, facets, legend, lines
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from ragkit.report.plots.base import axes, column, dots, facets, legend, lines
 
 # Up to four judges in one figure.
 SIDES = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"))
@@ -21,11 +18,11 @@ def damage(table: pd.DataFrame, *, label: str) -> Figure:
     `table`: change, n, value, low, high, in [0, 1]. `label` says whose gold answers.
     """
     names = [f"{c} ({n:,})" for c, n in zip(table["change"], table["n"], strict=True)]
-    fig, ax = axes("column", 0.6 + 0.28 * len(table))
-    dots(ax, table.assign(name=names), "name", markersize=4.5)
+    fig, ax = column(
+        table.assign(name=names), "name", 0.6 + 0.28 * len(table), label, markersize=4.5
+    )
     ax.set_xlim(-0.03, 1.03)
     ax.set_xlabel("accepted, with 95 % intervals")
-    below(fig, label)
     return fig
 
 

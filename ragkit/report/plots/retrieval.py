@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
 
 from ragkit.report.figures import BLACK, BLUE, GREY, PURPLE, SKY, VERMILION
-from ragkit.report.plots.base import axes, below, dots, facets, legend, marks_of, palette, words
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from ragkit.report.plots.base import (
+    axes,
+    below,
+    column,
+    dots,
+    facets,
+    legend,
+    marks_of,
+    palette,
+    words,
+)
 
 
 def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = "") -> Figure:
@@ -22,8 +29,8 @@ def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = ""
     sizes = table.groupby("type")["n"].max()
     kinds = {kind: f"{words(kind, 16)} ({sizes[kind]:.0f})" for kind in order if kind in sizes}
     marks = marks_of(table["system"])
-    fig, ax = axes("column", 1.0 + 0.34 * len(kinds))
     shown = table.assign(type=table["type"].map(kinds))
+    fig, ax = axes("column", 1.0 + 0.34 * len(kinds))
     dots(ax, shown, "type", hue="system", marks=marks, order=kinds.values(), dodge=0.6)
     below(fig, label, note)
     legend(fig, marks, ncols=min(len(marks), 4))
@@ -64,8 +71,6 @@ def type_map(scores: pd.DataFrame, *, order: list[str], label: str) -> Figure:
 
     `scores`: judge_group, subject_id, question_type, score in [0, 1].
     """
-    import seaborn as sns
-
     counts = scores.groupby("judge_group")["subject_id"].nunique()
     widths = [max(count, 0.18 * counts.sum()) for count in counts]
     kinds = [kind for kind in order if kind in set(scores["question_type"])]
@@ -90,8 +95,6 @@ def first_ranks(ranks: pd.DataFrame, *, depth: int, label: str = "") -> Figure:
     `ranks` has two columns named after the systems, and `type`; NaN where no gold document was
     found, which is drawn beyond `depth`, the length of the lists.
     """
-    import seaborn as sns
-
     one, other = [column for column in ranks.columns if column != "type"]
     beyond, marks = 2 * depth, marks_of(ranks["type"])
     rng = np.random.default_rng(0)  # moves equal points apart, the same way each time
@@ -124,12 +127,10 @@ def recalls(table: pd.DataFrame, *, label: str) -> Figure:
     order = middle.sort_values("value", ascending=False, kind="stable")["system"]
     paints = ((SKY, "o"), (BLUE, "s"), (VERMILION, "D"), (PURPLE, "^"))
     marks = dict(zip(cutoffs, paints, strict=False))
-    fig, ax = axes("column", 0.9 + 0.26 * len(order))
-    dots(ax, table, "system", hue="metric", marks=marks, order=order, dodge=0.4)
+    style = {"hue": "metric", "marks": marks, "order": order, "dodge": 0.4}
+    fig, ax = column(table, "system", 0.9 + 0.26 * len(order), label, **style)
     ax.set_xlim(right=1.02)
     ax.set_xlabel("recall, 95 % interval →")
-    below(fig, label)
-    legend(fig, marks)
     return fig
 
 

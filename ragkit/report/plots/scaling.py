@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
 
 from ragkit.report.figures import BLACK
 from ragkit.report.plots.base import axes, facets, legend, lines, marks_of, sizes, words
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-    from ragkit.systems.sweep import Tested
 
 DIM = "#666666"  # the right axis, and all that belongs to it
 
 
 def scaling(
-    summary: pd.DataFrame, density: pd.DataFrame, tested: Mapping[str, Tested], *, label: str = ""
+    summary: pd.DataFrame, density: pd.DataFrame, tested: Mapping, *, label: str = ""
 ) -> Figure:
     """Draw recall and local density against corpus size (EnterpriseRAG-Bench, Figure 3).
 
@@ -122,7 +117,7 @@ def by_type(summary: pd.DataFrame, *, label: str = "recall") -> Figure:
     return fig
 
 
-def _line(ax, found: Tested, paint: str) -> None:
+def _line(ax, found, paint: str) -> None:
     """Draw the fit without the largest size, extended to that size, and its band."""
     xs = np.geomspace(min(found.fit.sizes), max(found.fit.sizes), 80)
     curve = [found.before.predict(x) for x in xs]
