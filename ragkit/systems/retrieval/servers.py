@@ -1,8 +1,4 @@
-"""Search servers as retrievers: OpenSearch for words, Qdrant for vectors.
-
->>> from ragkit.systems.retrieval.servers import OpenSearch
->>> runs = OpenSearch(index="articles").fit(documents).search(questions, k=10)
-"""
+"""Search servers as retrievers: OpenSearch for words, Qdrant for vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ import tomllib
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -20,11 +15,6 @@ from ragkit import checks, models
 from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.systems.retrieval.dense import encode
 from ragkit.systems.retrieval.frames import Retriever, check_fields, document_texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    import pandas as pd
 
 OURS = "ragkit"  # the part of a server's metadata that is about this package
 INDEX = Path(__file__).with_name("opensearch.toml")
@@ -56,12 +46,6 @@ class Server(Retriever):
     Attributes
     ----------
     documents_ : int
-
-    Notes
-    -----
-    A kind of server has `_connect(address)`, which returns a client; `_described()`, which returns
-    the record of an earlier `fit`, {} for an index without one and None for no index; `_delete()`;
-    `_send(documents)`, which returns the number of documents; and `_ask(ids, texts, k)`.
     """
 
     _fitted = "documents_"
@@ -79,7 +63,7 @@ class Server(Retriever):
         self.timeout = checks.number(timeout, "timeout", least=0.001)
         self.client = self._connect(server) if isinstance(server, str) else server
 
-    def fit(self, documents: pd.DataFrame | Iterable[pd.DataFrame | Mapping]) -> Server:
+    def fit(self, documents) -> Server:
         """Send documents to the server; see `Retriever.fit`.
 
         Raises
@@ -146,8 +130,8 @@ class Server(Retriever):
         """Return the error to raise for one of the client's, or for a sentence."""
         name = type(getattr(error, "source", error)).__name__
         status = getattr(error, "status_code", None)
-        for problem in getattr(error, "errors", [])[:1]:  # of a batch
-            (found,) = problem.values()
+        if batch := getattr(error, "errors", None):
+            (found,) = batch[0].values()
             error = f"document {int(found['_id']) + 1}: {found['error']}"
         if "Timeout" in name:
             what, hint = f"took longer than {self.timeout:g} s", "a larger timeout="
@@ -244,11 +228,11 @@ class OpenSearch(Server):
         body["settings"]["index"]["number_of_shards"] = self.shards
         body["settings"]["index"]["similarity"][OURS] |= {"k1": self.k1, "b": self.b}
         body["mappings"]["_meta"] = {OURS: self._settings()}
-        limits = {"chunk_size": self.batch, "max_chunk_bytes": 10_000_000}
-        retries = {"max_retries": 5, "initial_backoff": 1}
+        how = {"chunk_size": self.batch, "max_chunk_bytes": 10_000_000, "max_retries": 5}
         self.client.indices.create(index=self.name, body=body)
         sent = sum(
-            1 for _ in streaming_bulk(self.client, actions, index=self.name, **limits, **retries)
+            1
+            for _ in streaming_bulk(self.client, actions, index=self.name, initial_backoff=1, **how)
         )
         self.client.indices.refresh(index=self.name)
         meta = {OURS: {**self._settings(), "documents": sent}}
@@ -356,7 +340,7 @@ class Qdrant(Server):
         from qdrant_client.models import Batch, Distance, VectorParams
 
         # The collection needs to know the width before there is a text.
-        size = self._vectors(["-"], "passage").shape[1]
+        size = encode(self.encoder, ["-"], "passage").shape[1]
         params, meta = VectorParams(size=size, distance=Distance.DOT), self._settings()
         self.client.create_collection(self.name, vectors_config=params, metadata={OURS: meta})
         sent = 0
@@ -365,7 +349,7 @@ class Qdrant(Server):
             sent += len(part)
             if filled:
                 numbers, doc_ids, texts = map(list, zip(*filled, strict=True))
-                vectors = self._vectors(texts, "passage").tolist()
+                vectors = encode(self.encoder, texts, "passage").tolist()
                 payloads = [{"doc_id": doc_id} for doc_id in doc_ids]
                 points = Batch(ids=numbers, vectors=vectors, payloads=payloads)
                 self.client.upsert(self.name, points, wait=True)
@@ -379,16 +363,13 @@ class Qdrant(Server):
         params = None if self._embedded else SearchParams(exact=self.exact)
         how = {"limit": k, "params": params, "with_payload": True}
         asked = [text for text in texts if text.strip()]
-        vectors = self._vectors(asked, "query").tolist() if asked else []
+        vectors = encode(self.encoder, asked, "query").tolist() if asked else []
         requests = [QueryRequest(query=vector, **how) for vector in vectors]
         answers = iter(self.client.query_batch_points(self.name, requests) if asked else ())
         for text in texts:
             points = next(answers).points if text.strip() else []
             points = sorted(points, key=lambda point: (-point.score, point.id))
             yield [point.payload["doc_id"] for point in points], [p.score for p in points]
-
-    def _vectors(self, texts: list[str], kind: str) -> np.ndarray:
-        return encode(self.encoder, texts, kind)
 
 
 def _address(url: str) -> str:

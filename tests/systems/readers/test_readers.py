@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 
 import pandas as pd
 import pytest
@@ -126,10 +127,9 @@ def test_empty_runs_need_a_name():
 def test_bad_input():
     with pytest.raises(DataError, match="'zz', which is not among the 2 documents"):
         Extractive(Overlap()).answer(QUESTIONS, DOCUMENTS, RUNS.assign(doc_id="zz"))
-    for top in (0, True, 1.5):
-        with pytest.raises(UsageError, match="top should be a whole number"):
-            Extractive(Overlap()).answer(QUESTIONS, DOCUMENTS, RUNS, top=top)
-    for options in ({"sentences": 0}, {"threshold": float("nan")}, {"threshold": "x"}):
+    with pytest.raises(UsageError, match="top should be a whole number"):
+        Extractive(Overlap()).answer(QUESTIONS, DOCUMENTS, RUNS, top=0)
+    for options in ({"sentences": 0}, {"threshold": float("nan")}):
         with pytest.raises(UsageError, match="should be a"):
             Extractive(Overlap(), **options)
 
@@ -144,30 +144,21 @@ def test_names():
         reader("extractive", sentence=2)
     with pytest.raises(UsageError, match="no option of openai:m 'budgets'"):
         reader("openai:m", budgets=2)
-    with pytest.raises(UsageError, match="no reranker|no model"):
-        reader("extractive", reranker="nope")
-
-
-def test_weights_that_are_not_here_are_named():
-    # The tests' cache folder is empty.
     with pytest.raises(ModelError, match="ragkit models fetch"):
-        reader("extractive")
+        reader("extractive")  # the tests' cache folder is empty
 
 
 @pytest.fixture
 def endpoint(monkeypatch):
-    def start(answer):
-        manager = serve(answer)
-        server = manager.__enter__()
-        started.append(manager)
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", "k-test")
-        return server
+    with ExitStack() as running:
 
-    started = []
-    yield start
-    for manager in started:
-        manager.__exit__(None, None, None)
+        def start(answer):
+            server = running.enter_context(serve(answer))
+            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+            monkeypatch.setenv("OPENAI_API_KEY", "k-test")
+            return server
+
+        yield start
 
 
 def test_a_model_is_asked_with_wixqas_settings(endpoint, tmp_path):
@@ -187,10 +178,11 @@ def test_a_model_is_asked_with_wixqas_settings(endpoint, tmp_path):
     assert len(server.bodies) == 2
 
 
-def test_a_models_abstention_is_told(endpoint):
-    endpoint(lambda body, nth, digest: chat(f'"{ABSTENTION}"'))
-    answers = OpenAI("openai:toy", ledger=None).answer(QUESTIONS, DOCUMENTS, RUNS)
-    assert answers["abstained"].all()
+def test_a_models_abstention_is_told_and_it_is_told_of_no_document(endpoint):
+    server = endpoint(lambda body, nth, digest: chat(f'"{ABSTENTION}"'))
+    [reading] = OpenAI("openai:toy", ledger=None).read([("why", [])])
+    assert reading.abstained
+    assert "(No document was found.)" in server.bodies[0]
 
 
 def test_a_failure_is_no_answer(endpoint):
@@ -206,10 +198,3 @@ def test_a_failure_is_no_answer(endpoint):
     assert [reason.partition(":")[0] for reason in answers["failure"]] == ["invalid", "rejected"]
     assert not answers["abstained"].any()
     schema.check(answers, "answers")
-
-
-def test_a_model_is_told_when_no_document_was_found(endpoint):
-    server = endpoint(lambda body, nth, digest: chat(ABSTENTION))
-    [reading] = OpenAI("openai:toy", ledger=None).read([("why", [])])
-    assert reading.abstained
-    assert "(No document was found.)" in server.bodies[0]
