@@ -116,9 +116,9 @@ def import_(file, ledger):
 def complete(requests, model, out, ledger, replay, dry_run, batch, temperature, max_tokens, **more):
     """Ask the requests of a file, one a line.
 
-    REQUESTS is JSON lines (- for standard input), and so are the results. A line has `messages` (a string or a chat), and may have `id`, `schema`, `tools`,
-    `parameters`, `repeat`, `purpose` and `prompt`. The exit status is 1 if any request failed;
-    all results are written nevertheless.
+    REQUESTS is JSON lines (- for standard input), and so are the results. A line has `messages`
+    (a string or a chat), and may have `id`, `schema`, `tools`, `parameters`, `repeat`, `purpose`
+    and `prompt`. The exit status is 1 if any request failed; all results are written nevertheless.
     """
     from ragkit.llm import Client, tally, write_batch
 
@@ -187,9 +187,8 @@ def check(model, timeout):
         for name, request in tries.items():
             result = client.complete([trial.request({}, **request)], progress=False)[0]
             if result.ok:
-                seconds = sum(row.seconds for row in client.ledger if row.key == result.key)
                 said = result.tool_calls[0].arguments if result.tool_calls else result.text
-                told = f"ok in {seconds:.2f} s: {str(said)[:60]!r}"
+                told = f"ok in {client.ledger.get(result.key).seconds:.2f} s: {str(said)[:60]!r}"
             else:
                 failed.append(name)
                 told = f"failed: {result.reason}"

@@ -18,6 +18,8 @@ def list_(as_json):
     """Show every model: kind, whether it is here, size, licence, where it comes from."""
     import json
 
+    from tabulate import tabulate
+
     from ragkit.models import registry
     from ragkit.models.registry import find, verified
 
@@ -25,11 +27,10 @@ def list_(as_json):
     for model in registry.cards().values():
         folder, detail = find(model), ""
         state = "present" if folder else "missing"
-        if folder:
-            try:
-                verified(model, folder)
-            except HashMismatch as error:
-                state, detail = "damaged", error.message
+        try:
+            _ = folder and verified(model, folder)
+        except HashMismatch as error:
+            state, detail = "damaged", error.message
         rows.append(
             {
                 "name": model.name,
@@ -39,20 +40,16 @@ def list_(as_json):
                 "licence": model.licence,
                 "origin": model.origin,
                 "command": "" if state == "present" else model.command,
+                "detail": detail,
             }
-            | ({"detail": detail} if detail else {})
         )
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     else:
-        width = max(len(row["name"]) for row in rows)
-        for row in rows:
-            click.echo(
-                f"{row['state']:<8} {row['name']:<{width}} {row['kind']:<9} "
-                f"{row['megabytes']:>5} MB  {row['licence']:<10}  {row['origin']}"
-            )
-            for more in filter(None, (row.get("detail"), row["command"])):
-                click.echo(f"{'':<8} {more}")
+        shown = [{name: row[name] for name in row if name != "detail"} for row in rows]
+        click.echo(tabulate(shown, headers="keys", tablefmt="plain"))
+        for detail in filter(None, (row["detail"] for row in rows)):
+            click.echo(detail)
     damaged = [row["name"] for row in rows if row["state"] == "damaged"]
     if damaged:
         raise RagkitError(f"damaged weights: {', '.join(damaged)}", "see above")

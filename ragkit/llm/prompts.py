@@ -32,7 +32,7 @@ from ragkit.llm.exchange import ROLES, Request, digest
 
 FOLDER = Path(__file__).parent / "templates"
 _HOLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
-_ROLE = re.compile(r"^--- *([a-z]+) *---$")
+_ROLE = re.compile(r"^--- *([a-z]+) *---$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ def load_prompt(name: str, folder: str | Path = FOLDER) -> Prompt:
     path = Path(folder) / f"{name}.md"
     if not path.is_file():
         checks.choice(name, f"prompt in {folder}:", [p.stem for p in Path(folder).glob("*.md")])
-    lines = read_text(path).splitlines()
-    if not lines or lines[0] != "---" or "---" not in lines[1:]:
+    text = read_text(path)
+    head = re.match(r"---\n(.*?)^---$", text, re.DOTALL | re.MULTILINE)
+    if not head:
         raise DataError(f"{path}: line 1: expected front matter between two lines of ---")
-    end = lines.index("---", 1)
     front = {}
-    for number, line in enumerate(lines[1:end], 2):
+    for number, line in enumerate(head[1].splitlines(), 2):
         field, _, value = (part.strip() for part in line.partition(":"))
         if field not in ("name", "version", "description") or not value:
             raise DataError(
@@ -104,18 +104,16 @@ def load_prompt(name: str, folder: str | Path = FOLDER) -> Prompt:
         front[field] = value
     if front.get("name") != name or "version" not in front:
         raise DataError(f"{path}: expected the name {name!r} and a version in the front matter")
-    parts: list[tuple[str, list[str]]] = []
-    for number, line in enumerate(lines[end + 1 :], end + 2):
-        mark = _ROLE.match(line)
-        if mark and mark[1] not in ROLES:
-            known = ", ".join(ROLES)
-            raise DataError(f"{path}: line {number}: no role {mark[1]!r}; known: {known}")
-        if mark or (line.strip() and not parts):
-            parts.append((mark[1] if mark else "user", []))
-        if parts and not mark:
-            parts[-1][1].append(line)
-    texts = tuple((role, "\n".join(body).strip()) for role, body in parts)
-    if not texts or not all(text for _, text in texts):
-        raise DataError(f"{path}: a message is empty")
+    lead, *pieces = _ROLE.split(text[head.end() :])
+    parts = [("user", lead)] if lead.strip() else []
+    parts += zip(pieces[::2], pieces[1::2], strict=True)
+    texts = tuple((role, part.strip()) for role, part in parts)
+    for role, part in texts:
+        if role not in ROLES:
+            raise DataError(f"{path}: no role {role!r}; known: {', '.join(ROLES)}")
+        if not part:
+            raise DataError(f"{path}: the message of the {role} is empty")
+    if not texts:
+        raise DataError(f"{path}: the prompt is empty")
     sha256 = digest("\n".join(f"--- {role} ---\n{text}" for role, text in texts))
     return Prompt(name, front["version"], texts, sha256)

@@ -105,10 +105,9 @@ class Model:
         )
 
     def _run(self, tokens: Encoding) -> np.ndarray:
-        """Return the session's first output for one input.
+        """Return the session's first output for one input, so that no batch changes it.
 
-        Inputs are run one at a time: quantized layers scale by the largest activation of the
-        batch, so that an output would depend on the other inputs of its batch.
+        Quantized layers scale by the largest activation of a batch.
         """
         inputs = {
             "input_ids": tokens.ids,
@@ -119,10 +118,7 @@ class Model:
         return self._session.run(None, feed)[0][0]
 
     def _beginning(self, text: str, tokens: int) -> str:
-        """Return a text, or a beginning of it that has more than `tokens` tokens.
-
-        At most a million characters are returned, for a text of white space or of one word.
-        """
+        """Return a text, or a beginning of at most a million characters with enough tokens."""
         size = CHARACTERS_PER_TOKEN * tokens
         while size < min(len(text), MAX_CHARACTERS):
             lead = text[:size]
@@ -140,10 +136,9 @@ class Model:
         cache: bool | str | os.PathLike,
         progress: bool,
     ) -> np.ndarray:
-        """Return `compute(items)`, one row for each item, from the store where it is kept.
+        """Return `compute(items)`, a row for each item, from the store that `cache` names.
 
-        `cache` is that of `Encoder.encode`. Longer items (by `sizes`) are computed first, which
-        makes batches of similar length.
+        Longer items (by `sizes`) are computed first, which makes batches of similar length.
         """
         from tqdm.auto import tqdm
 

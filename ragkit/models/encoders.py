@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ragkit import checks
-from ragkit.errors import DataError, ModelError
+from ragkit.errors import DataError
 from ragkit.models.base import BATCH, Model
 from ragkit.models.registry import Card, card, need
 
@@ -69,9 +69,7 @@ class Encoder(Model):
         UsageError
             If a text is not a string of valid Unicode, or `kind` is unknown.
         DataError
-            If a vector is zero or not finite.
-        HashMismatch
-            If the weights are not the registered ones.
+            If a vector is zero or not finite, or the weights are not the registered ones.
         ModelError
             If the weights cannot be loaded.
         """
@@ -79,12 +77,7 @@ class Encoder(Model):
         return self._kept(self._unit, texts, [len(text) for text in texts], cache, progress)
 
     def count_tokens(self, texts: Sequence[str], kind: str | None = "passage") -> np.ndarray:
-        """Return each text's number of tokens, with prefix and special tokens, before truncation.
-
-        Returns
-        -------
-        array of shape (n,), int64
-        """
+        """Return each text's number of tokens, with prefix and special tokens, before truncation."""
         counts = [len(self._tokenizer.encode(text)) for text in self._prefixed(texts, kind)]
         return np.array(counts, dtype=np.int64)
 
@@ -113,12 +106,6 @@ class Encoder(Model):
 
         model = self._load(SentenceTransformer)
         model.max_seq_length = self.max_tokens
-        found = model.get_embedding_dimension()
-        if found != self.dimension:
-            raise ModelError(
-                f"{self.name}: {self.folder} gives vectors of length {found}, "
-                f"expected {self.dimension}"
-            )
         return model
 
 
@@ -152,14 +139,10 @@ def embed(
     progress: bool = False,
     threads: int = 1,
 ) -> np.ndarray:
-    """Return unit vectors of texts and keep them in the store.
+    """Return unit vectors of texts, shape (n, dimension), and keep them in the store.
 
     The parameters are those of `encoder` and `Encoder.encode`; no prefix is added unless `kind`
     is given.
-
-    Returns
-    -------
-    array of shape (n, dimension), float32
     """
     return encoder(model, threads=threads).encode(texts, kind, cache=cache, progress=progress)
 

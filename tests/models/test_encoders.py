@@ -35,7 +35,7 @@ def hub(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", *INT8])
-def test_vectors_are_unit_float32_of_the_registered_length(name):
+def test_vectors_are_unit_float32_and_near_for_related_texts(name):
     support.fetched(name)
     encoder = models.encoder(name)
     vectors = encoder.encode(TEXTS)
@@ -43,6 +43,10 @@ def test_vectors_are_unit_float32_of_the_registered_length(name):
     assert vectors.dtype == np.float32
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-6)
     assert encoder.encode([]).shape == (0, 384)
+    asked = encoder.encode(["How do I cancel my subscription?"], "query")
+    passages = ["To end your plan, open Billing and press Cancel.", "The whale is a mammal."]
+    near, far = (asked @ encoder.encode(passages).T)[0]
+    assert near > far + 0.05
 
 
 @pytest.mark.parametrize("name", INT8)
@@ -79,16 +83,6 @@ def test_a_vector_is_what_the_plain_session_gives(name, pooling):
     expected = states[0] if pooling == "cls" else states.mean(axis=0)
     found = models.encoder(name).encode([TEXTS[0]], "query")[0]
     assert found == pytest.approx(expected / np.linalg.norm(expected), abs=1e-6)
-
-
-@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", *INT8])
-def test_related_texts_are_nearer(name):
-    support.fetched(name)
-    encoder = models.encoder(name)
-    asked = encoder.encode(["How do I cancel my subscription?"], "query")
-    passages = ["To end your plan, open Billing and press Cancel.", "The whale is a mammal."]
-    near, far = (asked @ encoder.encode(passages).T)[0]
-    assert near > far + 0.05
 
 
 def test_kinds_put_the_prefix_before_the_text():

@@ -105,11 +105,6 @@ def test_bad_pairs(reranker, pairs, message):
         reranker.score_pairs(pairs)
 
 
-def test_bad_passages(reranker):
-    with pytest.raises(UsageError, match="passages should be several strings, found one"):
-        reranker.score("a", "b")
-
-
 def test_a_score_that_is_no_number_is_an_error(reranker, monkeypatch):
     monkeypatch.setattr(rerankers.Reranker, "_run", lambda self, tokens: np.array([np.nan]))
     with pytest.raises(DataError, match="gives nan for the passage 'b'"):
