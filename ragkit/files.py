@@ -220,7 +220,8 @@ def read_frame(
     -------
     DataFrame
         With the columns of `ragkit.schema`, see `ragkit.schema.complete`; further columns are
-        kept. Answers without a system get the file's name.
+        kept. Answers without a system get the file's name. `attrs["given"]` has the names of the
+        columns that a row of the file gives.
 
     Raises
     ------
@@ -234,9 +235,10 @@ def read_frame(
     path = Path(path)
     archive = kind == "documents" and path.suffix == ".zip"
     located = read_archive(path, only) if archive else _located(path, bad)
-    rows, places = [], {}
+    rows, places, given = [], {}, set()
     with named(path):
         for place, row in schema.released(located, kind):
+            given.update(name for name, value in row.items() if value is not None)
             try:
                 row = schema.complete(row, kind, path.name.partition(".")[0])
                 key = tuple(row[column] for column in schema.KEYS[kind])
@@ -250,7 +252,9 @@ def read_frame(
                 _bad(place, error, bad)
         if not rows:
             raise DataError(bad[0]["reason"] if bad else "no rows")
-    return schema.check(pd.DataFrame(rows), kind, str(path))
+    frame = pd.DataFrame(rows)
+    frame.attrs["given"] = given | set(schema.names(given, kind).values())
+    return schema.check(frame, kind, str(path))
 
 
 def read_scores(path: str | os.PathLike, *, metric: str | None = None) -> pd.DataFrame:

@@ -9,9 +9,10 @@ import click
 from ragkit.errors import ModelError, UsageError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+_AT_LEAST_1 = click.IntRange(1)
 
 
-@click.command(name="evaluate")
+@click.command(name="evaluate", context_settings={"show_default": True})
 @click.option("--questions", required=True, type=_FILE, help="JSON lines with gold and facts.")
 @click.option(
     "--answers",
@@ -33,14 +34,13 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "--parts",
     type=click.Choice(["both", "answers", "documents"]),
     default="both",
-    show_default=True,
     help="What to evaluate of a system.",
 )
 @click.option(
     "--documents",
     type=_FILE,
-    help="Texts of documents (the released zip, or JSON lines with doc_id and text): a panel then "
-    "separates valid extra documents from invalid ones.",
+    help="Texts of documents (the released zip, or JSON lines "
+    "with doc_id and text): a panel then separates valid extra documents from invalid.",
 )
 @click.option(
     "--panel", multiple=True, metavar="J", help="A member of the panel. Default: --judge, 3 times."
@@ -48,22 +48,21 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--correct-gold/--fixed-gold",
     default=None,
-    help="Correct the gold sets by the panel; corrected questions go to NAME.corrected.jsonl. "
-    "Default: only in a comparison with --documents.",
+    help="Correct the gold sets by the "
+    "panel; corrected questions go to NAME.corrected.jsonl. Default: only in a "
+    "comparison with --documents.",
 )
 @click.option(
     "--rules",
     type=click.Choice(["paper", "code"]),
     default="paper",
-    show_default=True,
-    help="How votes decide a document's class: as in the paper, or as in its released code.",
+    help="How votes decide a document's class: as in the paper, or in its released code.",
 )
-@click.option("--cutoff", type=click.IntRange(1), help="Use at most so many documents per answer.")
+@click.option("--cutoff", type=_AT_LEAST_1, help="Use at most so many documents per answer.")
 @click.option(
     "--repeat",
-    type=click.IntRange(1),
+    type=_AT_LEAST_1,
     default=1,
-    show_default=True,
     metavar="N",
     help="Verdicts on each answer and fact; more than half decide, so better odd.",
 )
@@ -71,20 +70,19 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "--round",
     type=click.IntRange(0),
     default=0,
-    show_default=True,
     metavar="N",
     help="Each round gets new verdicts, independent of those of other rounds.",
 )
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0)
 @click.option("--skip-bad", is_flag=True, help="Leave out bad lines and list them.")
 @click.option("--dry-run", is_flag=True, help="Show verdicts and price, without asking.")
 @click.option("--ledger", type=_FILE, help="Default: $RAGKIT_LEDGER, else build/llm.sqlite.")
 @click.option("--replay", is_flag=True, help="Take verdicts from the ledger alone.")
 @click.option("--budget", type=float, metavar="USD", help="Stop before a judge costs more.")
-@click.option("--concurrency", type=click.IntRange(1), default=8, show_default=True)
-@click.option("--timeout", type=click.FloatRange(0.001), default=120.0, show_default=True)
+@click.option("--concurrency", type=_AT_LEAST_1, default=8)
+@click.option("--timeout", type=click.FloatRange(0.001), default=120.0)
 @click.option("--temperature", type=float)
-@click.option("--max-tokens", type=click.IntRange(1))
+@click.option("--max-tokens", type=_AT_LEAST_1)
 def command(**given):
     """Judge answers: correctness, completeness, document recall, invalid extra documents.
 

@@ -9,7 +9,6 @@ A judge is anything with the interface `Judge`. A verdict that it fails to give 
 counted, and it is never 0.
 """
 
-from ragkit.judging.agreement import agreement, krippendorff_alpha
 from ragkit.judging.case import Options
 from ragkit.judging.comparison import compare, preferred, swaps
 from ragkit.judging.goldset import RULES, Review, classify, is_anti_hallucination, review
@@ -31,47 +30,10 @@ from ragkit.judging.report import (
     Comparison,
     Evaluation,
     aggregate,
+    agreement,
     completeness,
     document_recall,
     invalid_extra_documents,
     leaderboard_score,
     read,
 )
-
-__all__ = [
-    "CLASSES",
-    "KINDS",
-    "RULES",
-    "Comparison",
-    "Evaluation",
-    "Judge",
-    "ModelJudge",
-    "Options",
-    "Review",
-    "Task",
-    "Verdict",
-    "aggregate",
-    "agreement",
-    "ask",
-    "classify",
-    "combine",
-    "compare",
-    "completeness",
-    "document_recall",
-    "estimate",
-    "evaluate",
-    "invalid_extra_documents",
-    "is_anti_hallucination",
-    "krippendorff_alpha",
-    "leaderboard_score",
-    "load_judge",
-    "preferred",
-    "read",
-    "read_answers",
-    "read_documents",
-    "read_questions",
-    "review",
-    "strip_citations",
-    "swaps",
-    "unit_rating",
-]

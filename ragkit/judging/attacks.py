@@ -38,17 +38,12 @@ _VERB = re.compile(
 
 
 def perturb(questions: pd.DataFrame) -> pd.DataFrame:
-    """Return gold answers and damaged copies of them.
+    """Return the gold answers of a frame `questions`, and damaged copies of them.
 
     A changed number is one more than the first whole number that the question does not have; a
     negated answer has a "not" behind its first auxiliary verb; a truncated one keeps the first
-    third of its words. If that leaves the answer unchanged, there is no such row.
-
-    Parameters
-    ----------
-    questions : DataFrame
-        A frame `questions`. Questions without a gold answer, and those whose gold answer says
-        that there is none, are left out.
+    third of its words. If that leaves the answer unchanged, there is no such row. Questions
+    without a gold answer, and those whose gold answer says that there is none, are left out.
 
     Returns
     -------
@@ -95,7 +90,7 @@ def attack(
     questions : DataFrame
         As in `perturb`.
     documents : mapping of id to text, optional
-        Texts of gold documents. Without them there is no "whole document" and no "extracted".
+        Texts of gold documents, for "whole document" and "extracted".
     held_out : bool
         Use the templates that took no part in the calibration of the offline judge.
     seed : int

@@ -15,7 +15,7 @@ import click
 import numpy as np
 import pandas as pd
 
-from ragkit import datasets
+from ragkit import checks, datasets
 from ragkit.datasets.registry import entry
 from ragkit.errors import DataError, UsageError
 from ragkit.files import write_text
@@ -49,20 +49,17 @@ def calibrate(
     *,
     groups: Sequence[Hashable] | None = None,
     weights: Sequence[float] | None = None,
-    attacks: pd.DataFrame | None = None,
     penalty: float = 1.0,
     provenance: Mapping[str, Any] | None = None,
 ) -> Coefficients:
     """Fit the offline judge to verdicts.
 
     A ridge-penalised logistic regression for each kind of task, on standardised features whose
-    direction is fixed where it is known (`ragkit.judging.features.FEATURES`). Tasks of one group
-    share a verdict, the share of yes among them (an answer's completeness, if the verdict on each
-    fact is not recorded): the mean of their probabilities is fitted to it. Gold answers that ask
-    for an abstention are treated separately: the share of yes is counted by where the answer
-    abstains, with one yes and one no added. A third regression separates attacks from harmless
-    changes of gold answers and from the answers of systems. The margin of unsure verdicts is the
-    smallest beyond which `SURE` of the verdicts on correctness agree.
+    direction is fixed where it is known (`ragkit.judging.features.FEATURES`). Where gold answers
+    ask for an abstention, the share of yes is counted by where the answer abstains, with one yes
+    and one no added. A third regression separates attacks from harmless changes of gold answers
+    and from the answers of systems. The margin of unsure verdicts is the smallest beyond which
+    `SURE` of the verdicts on correctness agree.
 
     Parameters
     ----------
@@ -71,11 +68,11 @@ def calibrate(
     verdicts : sequence of bool, float in [0, 1] or Verdict, as long
         Missing verdicts (NaN, or a `Verdict` without value) are left out.
     groups : sequence, as long, optional
-        Tasks of one kind with the same group share a verdict. Default: each has its own.
+        Tasks of one kind with the same group share a verdict, the share of yes among them (an
+        answer's completeness): the mean of their probabilities is fitted to it. Default: each
+        task has its own.
     weights : sequence of float >= 0, as long, optional
         The weight of each verdict; a group's is the mean. Default: 1.
-    attacks : DataFrame, optional
-        As `ragkit.judging.attacks.attack` returns it. Default: attacks on the embedded samples.
     penalty : float > 0
         On half the squared weights of standardised features.
     provenance : mapping, optional
@@ -91,16 +88,14 @@ def calibrate(
     DataError
         If a verdict is outside [0, 1], or a kind lacks yes or no among its verdicts.
     UsageError
-        If the lengths differ, a task is of another kind, or the penalty is not positive.
+        If the lengths differ, a task is of another kind, or a number is out of range.
     """
     groups = list(range(len(tasks))) if groups is None else list(groups)
     heavy = np.ones(len(tasks)) if weights is None else np.asarray(weights, dtype=float)
     if not len(tasks) == len(verdicts) == len(groups) == len(heavy):
         raise UsageError("tasks, verdicts, groups and weights should be equally many")
-    if not (heavy >= 0).all():
-        raise UsageError("weights should not be negative")
-    if not penalty > 0:
-        raise UsageError(f"penalty should be positive, found {penalty!r}")
+    checks.number(float(heavy.min(initial=0)), "a weight", least=0)
+    checks.number(penalty, "penalty", least=1e-12)
     targets = np.array([_share(verdict) for verdict in verdicts], dtype=float)
     rows, unanswerable = _split(tasks, targets)
     models = {}
@@ -109,7 +104,7 @@ def calibrate(
         own = [groups[place] for place in places]
         models[kind] = _fit(kind, np.array(matrix), targets[places], own, heavy[places], penalty)
     plain = [place for place in rows["correctness"] if heavy[place] == heavy.max()]
-    models["attack"] = _fit_attacks(attacks, [tasks[place] for place in plain], penalty)
+    models["attack"] = _fit_attacks([tasks[place] for place in plain], penalty)
     table = {
         name: round((float(sum(seen)) + 1) / (len(seen) + 2), 4)
         for name, seen in unanswerable.items()
@@ -137,9 +132,9 @@ def _split(tasks, targets) -> tuple[dict[str, list[int]], dict[str, list[float]]
     return rows, unanswerable
 
 
-def _fit_attacks(attacks: pd.DataFrame | None, answers: list[Task], penalty: float) -> dict:
+def _fit_attacks(answers: list[Task], penalty: float) -> dict:
     """Return the regression of attacks; attacks and the rest weigh the same in all."""
-    frame = sample_attacks(held_out=False) if attacks is None else attacks
+    frame = sample_attacks(held_out=False)
     tasks = [*correctness_tasks(frame), *answers]
     side = np.array([*frame["change"].isin(ATTACKS).astype(int), *([2] * len(answers))])
     matrix = np.array([list(attack_features(task).values()) for task in tasks])
@@ -161,16 +156,9 @@ def _margin(distance: np.ndarray, agree: np.ndarray) -> float:
 def sample_attacks(*, held_out: bool) -> pd.DataFrame:
     """Return attacks on the gold answers of the embedded samples, with their documents.
 
-    Parameters
-    ----------
-    held_out : bool
-        As in `ragkit.judging.attacks.attack`. The questions are held out, too: the attacks of the
-        calibration are on every second question, the held out ones on the others.
-
-    Returns
-    -------
-    DataFrame
-        As `ragkit.judging.attacks.attack` returns it, and benchmark.
+    Held out are the templates (see `ragkit.judging.attacks.attack`) and the questions: the
+    calibration attacks every second question, `held_out` the others. The column `benchmark` says
+    which sample a question is of.
     """
     parts = []
     for name in SAMPLES:
@@ -224,7 +212,7 @@ def _fit(kind: str, matrix, targets, groups, heavy, penalty: float) -> dict[str,
     return {name: round(float(value), 4) + 0.0 for name, value in values}
 
 
-def fit_public(frame: pd.DataFrame, *, provenance: Mapping[str, Any] | None = None) -> Coefficients:
+def fit_public(frame: pd.DataFrame, *, provenance: Mapping[str, Any] | None = None):
     """Fit the coefficients to rows of `judged_answers`.
 
     Correctness is fitted to the verdicts, facts to the completeness of each answer. Systems hardly
@@ -275,17 +263,15 @@ def main(data: str | None, out: Path) -> None:
     frame = frame[frame["judge"].isin(["A", "B"])]
     used = [path for name in ("erb_answers", "erb_judged") for path in datasets.files(name)]
     used.append("enterpriserag_bench/questions.jsonl")
-    fitted = fit_public(
-        frame,
-        provenance={
-            "systems": sorted(set(frame["judge"] + "/" + frame["system"])),
-            "questions": int(frame["question_id"].nunique()),
-            "answers": len(frame),
-            "anchors": ANCHORS,
-            "attacks": f"on the embedded samples of {' and '.join(SAMPLES)}",
-            "sha256": [f"{path} {entry(path).sha256}" for path in used],
-        },
-    )
+    provenance = {
+        "systems": sorted(set(frame["judge"] + "/" + frame["system"])),
+        "questions": int(frame["question_id"].nunique()),
+        "answers": len(frame),
+        "anchors": ANCHORS,
+        "attacks": f"on the embedded samples of {' and '.join(SAMPLES)}",
+        "sha256": [f"{path} {entry(path).sha256}" for path in used],
+    }
+    fitted = fit_public(frame, provenance=provenance)
     write_text(out, fitted.to_toml())
     click.echo(f"{out}: {fitted.digest}")
 

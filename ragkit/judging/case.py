@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -14,12 +13,12 @@ from typing import Any
 from ragkit import __version__, checks, schema
 from ragkit.errors import DataError, UsageError, did_you_mean
 from ragkit.files import sha256
-from ragkit.judging.goldset import RULES, check_panel, pool_of
+from ragkit.judging.goldset import RULES, check_panel, pool_of, require
 from ragkit.judging.inputs import read_answers, read_documents, read_questions
 from ragkit.judging.inputs import strip_citations as stripped
 from ragkit.judging.judges import Judge
-from ragkit.judging.report import VERSION, check_writable, corrected_path
-from ragkit.store import Store, digest
+from ragkit.judging.report import check_writable, corrected_path
+from ragkit.store import digest
 
 # What is evaluated of a system: its answers, the documents that it lists, or both.
 PARTS = ("both", "answers", "documents")
@@ -27,7 +26,7 @@ PARTS = ("both", "answers", "documents")
 
 @dataclass(frozen=True)
 class Options:
-    """How answers are evaluated.
+    """How answers are evaluated; an option out of range raises `UsageError`.
 
     Parameters
     ----------
@@ -55,14 +54,7 @@ class Options:
     parts : {"both", "answers", "documents"}
         What to evaluate of a system.
     skip_bad : bool
-        Leave out bad lines of the files; they are counted and listed in the report.
-    store : Store, optional
-        Where the verdicts of judges without a ledger are kept. Default: the store in the cache.
-
-    Raises
-    ------
-    UsageError
-        If an option is out of range.
+        Leave out bad rows of the inputs; they are counted and listed in the report.
     """
 
     documents: Mapping[str, str] | str | Path | None = None
@@ -75,7 +67,6 @@ class Options:
     seed: int = 0
     parts: str = "both"
     skip_bad: bool = False
-    store: Store | None = None
 
     def __post_init__(self):
         checks.choice(self.rules, "rules", RULES)
@@ -85,10 +76,7 @@ class Options:
         if self.cutoff is not None:
             checks.whole(self.cutoff, "cutoff")
         if self.correct_gold and self.documents is None:
-            raise UsageError(
-                "the gold sets can only be corrected with the texts of the documents",
-                "give documents",
-            )
+            raise UsageError("gold sets are corrected with the texts of the documents: give them")
 
 
 @dataclass(frozen=True)
@@ -103,7 +91,6 @@ class Case:
     about: dict[str, Any]
     skipped: list[dict]
     documents: Mapping[str, str] | None = None
-    store: Store | None = None
 
     @property
     def shared(self) -> list[str]:
@@ -128,68 +115,40 @@ class Case:
         return pool_of(self.questions[name]["gold_doc_ids"], found)
 
 
-@contextmanager
-def prepared(questions, answers, judge: Judge, options: Options, out) -> Iterator[Case]:
-    """Yield the checked case of a run; its store is closed afterwards.
-
-    Parameters
-    ----------
-    questions, judge, options, out
-        As in `evaluate`.
-    answers : sequence of pairs
-        As in `estimate`.
-    """
-    case = _load(questions, answers, judge, options)
+def prepare(questions, answers, judge: Judge, options: Options, out) -> Case:
+    """Return the checked case of a run; the parameters are those of `evaluate` and `estimate`."""
+    frame, skipped = read_questions(questions, skip_bad=options.skip_bad)
+    rows = frame[list(schema.COLUMNS["questions"])].to_dict("records")
+    about = {"questions": _about(questions, rows)}
+    found: dict[str, dict[str, dict]] = {}
+    for number, (source, system) in enumerate(answers, 1):
+        own, bad = read_answers(source, frame, skip_bad=options.skip_bad)
+        skipped += bad
+        listed = own.attrs.get("lists", True) or not frame["gold_doc_ids"].map(len).any()
+        name, own = _of_system(own, source, system)
+        if name in found:
+            raise UsageError(f"both systems are called {name!r}", "rename one of them")
+        about["answers" if len(answers) == 1 else f"answers_{number}"] = _about(source, own)
+        found[name] = {row["question_id"]: row for row in own}
+        _check_parts(name, own, options.parts, listed)
+    panel = [judge] * 3 if options.panel is None else list(options.panel)
+    by_id = {row["question_id"]: row for row in rows}
+    case = Case(by_id, found, judge, panel, options, about, skipped)
     if options.parts != "documents":
         judge.need("correctness", "fact")
-    if options.panel is not None:
-        check_panel(case.panel)
-        if options.documents is None and len(answers) == 1:
-            raise UsageError("a panel judges documents, and none are given", "give documents")
-    for (source, _), system in zip(answers, case.answers, strict=True):
-        _check_parts(case, system, isinstance(source, str | Path))
+    check_panel(panel)
     if options.documents is not None:
-        writer = ["regenerate"] if options.correct_gold else []
-        check_panel(case.panel, "validity", *writer)
+        check_panel(panel, "validity", *["regenerate"] * bool(options.correct_gold))
         case = _with_documents(case)
+    elif options.panel is not None and len(answers) == 1:
+        raise UsageError("a panel judges documents, and none are given", "give documents")
     if out is not None:
         check_writable(out)
         files = [questions, options.documents, *(source for source, _ in answers)]
         taken = {Path(file).resolve() for file in files if isinstance(file, str | Path)}
         if taken & {Path(out).resolve(), corrected_path(out).resolve()}:
             raise UsageError(f"{out}: an input would be overwritten", "choose another --out")
-    if options.store is not None or not any(one.code for one in (judge, *case.panel)):
-        yield replace(case, store=options.store)
-        return
-    with Store() as store:
-        yield replace(case, store=store)
-
-
-def _load(questions, answers, judge: Judge, options: Options) -> Case:
-    about: dict[str, dict] = {}
-    skipped: list[dict] = []
-    if isinstance(questions, str | Path):
-        frame, bad = read_questions(questions, skip_bad=options.skip_bad)
-        skipped += bad
-    else:
-        frame = schema.check(questions, "questions")
-        for column in ("answer", "facts"):
-            empty = frame[column].map(lambda value: not value).astype(bool)
-            if empty.any():
-                raise DataError(f"question {frame['question_id'][empty].iloc[0]!r} has no {column}")
-    rows = frame[list(schema.COLUMNS["questions"])].to_dict("records")
-    about["questions"] = _about(questions, rows)
-    found: dict[str, dict[str, dict]] = {}
-    for number, (source, system) in enumerate(answers, 1):
-        name, own, bad = _answers(source, system, frame, options)
-        skipped += bad
-        about["answers" if len(answers) == 1 else f"answers_{number}"] = _about(source, own)
-        if name in found:
-            raise UsageError(f"both systems are called {name!r}", "rename one of them")
-        found[name] = {row["question_id"]: row for row in own}
-    panel = [judge] * 3 if options.panel is None else list(options.panel)
-    by_id = {row["question_id"]: row for row in rows}
-    return Case(by_id, found, judge, panel, options, about, skipped)
+    return case
 
 
 def _about(source, rows: list) -> dict[str, Any]:
@@ -199,18 +158,9 @@ def _about(source, rows: list) -> dict[str, Any]:
     return {"sha256": digest(rows), "rows": len(rows)}
 
 
-def _answers(source, system: str | None, questions, options: Options):
-    """Return the name and the rows of one system, and the bad rows of its file."""
-    bad, where = [], "answers"
-    if isinstance(source, str | Path):
-        frame, bad = read_answers(source, questions, skip_bad=options.skip_bad)
-        where = str(source)
-    else:
-        frame = schema.check(source, "answers")
-        unknown = ~frame["question_id"].isin(questions["question_id"])
-        if unknown.any():
-            name = frame["question_id"][unknown].iloc[0]
-            raise DataError(f"answers: {name!r} is none of the questions")
+def _of_system(frame, source, system: str | None) -> tuple[str, list[dict]]:
+    """Return the name and the rows of the system to evaluate."""
+    where = str(source) if isinstance(source, str | Path) else "answers"
     names = list(dict.fromkeys(frame["system"]))
     if len(names) > 1 and system is None:
         raise UsageError(
@@ -222,25 +172,19 @@ def _answers(source, system: str | None, questions, options: Options):
         if names != [Path(where).name.partition(".")[0]]:
             raise UsageError(f"{where}: no answers of {system!r}", did_you_mean(system, names))
         frame = frame.assign(system=system)
-    name = system or names[0]
-    frame = frame[frame["system"] == name]
+    frame = frame[frame["system"] == (system or names[0])]
     frame = frame.assign(answer=frame["answer"].astype(object).where(frame["answer"].notna(), None))
-    return name, frame[list(schema.COLUMNS["answers"])].to_dict("records"), bad
+    return system or names[0], frame[list(schema.COLUMNS["answers"])].to_dict("records")
 
 
-def _check_parts(case: Case, system: str, in_file: bool) -> None:
-    """Raise `DataError` if what is to be evaluated of a system is not in its answers.
-
-    A file may lack the column doc_ids; in a frame an empty tuple says that there are none.
-    """
-    rows, parts = case.answers[system].values(), case.options.parts
+def _check_parts(system: str, rows: list[dict], parts: str, listed: bool) -> None:
+    """Raise `DataError` if what is to be evaluated of a system is not in its answers."""
     if parts != "documents" and all(row["answer"] is None for row in rows):
         raise DataError(
             f"{system}: no row has an answer",
             "--parts documents (parts='documents') evaluates the documents alone",
         )
-    gold = any(case.questions[row["question_id"]]["gold_doc_ids"] for row in rows)
-    if in_file and parts != "answers" and gold and not any(row["doc_ids"] for row in rows):
+    if parts != "answers" and not listed:
         raise DataError(
             f"{system}: no row has doc_ids, so document recall cannot be computed",
             "--parts answers (parts='answers') evaluates the answers alone",
@@ -252,9 +196,7 @@ def _with_documents(case: Case) -> Case:
     documents = case.options.documents
     if isinstance(documents, str | Path):
         documents = read_documents(documents, needed)
-    absent = sorted(needed - set(documents))
-    if absent:
-        raise DataError(f"the text of document {absent[0]!r} is not there")
+    require(needed, documents)
     kept = {doc: documents[doc] for doc in sorted(needed)}
     case.about["documents"] = {"sha256": digest(kept), "rows": len(kept)}
     return replace(case, documents=kept)
@@ -269,7 +211,6 @@ def head(case: Case, kind: str, **names) -> dict[str, Any]:
     told = ("rules", "cutoff", "repeat", "round", "seed", "parts")
     data = {
         "schema": kind,
-        "version": VERSION,
         **names,
         "judge": case.judge.describe(["correctness", "fact"]),
         "panel": [judge.describe(kinds) for judge in case.panel] if kinds else None,

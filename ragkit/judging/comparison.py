@@ -11,13 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from ragkit.errors import DataError
-from ragkit.judging.agreement import agreement
-from ragkit.judging.case import Case, Options, head, prepared
+from ragkit.judging.case import Case, Options, head, prepare
 from ragkit.judging.goldset import check_panel, turn
 from ragkit.judging.harness import (
+    Source,
     agreements,
     counts,
     judge_system,
@@ -25,16 +23,16 @@ from ragkit.judging.harness import (
     review_pools,
 )
 from ragkit.judging.judges import Judge, ask
-from ragkit.judging.report import Comparison, aggregate
+from ragkit.judging.report import Comparison, aggregate, agreement, scores_of
 from ragkit.measures import stats
 
 SIDES = ("a", "b")
 
 
 def compare(
-    questions: pd.DataFrame | str | Path,
-    answers_a: pd.DataFrame | str | Path,
-    answers_b: pd.DataFrame | str | Path,
+    questions: Source,
+    answers_a: Source,
+    answers_b: Source,
     judge: Judge,
     options: Options | None = None,
     *,
@@ -55,10 +53,6 @@ def compare(
     systems : pair of str or None
         As `system` in `evaluate`.
 
-    Returns
-    -------
-    Comparison
-
     Raises
     ------
     UsageError, DataError
@@ -68,33 +62,28 @@ def compare(
     if options.correct_gold is None:
         options = replace(options, correct_gold=options.documents is not None)
     answers = list(zip((answers_a, answers_b), systems, strict=True))
-    with prepared(questions, answers, judge, options, out) as case:
-        check_panel(case.panel, "preference")
-        sides = dict(zip(SIDES, case.answers, strict=True))
-        if not case.shared and options.parts != "documents":
-            raise DataError(f"{sides['a']!r} and {sides['b']!r} answer no question in common")
-        reviews = review_pools(case)
-        found = {side: judge_system(case, name, reviews) for side, name in sides.items()}
-        votes = _votes(case, found)
-        records = [
-            _record(votes.get(a["question_id"], []), a, b)
-            for a, b in zip(*found.values())  # noqa: B905
-        ]
-        report = Comparison(
-            {
-                **head(case, Comparison.schema, systems=list(sides.values())),
-                "counts": {side: counts(case, own) for side, own in found.items()},
-                "preferences": _preferences(records),
-                "differences": _differences(records, sides, options.seed),
-                "aggregate": {
-                    side: aggregate(own, seed=options.seed) for side, own in found.items()
-                },
-                "agreement": {side: agreements(own) for side, own in found.items()},
-                "questions": records,
-            }
-        )
-        if out is not None:
-            report.write(out, case.questions)
+    case = prepare(questions, answers, judge, options, out)
+    check_panel(case.panel, "preference")
+    sides = dict(zip(SIDES, case.answers, strict=True))
+    if not case.shared and options.parts != "documents":
+        raise DataError(f"{sides['a']!r} and {sides['b']!r} answer no question in common")
+    reviews = review_pools(case)
+    found = {side: judge_system(case, name, reviews) for side, name in sides.items()}
+    votes = _votes(case, found)
+    records = [_record(votes.get(a["question_id"], []), a, b) for a, b in zip(*found.values())]  # noqa: B905
+    report = Comparison(
+        {
+            **head(case, Comparison.schema, systems=list(sides.values())),
+            "counts": {side: counts(case, own) for side, own in found.items()},
+            "preferences": _preferences(records),
+            "differences": _differences(records, sides, options.seed),
+            "aggregate": {side: aggregate(own, seed=options.seed) for side, own in found.items()},
+            "agreement": {side: agreements(own) for side, own in found.items()},
+            "questions": records,
+        }
+    )
+    if out is not None:
+        report.write(out, case.questions)
     return report
 
 
@@ -103,14 +92,8 @@ def swaps(names: Sequence[str], members: int, *, seed: int = 0) -> dict[str, tup
 
     The order is random and balanced: questions are paired at random, and the second of a pair
     gets the reverse of the first. So a member that always prefers the answer shown first prefers
-    each system equally often, but for one question if their number is odd.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The questions, in any order.
-    members : int
-    seed : int, default=0
+    each system equally often, but for one question if their number is odd. It does not depend on
+    the order of `names`.
     """
     shuffled = sorted(names, key=lambda name: _drawn(f"{seed}/order/{name}"))
     drawn = {}
@@ -140,30 +123,22 @@ def _drawn(text: str) -> str:
 
 def _votes(case: Case, found: Mapping[str, list[dict]]) -> dict[str, list[dict]]:
     """Return the panel's votes on each question that both systems answer."""
-    by_id = {side: {record["question_id"]: record for record in own} for side, own in found.items()}
+    pairs = {a["question_id"]: (a, b) for a, b in zip(found["a"], found["b"], strict=True)}
     order = swaps(case.shared, len(case.panel), seed=case.options.seed)
     votes: dict[str, list[dict]] = {name: [] for name in case.shared}
     for member, judge in enumerate(case.panel):
         tasks = []
         for name in votes:
-            pair = [by_id[side][name]["answer"] for side in SIDES]
-            record = by_id["a"][name]
-            question = {"text": record["question"], "answer": record["gold_answer"]}
-            shown = pair[::-1] if order[name][member] else pair
-            tasks.append(preference_task(question, *shown))
-        first = turn(case.panel, member, case.options.round)
-        verdicts = ask(judge, tasks, first=first, store=case.store)
+            a, b = pairs[name]
+            question = {"text": a["question"], "answer": a["gold_answer"]}
+            shown = (b, a) if order[name][member] else (a, b)
+            tasks.append(preference_task(question, *(one["answer"] for one in shown)))
+        verdicts = ask(judge, tasks, first=turn(case.panel, member, case.options.round))
         for name, verdict in zip(votes, verdicts, strict=True):
             swapped = order[name][member]
             sides = {"first": SIDES[swapped], "second": SIDES[not swapped], "tie": "tie"}
-            votes[name].append(
-                {
-                    "preferred": sides.get(verdict.value),
-                    "shown_first": SIDES[swapped],
-                    "reason": verdict.reason,
-                    "model": verdict.model,
-                }
-            )
+            vote = {"preferred": sides.get(verdict.value), "shown_first": SIDES[swapped]}
+            votes[name].append({**vote, "reason": verdict.reason, "model": verdict.model})
     return votes
 
 
@@ -211,14 +186,9 @@ def _preferences(records: Sequence[dict]) -> dict[str, Any]:
 
 def _differences(records: Sequence[dict], sides: Mapping[str, str], seed: int) -> list[dict]:
     """Compare the metrics over the questions for which neither system's score is missing."""
-    scores = Comparison({"systems": list(sides.values()), "questions": list(records)}).scores
-    rows = []
-    for metric, group in scores.groupby("metric", sort=False):
-        table = group.drop(columns="metric")
-        if table["subject_id"].nunique() < 2:
-            continue
-        row = stats.compare_systems(table, baseline=sides["b"], seed=seed).iloc[0]
-        plain = {name: getattr(value, "item", lambda v=value: v)() for name, value in row.items()}
-        plain = {k: None if isinstance(v, float) and v != v else v for k, v in plain.items()}
-        rows.append({"metric": metric, **plain})
-    return rows
+    scores = scores_of([(system, r[side]) for side, system in sides.items() for r in records])
+    both = scores.groupby("metric")["subject_id"].transform("nunique") == 2
+    if not both.any():
+        return []
+    table = stats.compare_systems(scores[both], baseline=sides["b"], seed=seed)
+    return table.astype(object).where(table.notna(), None).to_dict("records")

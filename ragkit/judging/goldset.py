@@ -8,14 +8,13 @@ the required documents differ from the gold documents, a judge writes a new gold
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ragkit import checks
-from ragkit.errors import DataError, UsageError, did_you_mean
+from ragkit.errors import DataError, UsageError
 from ragkit.judging.judges import CLASSES, Judge, Task, ask
-from ragkit.store import Store
 
 # How votes decide a class; see `classify`.
 RULES = ("paper", "code")
@@ -49,21 +48,9 @@ def classify(votes: Sequence[str | None], *, gold: bool, rules: str = "paper") -
     -------
     str or None
         None if no more than half of the panel voted; a gold document is then required.
-
-    Raises
-    ------
-    DataError
-        If a vote is none of the classes, or the panel is empty.
-    UsageError
-        If the rules are unknown.
     """
     checks.choice(rules, "rules", RULES)
-    if not votes:
-        raise DataError("an empty panel cannot vote", "give at least one judge; the paper has 3")
     cast = [vote for vote in votes if vote is not None]
-    for vote in cast:
-        if vote not in CLASSES:
-            raise DataError(f"no class is called {vote!r}", did_you_mean(str(vote), CLASSES))
     if 2 * len(cast) <= len(votes):
         return "required" if gold else None
     levels = [CLASSES.index(vote) for vote in cast]
@@ -86,11 +73,7 @@ def is_anti_hallucination(fact: str) -> bool:
     Such facts ("The answer must not claim ...", "Do not use ...") guard against errors that other
     documents suggest, so they stay valid when the gold answer changes. They are recognised by
     their wording: a verb of obligation with a negation about the answer, or a prohibition at the
-    beginning.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 5.3 and appendix C.2 (Constrained).
+    beginning. Source: EnterpriseRAG-Bench, section 5.3 and appendix C.2 (Constrained).
     """
     return _AVOID.search(fact) is not None
 
@@ -99,39 +82,23 @@ def is_anti_hallucination(fact: str) -> bool:
 class Review:
     """The panel's verdict on one question's pool of documents.
 
-    Parameters
-    ----------
-    question_id : str
-    gold : tuple of str
-        The gold documents before the review.
-    classes : dict
-        Document to class; None with too few votes.
-    votes, reasons : dict
-        Document to the votes of the panel, in its order, and their reasons.
-    short_circuit : int or None
-        The first member whose required documents were exactly the gold ones, which settles it.
-    required : tuple of str
-        The gold documents after the review; equal to `gold` unless `changed`.
-    status : str
-        "confirmed" (no change), "changed", "emptied" (no document would be left, so no change),
-        "undecided" (the judge failed to write the new answer, so no change).
-    answer, facts
-        The new gold answer and facts if changed, else None.
-    note : str
-        The reason if undecided.
+    The status is "confirmed" (no change), "changed", "emptied" (no document would be left, so no
+    change) or "undecided" (the judge failed to write the new answer, so no change).
     """
 
     question_id: str
-    gold: tuple[str, ...]
+    gold: tuple[str, ...]  # the gold documents before the review
+    # By document: its class (None with too few votes), the panel's votes in order, their reasons.
     classes: dict[str, str | None] = field(default_factory=dict)
     votes: dict[str, list[str | None]] = field(default_factory=dict)
     reasons: dict[str, list[str]] = field(default_factory=dict)
+    # The first member whose required documents were exactly the gold ones, which settles it.
     short_circuit: int | None = None
-    required: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()  # the gold documents after the review
     status: str = "confirmed"
-    answer: str | None = None
+    answer: str | None = None  # the new gold answer and facts if changed
     facts: tuple[str, ...] | None = None
-    note: str = ""
+    note: str = ""  # the reason if undecided
 
     @property
     def changed(self) -> bool:
@@ -156,7 +123,6 @@ def review(
     rules: str = "paper",
     correct: bool = True,
     round: int = 0,
-    store: Store | None = None,
 ) -> dict[str, Review]:
     """Let a panel classify pools of documents, and correct the gold sets.
 
@@ -180,8 +146,6 @@ def review(
         are classified and the gold set stays.
     round : int
         Number of the review; each gets independent verdicts.
-    store : Store, optional
-        As in `ragkit.judging.judges.ask`.
 
     Returns
     -------
@@ -200,14 +164,12 @@ def review(
     reviews, pooled = {}, {}
     for name, question in by_id.items():
         pool = pool_of(question["gold_doc_ids"], pools.get(name, ()))
-        if not pool:
-            continue
-        gold = tuple(question["gold_doc_ids"])
-        reviews[name], pooled[name] = Review(name, gold, required=gold), pool
-        for doc in pool:
-            if doc not in documents:
-                raise DataError(f"question {name!r}: the text of document {doc!r} is not there")
-    _vote(reviews, pooled, by_id, documents, panel, round, store)
+        if pool:
+            gold = tuple(question["gold_doc_ids"])
+            reviews[name], pooled[name] = Review(name, gold, required=gold), pool
+    require({doc for pool in pooled.values() for doc in pool}, documents)
+    for member in range(len(panel)):
+        _vote(reviews, pooled, by_id, documents, panel, member, round)
     for name, one in reviews.items():
         _settle(one, pooled[name], rules)
     if correct:
@@ -218,23 +180,27 @@ def review(
     return reviews
 
 
-def _vote(reviews, pooled, by_id, documents, panel, round: int, store) -> None:
-    """Let the members vote in turn on the questions that none has settled."""
-    for member in range(len(panel)):
-        pending = [one for one in reviews.values() if one.short_circuit is None]
-        keys = [(one, doc) for one in pending for doc in pooled[one.question_id]]
-        tasks = [validity_task(by_id[one.question_id], documents[doc]) for one, doc in keys]
-        first = turn(panel, member, round)
-        for (one, doc), verdict in zip(
-            keys, ask(panel[member], tasks, first=first, store=store), strict=True
-        ):
-            one.votes.setdefault(doc, []).append(verdict.value)
-            one.reasons.setdefault(doc, []).append(verdict.reason)
-        for one in pending:
-            latest = {doc: votes[-1] for doc, votes in one.votes.items()}
-            required = {doc for doc, vote in latest.items() if vote == "required"}
-            if None not in latest.values() and required == set(one.gold):
-                one.short_circuit = member
+def require(needed: Iterable[str], documents: Mapping[str, str]) -> None:
+    """Raise `DataError` if the text of a document is missing."""
+    absent = sorted(set(needed) - set(documents))
+    if absent:
+        raise DataError(f"the text of document {absent[0]!r} is not there ({len(absent):,} in all)")
+
+
+def _vote(reviews, pooled, by_id, documents, panel, member: int, round: int) -> None:
+    """Let a member vote on the questions that none before has settled."""
+    pending = [one for one in reviews.values() if one.short_circuit is None]
+    keys = [(one, doc) for one in pending for doc in pooled[one.question_id]]
+    tasks = [validity_task(by_id[one.question_id], documents[doc]) for one, doc in keys]
+    verdicts = ask(panel[member], tasks, first=turn(panel, member, round))
+    for (one, doc), verdict in zip(keys, verdicts, strict=True):
+        one.votes.setdefault(doc, []).append(verdict.value)
+        one.reasons.setdefault(doc, []).append(verdict.reason)
+    for one in pending:
+        latest = {doc: votes[-1] for doc, votes in one.votes.items()}
+        required = {doc for doc, vote in latest.items() if vote == "required"}
+        if None not in latest.values() and required == set(one.gold):
+            one.short_circuit = member
 
 
 def pool_of(gold: Sequence[str], retrieved: Sequence[str]) -> list[str]:
@@ -263,17 +229,12 @@ def _settle(one: Review, pool: list[str], rules: str) -> None:
 
 
 def _rewrite(changed, by_id, documents, panel, round: int) -> None:
-    tasks = [
-        Task(
-            "regenerate",
-            {
-                "question": by_id[one.question_id]["text"],
-                "gold": by_id[one.question_id]["answer"],
-                "documents": join_documents(documents[doc] for doc in one.required),
-            },
-        )
-        for one in changed
-    ]
+    tasks = []
+    for one in changed:
+        question = by_id[one.question_id]
+        texts = join_documents(documents[doc] for doc in one.required)
+        fields = {"question": question["text"], "gold": question["answer"], "documents": texts}
+        tasks.append(Task("regenerate", fields))
     for one, verdict in zip(changed, ask(panel[0], tasks, first=round), strict=True):
         if verdict.missing:
             one.status, one.required, one.note = "undecided", one.gold, verdict.reason
@@ -291,10 +252,7 @@ def join_documents(texts) -> str:
 
 
 def turn(panel: Sequence[Judge], member: int, round: int) -> int:
-    """Return the number of a member's verdict in a round.
-
-    A judge that is several members of the panel gives another verdict as each of them.
-    """
+    """Return the number of a member's verdict in a round: another one for each of its seats."""
     same = [other is panel[member] for other in panel]
     return round * sum(same) + sum(same[:member])
 

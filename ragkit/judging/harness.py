@@ -9,23 +9,25 @@ from typing import Any
 import pandas as pd
 
 from ragkit.judging import goldset
-from ragkit.judging.agreement import agreement
-from ragkit.judging.case import Case, Options, head, prepared
+from ragkit.judging.case import Case, Options, head, prepare
 from ragkit.judging.judges import Judge, Task, Verdict, ask, code
 from ragkit.judging.report import (
     METRICS,
     Evaluation,
     aggregate,
+    agreement,
     completeness,
     document_recall,
     invalid_extra_documents,
     leaderboard_score,
 )
 
+Source = pd.DataFrame | str | Path
+
 
 def evaluate(
-    questions: pd.DataFrame | str | Path,
-    answers: pd.DataFrame | str | Path,
+    questions: Source,
+    answers: Source,
     judge: Judge,
     options: Options | None = None,
     *,
@@ -35,10 +37,8 @@ def evaluate(
     """Judge a system's answers and documents.
 
     All questions count: a question without an answer is not correct, supports no fact, and has
-    a document recall of 0. A verdict that the judge failed to give is missing.
-
-    The same call again judges only what is not kept yet: a model's answers are in its ledger,
-    other judges' verdicts in the store.
+    a document recall of 0. A verdict that the judge failed to give is missing. The same call
+    again asks only for verdicts that are neither in a model's ledger nor in the cache's store.
 
     Parameters
     ----------
@@ -54,10 +54,6 @@ def evaluate(
     out : path, optional
         Write the report there. An existing report is replaced.
 
-    Returns
-    -------
-    Evaluation
-
     Raises
     ------
     UsageError
@@ -67,26 +63,26 @@ def evaluate(
         If a file has bad lines, a frame is not valid, or no answers or no documents are there to
         evaluate.
     """
-    with prepared(questions, [(answers, system)], judge, options or Options(), out) as case:
-        (name,) = case.answers
-        records = judge_system(case, name, review_pools(case))
-        report = Evaluation(
-            {
-                **head(case, Evaluation.schema, system=name),
-                "counts": counts(case, records),
-                "aggregate": aggregate(records, seed=case.options.seed),
-                "agreement": agreements(records),
-                "questions": records,
-            }
-        )
-        if out is not None:
-            report.write(out, case.questions)
+    case = prepare(questions, [(answers, system)], judge, options or Options(), out)
+    (name,) = case.answers
+    records = judge_system(case, name, review_pools(case))
+    report = Evaluation(
+        {
+            **head(case, Evaluation.schema, system=name),
+            "counts": counts(case, records),
+            "aggregate": aggregate(records, seed=case.options.seed),
+            "agreement": agreements(records),
+            "questions": records,
+        }
+    )
+    if out is not None:
+        report.write(out, case.questions)
     return report
 
 
 def estimate(
-    questions: pd.DataFrame | str | Path,
-    answers: Sequence[tuple[pd.DataFrame | str | Path, str | None]],
+    questions: Source,
+    answers: Sequence[tuple[Source, str | None]],
     judge: Judge,
     options: Options | None = None,
 ) -> list[dict[str, Any]]:
@@ -107,46 +103,35 @@ def estimate(
         that costs nothing). The panel's part is an upper bound, since it stops early; new gold
         answers are not included, since their number is unknown.
     """
-    with prepared(questions, answers, judge, options or Options(), None) as case:
-        first, repeat = case.options.round * case.options.repeat, case.options.repeat
-        plan: list[tuple[str, Judge, list[Task], int, int]] = []
-        for system in case.answers:
-            tasks = [
-                task
-                for name, question in case.questions.items()
-                for task in answer_tasks(question, case.text(system, name))
-            ]
-            plan.append((f"answers of {system}", judge, tasks, repeat, first))
-        panel_tasks = []
-        if case.documents is not None:
-            validity = [
-                goldset.validity_task(question, case.documents[doc])
-                for name, question in case.questions.items()
-                for doc in case.pool(name)
-            ]
-            panel_tasks.append(("documents (at most)", validity))
-        if len(case.answers) == 2:
-            pairs = [
-                preference_task(case.questions[name], *(case.text(s, name) for s in case.answers))
-                for name in case.shared
-            ]
-            panel_tasks.append(("preferences", pairs))
-        for what, tasks in panel_tasks:
-            for number, member in enumerate(case.panel):
-                turn = goldset.turn(case.panel, number, case.options.round)
-                plan.append((f"{what}, member {number + 1} of the panel", member, tasks, 1, turn))
-        return [
-            {
-                "what": what,
-                "judge": member.name,
-                "verdicts": len(tasks) * times,
-                "estimate": member.estimate(tasks, repeat=times, first=number),
-            }
-            for what, member, tasks, times, number in plan
+    case = prepare(questions, answers, judge, options or Options(), None)
+    first, repeat = case.options.round * case.options.repeat, case.options.repeat
+    asked, plan, for_panel = case.questions.items(), [], []
+    for system in case.answers:
+        own = [task for name, q in asked for task in answer_tasks(q, case.text(system, name))]
+        plan.append((f"answers of {system}", judge, own, repeat, first))
+    if case.documents is not None:
+        texts = [(q, case.documents[doc]) for name, q in asked for doc in case.pool(name)]
+        validity = [goldset.validity_task(question, text) for question, text in texts]
+        for_panel.append(("documents (at most)", validity))
+    if len(case.answers) == 2:
+        pairs = [
+            preference_task(case.questions[name], *(case.text(s, name) for s in case.answers))
+            for name in case.shared
         ]
-
-
-# -- judging ----------------------------------------------------------------------------------
+        for_panel.append(("preferences", pairs))
+    for what, tasks in for_panel:
+        for number, member in enumerate(case.panel):
+            turn = goldset.turn(case.panel, number, case.options.round)
+            plan.append((f"{what}, member {number + 1} of the panel", member, tasks, 1, turn))
+    return [
+        {
+            "what": what,
+            "judge": member.name,
+            "verdicts": len(tasks) * times,
+            "estimate": member.estimate(tasks, repeat=times, first=number),
+        }
+        for what, member, tasks, times, number in plan
+    ]
 
 
 def answer_tasks(question: Mapping[str, Any], answer: str | None) -> list[Task]:
@@ -178,7 +163,6 @@ def review_pools(case: Case) -> dict[str, goldset.Review]:
         rules=case.options.rules,
         correct=bool(case.options.correct_gold),
         round=case.options.round,
-        store=case.store,
     )
 
 
@@ -189,7 +173,7 @@ def judge_system(case: Case, system: str, reviews: Mapping[str, goldset.Review])
     tasks = {name: answer_tasks(one, case.text(system, name)) for name, one in asked.items()}
     flat = [task for own in tasks.values() for task in own]
     first = case.options.round * repeat
-    given = iter(ask(case.judge, flat, repeat=repeat, first=first, store=case.store))
+    given = iter(ask(case.judge, flat, repeat=repeat, first=first))
     verdicts = {name: [next(given) for _ in own] for name, own in tasks.items()}
     return [
         _record(case, system, question, verdicts[name], reviews.get(name))
@@ -265,53 +249,42 @@ def judged_scores(values: Sequence[bool | None]) -> dict[str, float | None]:
     return {"correctness": correct, "completeness": share, "score": score}
 
 
-# -- counting ---------------------------------------------------------------------------------
-
-
 def _verdicts(record: Mapping[str, Any]) -> list[tuple[str, dict]]:
     found = record["verdicts"]
     kinds = [("correctness", found["correctness"])] if found["correctness"] else []
     return kinds + [("fact", fact) for fact in found["facts"]]
 
 
-def missing(record: Mapping[str, Any]) -> int:
-    """Return how many verdicts a record lacks, those of a panel included."""
-    review = record["review"] or {"votes": {}, "status": ""}
-    values = [verdict["value"] for _, verdict in _verdicts(record)]
-    votes = [vote for votes in review["votes"].values() for vote in votes]
-    return values.count(None) + votes.count(None) + (review["status"] == "undecided")
-
-
 def counts(case: Case, records: Sequence[dict]) -> dict[str, int]:
-    """Return the numbers of questions, of answers, and of verdicts that are missing or unsure."""
+    """Return the numbers of questions, of answers, and of verdicts, those of a panel included."""
+    given = [verdict for record in records for _, verdict in _verdicts(record)]
+    reviews = [record["review"] for record in records if record["review"]]
+    votes = [vote for review in reviews for cast in review["votes"].values() for vote in cast]
+    undecided = sum(review["status"] == "undecided" for review in reviews)
+    lost = sum(verdict["value"] is None for verdict in given)
     return {
         "questions": len(records),
         "answered": sum(bool(record["answer"]) for record in records),
         "without_documents": sum(record["doc_ids"] is None for record in records),
         "corrected": sum(record["corrected"] for record in records),
-        "verdicts": sum(len(_verdicts(record)) for record in records),
-        "unsure_verdicts": sum(v.get("unsure", False) for r in records for _, v in _verdicts(r)),
-        "missing_verdicts": sum(map(missing, records)),
+        "verdicts": len(given),
+        "unsure_verdicts": sum(verdict.get("unsure", False) for verdict in given),
+        "missing_verdicts": lost + votes.count(None) + undecided,
         "skipped_lines": len(case.skipped),
     }
 
 
 def agreements(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the agreement of repeated verdicts, and of the panel's members."""
-    rows: dict[str, list[list[float]]] = {"correctness": [], "fact": []}
-    votes: list[list[float]] = []
+    rows: dict[str, list[list[float]]] = {"correctness": [], "fact": [], "panel": []}
     for record in records:
         for kind, verdict in _verdicts(record):
             rows[kind].append([code(kind, value) for value in verdict["values"]])
         for cast in (record["review"] or {"votes": {}})["votes"].values():
-            votes.append([code("validity", vote) for vote in cast])
-    table = {
-        kind: agreement(ratings)
-        for kind, ratings in rows.items()
-        if ratings and len(ratings[0]) > 1
-    }
-    if votes:
-        width = max(map(len, votes))
-        padded = [row + [float("nan")] * (width - len(row)) for row in votes]
-        table["panel"] = agreement(padded, level="ordinal")
+            rows["panel"].append([code("validity", vote) for vote in cast])
+    table = {}
+    for kind, ratings in rows.items():
+        if ratings and (kind == "panel" or len(ratings[0]) > 1):
+            level = "ordinal" if kind == "panel" else "nominal"
+            table[kind] = agreement(pd.DataFrame(ratings).to_numpy(float), level=level)
     return table

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ragkit import schema
 from ragkit.errors import DataError
 from ragkit.files import read_frame
 
@@ -40,11 +41,7 @@ def strip_citations(answer: str) -> str:
     Removed are numbers in brackets ([1], [2, 5], [3-4], [^1], 【4†source】), named references
     ([Document 2], (source: 3)), ids of documents in brackets, the addresses of links (their text
     stays), and a list of sources at the end. Code (between backquotes) and all other brackets
-    are kept.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 5.1, names the step; its released code uses a model for it.
+    are kept. EnterpriseRAG-Bench, section 5.1, names the step; its code uses a model for it.
     """
     text = _LIST.sub("", f"\n{answer}")[1:]
     parts = _CODE.split(text)
@@ -53,13 +50,13 @@ def strip_citations(answer: str) -> str:
     return "".join(parts).strip()
 
 
-def read_questions(path: str | Path, *, skip_bad: bool = False) -> tuple[pd.DataFrame, list[dict]]:
-    """Read questions with their gold answers and facts.
+def read_questions(source: pd.DataFrame | str | Path, *, skip_bad: bool = False):
+    """Read or check questions with their gold answers and facts.
 
     Parameters
     ----------
-    path : path-like
-        A file for `ragkit.files.read_frame`.
+    source : path-like or DataFrame
+        A file for `ragkit.files.read_frame`, or a frame `questions`.
     skip_bad : bool
         Leave out bad rows and list them, instead of raising.
 
@@ -81,33 +78,17 @@ def read_questions(path: str | Path, *, skip_bad: bool = False) -> tuple[pd.Data
                 return f"question {row['question_id']!r} has no {name}"
         return ""
 
-    return _checked(path, "questions", complaint, skip_bad)
+    return _checked(source, "questions", complaint, skip_bad)
 
 
 def read_answers(
-    path: str | Path, questions: pd.DataFrame, *, skip_bad: bool = False
+    source: pd.DataFrame | str | Path, questions: pd.DataFrame, *, skip_bad: bool = False
 ) -> tuple[pd.DataFrame, list[dict]]:
-    """Read the answers of one or several systems.
+    """Read or check the answers of one or several systems to `questions`.
 
-    Parameters
-    ----------
-    path : path-like
-        A file for `ragkit.files.read_frame`, with answer, doc_ids, or both, and system where it
-        holds several.
-    questions : DataFrame
-    skip_bad : bool
-        As in `read_questions`.
-
-    Returns
-    -------
-    answers : DataFrame
-    bad : list of dict
-        As in `read_questions`.
-
-    Raises
-    ------
-    DataError
-        With the row, if it is not what it should be, or answers none of the questions.
+    As `read_questions`, of a file with answer, doc_ids, or both, and system where it holds
+    several, or a frame `answers`. A row that answers none of the questions is bad. In
+    `answers.attrs`, `lists` says whether the file gives doc_ids, be they empty.
     """
     known = set(questions["question_id"])
 
@@ -116,50 +97,42 @@ def read_answers(
             return ""
         return f"question_id {row['question_id']!r} is none of the {len(known):,} questions"
 
-    return _checked(path, "answers", complaint, skip_bad)
+    return _checked(source, "answers", complaint, skip_bad)
 
 
-def _checked(path, kind: str, complaint, skip_bad: bool) -> tuple[pd.DataFrame, list[dict]]:
+def _checked(source, kind: str, complaint, skip_bad: bool) -> tuple[pd.DataFrame, list[dict]]:
     bad: list[dict] = []
+    framed = isinstance(source, pd.DataFrame)
+    where = kind if framed else source
     try:
-        frame = read_frame(path, kind, bad=bad if skip_bad else None)
+        if framed:
+            frame = schema.check(source, kind)
+        else:
+            frame = read_frame(source, kind, bad=bad if skip_bad else None)
         reasons = [complaint(row) for row in frame.to_dict("records")]
         found = [reason for reason in reasons if reason]
         if found and not skip_bad:
-            raise DataError(f"{path}: {found[0]}")
-        if len(found) == len(frame):
-            raise DataError(f"{path}: no usable row; {found[0]}")
+            raise DataError(f"{where}: {found[0]}")
+        if found and len(found) == len(frame):
+            raise DataError(f"{where}: no usable row; {found[0]}")
     except DataError as error:
         hint = error.hint or (None if skip_bad else "--skip-bad (skip_bad=True) evaluates the rest")
         raise DataError(error.message, hint) from None
     bad += [{"line": 0, "reason": reason} for reason in found]
     kept = frame[[not reason for reason in reasons]].reset_index(drop=True)
-    return kept, [{"file": Path(path).name, **one} for one in bad]
+    if not framed and kind == "answers":
+        kept.attrs["lists"] = "doc_ids" in frame.attrs["given"]
+    return kept, [{"file": Path(where).name, **one} for one in bad]
 
 
 def read_documents(path: str | Path, needed: set[str]) -> dict[str, str]:
     """Return the texts of the `needed` documents, by id, title first.
 
-    Parameters
-    ----------
-    path : path-like
-        A file for `ragkit.files.read_frame`, or the released archive (.zip).
-    needed : set of str
-
-    Raises
-    ------
-    DataError
-        If a row is not what it should be, or a needed document is missing.
+    The path is a file for `ragkit.files.read_frame`, or the released archive (.zip). Raises
+    `DataError` if a row is not what it should be.
     """
-    texts = {}
-    if needed:
-        frame = read_frame(path, "documents", only=needed)
-        for doc, title, text in frame[["doc_id", "title", "text"]].itertuples(index=False):
-            texts[doc] = "\n\n".join(filter(None, (title, text)))
-    absent = sorted(needed - set(texts))
-    if absent:
-        raise DataError(
-            f"{path}: {len(absent):,} of {len(needed):,} documents are not there, such as "
-            f"{absent[0]!r}"
-        )
-    return texts
+    if not needed:
+        return {}
+    frame = read_frame(path, "documents", only=needed)
+    rows = frame[["doc_id", "title", "text"]].itertuples(index=False)
+    return {doc: "\n\n".join(filter(None, (title, text))) for doc, title, text in rows}

@@ -1,9 +1,6 @@
 """Judges: functions from tasks to verdicts, and the judge that is a language model.
 
-A `Judge` takes many tasks and returns as many verdicts, in order. A verdict that the judge failed
-to give is missing (`value` None, with the reason); it is never turned into a score. A language
-model's answers are kept in the ledger of its client; `ask` keeps the verdicts of other judges in
-a `ragkit.store.Store`.
+A verdict that a judge failed to give is missing (`value` None, with the reason), never a score.
 """
 
 from __future__ import annotations
@@ -18,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragkit import checks
 from ragkit.errors import DataError, UsageError, did_you_mean
+from ragkit.store import Store
 
 if TYPE_CHECKING:
     from ragkit.llm import Client, Estimate, Request
-    from ragkit.store import Store
 
 PROMPTS = Path(__file__).parent / "prompts"
 CLASSES = ("invalid", "valid", "required")  # from the lowest
@@ -33,10 +30,10 @@ LEVELS = {"binary": (False, True), "class": CLASSES, "preference": PREFERENCES}
 
 
 class Kind(NamedTuple):
-    """The texts that one kind of task holds (`fields`), and the scale of its verdicts.
+    """The texts that a kind of task holds, and the scale of its verdicts.
 
-    `scale` is one of `LEVELS`, "rating" (1 to 5, as a value in [0, 1]), or "text" (claims; an
-    answer with its facts).
+    The scale is one of `LEVELS`, "rating" (a value in [0, 1]), or "text" (claims; an answer with
+    its facts).
     """
 
     fields: tuple[str, ...]
@@ -74,38 +71,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a task.
+    """The verdict on a task."""
 
-    Parameters
-    ----------
-    value
-        On the scale of the task's kind; None if the verdict is missing.
-    reason : str
-        The judge's explanation, or why the verdict is missing.
-    model : str
-        The name of the judge.
-    values : tuple
-        The verdict of each repeat; None for one that failed.
-    failures : tuple of str
-        Why those failed.
-    spread : float or None
-        Standard deviation of the repeats that did not fail (binary as 0 and 1, classes and
-        preferences as 0, 1/2 and 1); None with fewer than two.
-    score : float or None
-        The probability, in [0, 1], that a binary verdict is yes, for judges that estimate it; the
-        mean over repeats.
-    unsure : bool
-        Whether the judge says that it cannot tell; `value` is then the likelier side.
-    """
-
-    value: Any
-    reason: str
-    model: str
-    values: tuple = ()
-    failures: tuple[str, ...] = ()
-    spread: float | None = None
+    value: Any  # on the scale of the task's kind; None if the verdict is missing
+    reason: str  # the judge's explanation, or why the verdict is missing
+    model: str  # the name of the judge
+    values: tuple = ()  # the verdict of each repeat; None for one that failed
+    failures: tuple[str, ...] = ()  # why those failed
+    spread: float | None = None  # standard deviation of two or more values, as numbers in [0, 1]
+    # The mean probability, in [0, 1], of a yes, for judges that estimate it.
     score: float | None = None
-    unsure: bool = False
+    unsure: bool = False  # the judge cannot tell; the value is the likelier side
 
     @property
     def missing(self) -> bool:
@@ -136,11 +112,10 @@ def combine(
     scores: Sequence[float] = (),
     unsure: bool = False,
 ) -> Verdict:
-    """Combine the verdicts of several repeats into one.
+    """Combine the verdicts of several repeats; those that failed (None) do not count.
 
-    Repeats that failed (None) do not count. Binary: yes if more than half say so. Rating: the mean.
-    Class: the highest class that more than half reach. Preference: what more than half prefer,
-    else a tie. Text: the first.
+    Binary: yes if more than half say so. Rating: the mean. Class: the highest class that more than
+    half reach. Preference: what more than half prefer, else a tie. Text: the first.
 
     Parameters
     ----------
@@ -148,12 +123,10 @@ def combine(
         A name in `KINDS`.
     values : sequence of values by the kind's scale, or None
     reasons : sequence of str, as long
-        The judge's explanation, or why there is no value.
-    model : str
+    model, unsure
+        As in `Verdict`.
     scores : sequence of float in [0, 1], optional
         The probability of a yes at each repeat.
-    unsure : bool
-        As in `Verdict`.
 
     Raises
     ------
@@ -184,7 +157,7 @@ def combine(
 
 
 def _checked(kind: str, value):
-    """Return a value as plain Python has it; `DataError` if it is not on the kind's scale."""
+    """Return a value as plain Python has it, if it is on the kind's scale."""
     scale = KINDS[kind].scale
     if value is None or scale == "text":
         return value
@@ -210,9 +183,8 @@ def code(kind: str, value) -> float:
 class Judge(ABC):
     """A judge: subclass it with a `name`, the `kinds` of tasks that it judges, and `judge`.
 
-    `code` names the `ragkit` modules that decide its verdicts, which are then kept by `ask`; it
-    is empty for a judge that keeps its answers itself, or is not to be kept. The methods for one
-    task (`correctness`, `fact`, `validity`, `factuality`, `context_recall`) come with the class.
+    `code` names the `ragkit` modules that decide its verdicts, which `ask` then keeps; it is empty
+    for a judge that keeps its answers itself, or is not to be kept.
     """
 
     name: str
@@ -237,8 +209,7 @@ class Judge(ABC):
         """Close what the judge holds open: connections, a ledger."""
 
     def describe(self, kinds: Sequence[str]) -> dict[str, Any]:
-        """Return what decides this judge's verdicts of some kinds (its name, its prompts, its
-        options), as plain data for JSON."""
+        """Return what decides this judge's verdicts of some kinds, as plain data for JSON."""
         return {"name": self.name}
 
     def estimate(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0):
@@ -254,39 +225,16 @@ class Judge(ABC):
                     f"it judges {', '.join(sorted(self.kinds))}",
                 )
 
-    def _one(self, kind: str, repeat: int, **fields: str) -> Verdict:
+    def verdict(self, kind: str, *texts: str, repeat: int = 1) -> Verdict:
+        """Return the verdict on one task, with a text for each field of its kind in `KINDS`."""
         self.need(kind)
+        fields = dict(zip(KINDS[kind].fields, texts, strict=True))
         return self.judge([Task(kind, fields)], repeat=repeat)[0]
-
-    def correctness(self, question: str, gold: str, answer: str, *, repeat: int = 1) -> Verdict:
-        """Return whether `answer` agrees with the gold answer (True or False)."""
-        return self._one("correctness", repeat, question=question, gold=gold, answer=answer)
-
-    def fact(self, question: str, fact: str, answer: str, *, repeat: int = 1) -> Verdict:
-        """Return whether `answer` states or implies `fact` (True or False)."""
-        return self._one("fact", repeat, question=question, fact=fact, answer=answer)
-
-    def validity(self, question: str, document: str, *, repeat: int = 1) -> Verdict:
-        """Return whether `document` is required or valid for `question`: one of `CLASSES`."""
-        return self._one("validity", repeat, question=question, document=document)
-
-    def factuality(self, question: str, gold: str, answer: str, *, repeat: int = 1) -> Verdict:
-        """Return WixQA's factuality in [0, 1]; see `ragkit.judging.wixqa`."""
-        return self._one("factuality", repeat, question=question, gold=gold, answer=answer)
-
-    def context_recall(self, question: str, gold: str, context: str, *, repeat: int = 1) -> Verdict:
-        """Return WixQA's context recall in [0, 1]; see `ragkit.judging.wixqa`."""
-        return self._one("context_recall", repeat, question=question, gold=gold, context=context)
 
 
 def _object(**properties) -> dict[str, Any]:
-    required = list(properties)
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
+    shape = {"type": "object", "properties": properties, "required": list(properties)}
+    return shape | {"additionalProperties": False}
 
 
 _TEXT = {"type": "string"}
@@ -314,13 +262,6 @@ class ModelJudge(Judge):
     ----------
     client : ragkit.llm.Client
         Its concurrency, budget, parameters and ledger are the judge's.
-
-    Examples
-    --------
-    >>> from ragkit.llm import Client
-    >>> judge = ModelJudge(Client("openai:gpt-4o", ledger="build/llm.sqlite"))  # doctest: +SKIP
-    >>> judge.correctness("How many?", "Two.", "There are two.").value  # doctest: +SKIP
-    True
     """
 
     kinds = frozenset(KINDS)
@@ -328,9 +269,6 @@ class ModelJudge(Judge):
     def __init__(self, client: Client):
         self.client = client
         self.name = client.model
-
-    def __repr__(self) -> str:
-        return f"ModelJudge({self.client!r})"
 
     def close(self) -> None:
         self.client.close()
@@ -377,26 +315,19 @@ class ModelJudge(Judge):
 
 
 def _value(kind: str, data: Mapping[str, Any]):
-    scale = KINDS[kind].scale
     if kind == "claims":
         return data["claims"]
-    if scale == "text":
+    if KINDS[kind].scale == "text":
         return dict(data)
-    if scale == "rating":
-        return unit_rating(data["verdict"])
-    return data["verdict"]
+    return unit_rating(data["verdict"]) if KINDS[kind].scale == "rating" else data["verdict"]
 
 
 def unit_rating(rating: int) -> float:
     """Return a rating from 1 to 5 on the scale from 0 to 1: (rating - 1) / 4.
 
     WixQA (section 4.3, appendices C and D) defines five levels and reports scores from 0 to 1
-    without saying how the one becomes the other; the ends are taken as the ends.
-
-    Raises
-    ------
-    DataError
-        If `rating` is no whole number from 1 to 5.
+    without saying how the one becomes the other; the ends are taken as the ends. Anything else
+    than a whole number from 1 to 5 raises `DataError`.
     """
     low, high = RATINGS
     if type(rating) is not int or not low <= rating <= high:
@@ -404,27 +335,14 @@ def unit_rating(rating: int) -> float:
     return (rating - low) / (high - low)
 
 
-def ask(
-    judge: Judge,
-    tasks: Sequence[Task],
-    *,
-    repeat: int = 1,
-    first: int = 0,
-    store: Store | None = None,
-) -> list[Verdict]:
-    """Return a judge's verdicts, those that the store holds without judging again.
+def ask(judge: Judge, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
+    """Return `judge.judge(...)`; verdicts of a judge with `code` are kept in the cache's store.
 
-    Parameters
-    ----------
-    judge, tasks, repeat, first
-        As in `Judge.judge`.
-    store : Store, optional
-        Where verdicts of a judge with `code` are kept. Missing verdicts are not kept, so that
-        they are tried again next time.
+    Missing verdicts are not kept, so that they are tried again next time.
     """
     if not tasks:
         return []
-    if store is None or not judge.code:
+    if not judge.code:
         return judge.judge(tasks, repeat=repeat, first=first)
     lost: dict[str, Verdict] = {}
 
@@ -436,7 +354,8 @@ def ask(
 
     items = [[task.kind, dict(task.fields)] for task in tasks]
     given = [judge.describe(sorted({task.kind for task in tasks})), repeat, first]
-    kept = store.map(compute, items, step="judge", code=judge.code, given=given, batch=256)
+    with Store() as store:
+        kept = store.map(compute, items, step="judge", code=judge.code, given=given, batch=256)
     return [
         lost[str(item)] if value is None else Verdict.from_dict(value)
         for item, value in zip(items, kept, strict=True)
@@ -444,7 +363,7 @@ def ask(
 
 
 def load_judge(name: str, **options) -> Judge:
-    """Return the judge of a name, such as "openai:gpt-4o" or "offline".
+    """Return the judge of a name; another name raises `UsageError`.
 
     Parameters
     ----------
@@ -452,11 +371,6 @@ def load_judge(name: str, **options) -> Judge:
         "openai:MODEL"; "offline", or "offline:FILE" with coefficients of your own.
     **options
         For a model those of `ragkit.llm.Client`, such as `ledger`.
-
-    Raises
-    ------
-    UsageError
-        If there is no such judge.
     """
     scheme, _, rest = str(name).partition(":")
     if scheme == "openai":

@@ -16,31 +16,12 @@ VITAL = ("direct", "useful")
 
 
 def correctness_score(coverage: float, relatedness: float, *, unit: bool = False) -> float:
-    """Return the harmonic mean of coverage and relatedness, on the paper's scale.
+    """Return the harmonic mean h of two shares in [0, 1] as 3 h - 1: LiveRAG, section 3.2.
 
-    Parameters
-    ----------
-    coverage : float in [0, 1]
-        Share of the reference's vital claims that the answer reflects.
-    relatedness : float in [0, 1]
-        Share of the answer's claims that bear on the question.
-    unit : bool
-        Return the harmonic mean itself, in [0, 1], which the paper's item response model uses.
-
-    Returns
-    -------
-    float in [-1, 2]
-        -1 where either is 0, 2 where both are 1. The paper gives the range and maps it to [0, 1]
-        linearly, so a harmonic mean h becomes 3 h - 1.
-
-    Raises
-    ------
-    DataError
-        If a share is outside [0, 1].
-
-    References
-    ----------
-    LiveRAG, section 3.2 with footnote 8.
+    Coverage is the share of the reference's vital claims that the answer reflects, relatedness
+    that of the answer's claims that bear on the question. The paper gives the range from -1 (where
+    either is 0) to 2 (where both are 1) and maps it to [0, 1] linearly (footnote 8). With `unit`
+    the result is h itself, which the paper's item response model uses.
     """
     for name, share in (("coverage", coverage), ("relatedness", relatedness)):
         if not 0 <= share <= 1:
@@ -122,13 +103,12 @@ def correctness(
     for system, name, answer in said:
         own = extracted[name, answer] if answer else []
         support = [held[name, answer, c] if answer else False for c in wanted[name] or ()]
-        coverage, note = _coverage(wanted[name], support)
-        relatedness, lost = _relatedness(own)
+        coverage, relatedness, note = _shares(wanted[name], support, own)
         score = math.nan
         if not math.isnan(coverage + relatedness):
             score = correctness_score(coverage, relatedness, unit=unit)
         sizes = [math.nan if claims is None else len(claims) for claims in (wanted[name], own)]
-        table.append((system, name, coverage, relatedness, score, *sizes, note or lost))
+        table.append((system, name, coverage, relatedness, score, *sizes, note))
     columns = ["system", "question_id", "coverage", "relatedness", "correctness"]
     return pd.DataFrame(table, columns=[*columns, "vital", "claims", "note"])
 
@@ -145,20 +125,19 @@ def _wanted(question: Mapping, vital: Sequence[str], extracted: Mapping) -> list
     return None if claims is None else [one["claim"] for one in claims if one["kind"] in vital]
 
 
-def _coverage(wanted: list[str] | None, support: list) -> tuple[float, str]:
-    """Return the share of claims that are supported; NaN, and why, if it is not known."""
+def _shares(wanted: list | None, support: list, claims: list | None) -> tuple[float, float, str]:
+    """Return coverage and relatedness; where one is not known, NaN and the reason."""
+    coverage = relatedness = math.nan
+    note = "" if claims is not None else "the judge failed to extract the claims of the answer"
     if wanted is None:
-        return math.nan, "the judge failed to extract the claims of the reference"
-    if not wanted:
-        return math.nan, "the reference has no vital claim"
-    if None in support:
-        return math.nan, f"{support.count(None)} of {len(support)} claims were not judged"
-    return sum(support) / len(support), ""
-
-
-def _relatedness(claims: list[dict] | None) -> tuple[float, str]:
-    """Return the share of claims that are not useless; NaN, and why, if it is not known."""
-    if claims is None:
-        return math.nan, "the judge failed to extract the claims of the answer"
-    related = sum(claim["kind"] != "useless" for claim in claims)
-    return (related / len(claims) if claims else 0.0), ""
+        note = "the judge failed to extract the claims of the reference"
+    elif not wanted:
+        note = "the reference has no vital claim"
+    elif None in support:
+        note = f"{support.count(None)} of {len(support)} claims were not judged"
+    else:
+        coverage = sum(support) / len(support)
+    if claims is not None:
+        related = sum(claim["kind"] != "useless" for claim in claims)
+        relatedness = related / len(claims) if claims else 0.0
+    return coverage, relatedness, note

@@ -2,18 +2,14 @@
 
     >>> from ragkit.judging import load_judge
     >>> judge = load_judge("offline")
-    >>> judge.correctness("How large may a file be?", "Up to 10 MiB.", "10MiB at most.").value
+    >>> judge.verdict("correctness", "How large may a file be?", "Up to 10 MiB.", "10MiB at most.").value
     True
 
-It compares words, numbers, dates, names and cues of negation and ignorance (`ragkit.judging.features`)
-by logistic regressions, whose coefficients were fitted to verdicts of language models and to
-attacks (`offline.toml`, which names the data; `ragkit.judging.calibrate.calibrate` fits your own).
-A verdict depends on its task alone: not on the order, not on what else is judged.
-
-Its limits: it does not know what words mean beyond a list of opposites, so a paraphrase in other
-words looks wrong to it, and a wrong statement in the right words looks right. Sentence embeddings
-and a cross-encoder did not improve the agreement with language models' verdicts on answers of
-systems held out, and would have cost its speed and its sameness.
+It compares words, numbers, dates, names and cues of negation and ignorance
+(`ragkit.judging.features`) by logistic regressions, whose coefficients were fitted to verdicts of
+language models and to attacks (`offline.toml`, which names the data). It does not know what words
+mean beyond a list of opposites, so a paraphrase in other words looks wrong to it, and a wrong
+statement in the right words looks right.
 """
 
 from __future__ import annotations
@@ -107,13 +103,7 @@ def _check(table, names, what: str) -> None:
 
 @cache
 def read_coefficients(path: Path = COEFFICIENTS) -> Coefficients:
-    """Read the coefficients from a file; by default those that come with the package.
-
-    Raises
-    ------
-    DataError
-        If it is no such file, or its features are not those of this version.
-    """
+    """Read coefficients, by default those of the package; `DataError` if the file has none."""
     try:
         data = tomllib.loads(read_text(Path(path)))
         models = data.get("models")
@@ -155,9 +145,6 @@ class OfflineJudge(Judge):
         own = self.coefficients.digest != read_coefficients().digest
         self.name = f"offline:{self.coefficients.digest}" if own else "offline"
 
-    def __repr__(self) -> str:
-        return f"OfflineJudge({self.name!r})"
-
     def describe(self, kinds: Sequence[str]) -> dict[str, Any]:
         return {"name": self.name, "coefficients": self.coefficients.digest}
 
@@ -169,10 +156,7 @@ class OfflineJudge(Judge):
         ]
 
     def probability(self, tasks: Sequence[Task]) -> list[float]:
-        """Return the probability of a yes on each task, in [0, 1].
-
-        Of an unvalidated kind, return its value.
-        """
+        """Return the probability of a yes on each task; of an unvalidated kind, its value."""
         self.need(*(task.kind for task in tasks))
         return [self._probability(task) for task in tasks]
 
@@ -211,24 +195,12 @@ def _wanted(task: Task) -> str:
 
 
 def features(task: Task) -> dict[str, float]:
-    """Return the features of a task of correctness, factuality or a fact.
-
-    Returns
-    -------
-    dict of str to float
-        See `ragkit.judging.features.against`.
-    """
+    """Return the features of a task: see `ragkit.judging.features.against`."""
     return against(task.fields["question"], _wanted(task), bare(task.fields["answer"]))
 
 
 def attack_features(task: Task) -> dict[str, float]:
-    """Return the features by which an attack is recognised.
-
-    Returns
-    -------
-    dict of str to float
-        See `ragkit.judging.features.attacking`.
-    """
+    """Return the features of an attack: see `ragkit.judging.features.attacking`."""
     return attacking(task.fields["question"], _wanted(task), bare(task.fields["answer"]))
 
 

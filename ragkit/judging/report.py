@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import krippendorff
 import numpy as np
 import pandas as pd
 
+from ragkit import checks
 from ragkit.errors import DataError, UsageError
 from ragkit.files import read_json, write_text
-from ragkit.judging.agreement import agreement
 from ragkit.judging.judges import code
 from ragkit.measures import stats
 
-VERSION = 2
 # Metric to the level of measurement of its repeats; None if no judge decides it.
 METRICS = {
     "answered": None,
@@ -27,24 +27,21 @@ METRICS = {
     "document_recall": None,
     "invalid_extra_documents": None,
 }
+# The official columns of a question, and their names in a record.
+_OFFICIAL = {
+    "expected_doc_ids": "gold_doc_ids",
+    "gold_answer": "gold_answer",
+    "answer_facts": "answer_facts",
+}
+
+
+# The metrics of one question: EnterpriseRAG-Bench, section 5.1.
 
 
 def leaderboard_score(correctness: float | None, completeness: float | None) -> float | None:
     """Return the leaderboard's score of one answer: completeness if it is correct, else 0.
 
-    Parameters
-    ----------
-    correctness : 0, 1 or None
-    completeness : float in [0, 1] or None
-
-    Returns
-    -------
-    float in [0, 1], or None
-        None if a part is missing that decides it; an incorrect answer scores 0 without the other.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 5.1 (Leaderboard).
+    None if a part is missing that decides it; an incorrect answer scores 0 without the other.
     """
     if correctness is None:
         return None
@@ -52,24 +49,14 @@ def leaderboard_score(correctness: float | None, completeness: float | None) -> 
 
 
 def completeness(supported: Sequence[bool | None]) -> float | None:
-    """Return the share of facts that an answer supports; None if a verdict is missing.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 5.1 (Completeness).
-    """
+    """Return the share of facts that an answer supports; None if a verdict is missing."""
     if not supported or None in supported:
         return None
     return sum(supported) / len(supported)
 
 
 def document_recall(retrieved: Iterable[str], gold: Iterable[str]) -> float | None:
-    """Return the share of gold documents among the retrieved ones; None without gold documents.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 5.1 (Document Recall).
-    """
+    """Return the share of gold documents among the retrieved ones; None without gold documents."""
     gold = set(gold)
     return len(gold & set(retrieved)) / len(gold) if gold else None
 
@@ -77,22 +64,10 @@ def document_recall(retrieved: Iterable[str], gold: Iterable[str]) -> float | No
 def invalid_extra_documents(
     retrieved: Iterable[str], gold: Iterable[str], classes: Mapping[str, str | None] | None = None
 ) -> int | None:
-    """Return how many retrieved documents are neither gold nor known to bear on the question.
+    """Return how many retrieved documents are neither gold nor, by their classes, valid.
 
-    Parameters
-    ----------
-    retrieved, gold : iterables of str
-    classes : mapping of str to {"required", "valid", "invalid", None}, optional
-        The panel's classes of the documents. Without them every document that is not gold counts.
-
-    Returns
-    -------
-    int or None
-        None without gold documents, or if a class is missing.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 5.1 (Invalid Extra Documents).
+    None without gold documents, or if a class is missing (None). Without classes every document
+    that is not gold counts.
     """
     gold = set(gold)
     if not gold:
@@ -104,12 +79,39 @@ def invalid_extra_documents(
     return None if None in found else found.count("invalid")
 
 
+def agreement(ratings: Sequence[Sequence[float]], *, level: str = "nominal") -> dict[str, Any]:
+    """Return how far repeated ratings agree.
+
+    Parameters
+    ----------
+    ratings : array of float, shape (units, raters)
+        NaN where a rating is missing.
+    level : {"nominal", "ordinal", "interval"}
+
+    Returns
+    -------
+    dict
+        alpha (Krippendorff's: 1 for full agreement, 0 for what chance gives; None where all
+        ratings are the same), level, units (with two ratings or more, the only ones that count),
+        unanimous (share of those units whose ratings are all equal; None without units).
+
+    References
+    ----------
+    Krippendorff (2019), Content Analysis, 4th edition, section 12.3.
+    """
+    checks.choice(level, "level of measurement", ("nominal", "ordinal", "interval"))
+    table = np.asarray(ratings, dtype=float)
+    table = table[(~np.isnan(table)).sum(axis=1) >= 2]
+    alpha = None
+    if len(np.unique(table[~np.isnan(table)])) > 1:
+        alpha = float(krippendorff.alpha(reliability_data=table.T, level_of_measurement=level))
+    same = [len(set(row[~np.isnan(row)])) == 1 for row in table]
+    unanimous = float(np.mean(same)) if same else None
+    return {"alpha": alpha, "level": level, "units": len(table), "unanimous": unanimous}
+
+
 def aggregate(
-    records: Sequence[Mapping[str, Any]],
-    *,
-    level: float = 0.95,
-    n_resamples: int = 9999,
-    seed: int = 0,
+    records: Sequence[Mapping[str, Any]], *, n_resamples: int = 9999, seed: int = 0
 ) -> dict[str, Any]:
     """Return the metrics over all records and over each type of question.
 
@@ -119,7 +121,7 @@ def aggregate(
         With type, `applies` (the metrics that the question and the answer allow) and `scores` (by
         metric; None where a verdict is missing); optionally `repeats` (by metric, the score of
         each repeat) and `most` (by metric, the largest possible score; default 1).
-    level, n_resamples, seed
+    n_resamples, seed
         As in `ragkit.measures.stats.bootstrap_interval`.
 
     Returns
@@ -132,11 +134,10 @@ def aggregate(
         of them at their largest. With repeats also by_repeat (the mean of each), spread (its
         standard deviation) and alpha (Krippendorff's, over questions).
     """
-    options = {"level": level, "n_resamples": n_resamples, "seed": seed}
-    groups = {
-        name: [record for record in records if record["type"] == name]
-        for name in dict.fromkeys(record["type"] for record in records)
-    }
+    options = {"n_resamples": n_resamples, "seed": seed}
+    groups: dict[str, list] = {}
+    for record in records:
+        groups.setdefault(record["type"], []).append(record)
     return {
         "overall": _metrics(records, options),
         "by_type": {name: _metrics(group, options) for name, group in groups.items()},
@@ -147,47 +148,38 @@ def _metrics(records, options) -> dict[str, Any]:
     table = {}
     for metric in METRICS:
         having = [record for record in records if metric in record["applies"]]
-        scores = [(r["scores"][metric], r.get("most", {}).get(metric, 1)) for r in having]
-        present = [float(score) for score, _ in scores if score is not None]
+        scores = np.array([r["scores"][metric] for r in having], dtype=float)  # None becomes NaN
+        most = np.array([r.get("most", {}).get(metric, 1) for r in having], dtype=float)
+        lost = np.isnan(scores)
         value = low = high = None
-        if present:
-            value, low, high, _ = _interval(metric, present, options)
-        if len(present) < len(scores):
-            least = [0.0 if score is None else float(score) for score, _ in scores]
-            greatest = [float(most if score is None else score) for score, most in scores]
-            low = _interval(metric, least, options).low
-            high = _interval(metric, greatest, options).high
+        if not lost.all():
+            value, low, high, _ = _interval(metric, scores[~lost], options)
+        if lost.any():
+            low = _interval(metric, np.where(lost, 0.0, scores), options).low
+            high = _interval(metric, np.where(lost, most, scores), options).high
         table[metric] = {
-            **{k: _plain(v) for k, v in (("value", value), ("low", low), ("high", high))},
-            "n": len(present),
-            "of": len(scores),
-            "missing": len(scores) - len(present),
+            **{"value": _plain(value), "low": _plain(low), "high": _plain(high)},
+            **{"n": int((~lost).sum()), "of": len(having), "missing": int(lost.sum())},
             **_repeated(metric, having),
         }
     return table
 
 
-def _interval(metric: str, values: list[float], options) -> stats.Interval:
+def _interval(metric: str, values: np.ndarray, options) -> stats.Interval:
     if metric in ("answered", "correctness"):
-        return stats.wilson_interval(values.count(1.0), len(values), level=options["level"])
+        return stats.wilson_interval(int((values == 1).sum()), len(values))
     return stats.bootstrap_interval(values, **options)
 
 
 def _repeated(metric: str, records) -> dict[str, Any]:
     rows = [record["repeats"][metric] for record in records if metric in record.get("repeats", {})]
-    if not rows or len(rows[0]) < 2:
+    if not rows:
         return {}
-    ratings = np.array(rows, dtype=float)  # None becomes NaN
-    means = [
-        _plain(np.mean(one[~np.isnan(one)])) if (~np.isnan(one)).any() else None
-        for one in ratings.T
-    ]
-    known = [mean for mean in means if mean is not None]
-    found = agreement(ratings, level=METRICS[metric])
+    means = pd.DataFrame(rows, dtype=float).mean()
     return {
-        "by_repeat": means,
-        "spread": float(np.std(known)) if len(known) > 1 else None,
-        "alpha": found["alpha"],
+        "by_repeat": [_plain(mean) for mean in means],
+        "spread": _plain(means.std(ddof=0)) if means.count() > 1 else None,
+        "alpha": agreement(rows, level=METRICS[metric])["alpha"],
     }
 
 
@@ -196,11 +188,12 @@ def _plain(value: float | None) -> float | None:
 
 
 class _Report:
-    """What reports have in common: `data` is the content of the file.
+    """What reports have in common.
 
     Parameters
     ----------
     data : dict
+        The content of the file.
     """
 
     schema: str
@@ -208,23 +201,10 @@ class _Report:
     def __init__(self, data: dict[str, Any]):
         self.data = data
 
-    def __eq__(self, other) -> bool:
-        return type(other) is type(self) and other.data == self.data
-
-    __hash__ = None
-
     @property
     def records(self) -> list[dict]:
         """The questions with all their verdicts."""
         return self.data["questions"]
-
-    @property
-    def text(self) -> str:
-        """The text of the file; the same data give the same bytes."""
-        return json.dumps(self.data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def _reviewed(self) -> list[dict]:
-        return self.records
 
     def write(self, path: str | Path, questions: Mapping[str, dict] | None = None) -> Path:
         """Write the file atomically, in the place of an older report.
@@ -243,12 +223,14 @@ class _Report:
         """
         check_writable(path)
         if questions is not None:
-            rows = [_correction(r, questions) for r in self._reviewed() if r["corrected"]]
+            records = [record.get("a", record) for record in self.records]
+            rows = [_correction(r, questions[r["question_id"]]) for r in records if r["corrected"]]
             corrected_path(path).unlink(missing_ok=True)
             if rows:
                 lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
                 write_text(corrected_path(path), "".join(lines))
-        return write_text(path, self.text)
+        text = json.dumps(self.data, indent=1, ensure_ascii=False, allow_nan=False)
+        return write_text(path, text + "\n")
 
 
 def corrected_path(out: str | Path) -> Path:
@@ -256,24 +238,15 @@ def corrected_path(out: str | Path) -> Path:
     return Path(out).with_name(f"{Path(out).stem}.corrected.jsonl")
 
 
-def _correction(record: dict, questions: Mapping[str, dict]) -> dict:
-    names = {
-        "expected_doc_ids": "gold_doc_ids",
-        "gold_answer": "gold_answer",
-        "answer_facts": "answer_facts",
-    }
-    before = questions[record["question_id"]]
+def _correction(record: dict, before: dict) -> dict:
+    old = before | {"gold_answer": before["answer"], "answer_facts": before["facts"]}
     return {
         "question_id": record["question_id"],
         "question_type": record["type"],
         "question": record["question"],
-        **{official: record[name] for official, name in names.items()},
+        **{official: record[name] for official, name in _OFFICIAL.items()},
         "updated": True,
-        "before": {
-            "expected_doc_ids": list(before["gold_doc_ids"]),
-            "gold_answer": before["answer"],
-            "answer_facts": list(before["facts"]),
-        },
+        "before": {official: old[name] for official, name in _OFFICIAL.items()},
     }
 
 
@@ -289,33 +262,25 @@ def check_writable(path: str | Path) -> None:
 
 
 class Evaluation(_Report):
-    """The evaluation of one system; `ragkit.judging.evaluate` returns it.
-
-    Parameters
-    ----------
-    data : dict
-        The content of the file.
-    """
+    """The evaluation of one system; `ragkit.judging.evaluate` returns it."""
 
     schema = "ragkit.evaluation"
-
-    def __repr__(self) -> str:
-        system, judge = self.data["system"], self.data["judge"]["name"]
-        return f"Evaluation({system!r}, {judge!r}, {len(self.records)} questions)"
 
     @property
     def questions(self) -> pd.DataFrame:
         """One row a question: question_id, type, corrected, facts, the metrics (NaN: missing)."""
-        frame = pd.DataFrame([record["scores"] for record in self.records], dtype=float)
-        for place, column in enumerate(("question_id", "type", "corrected")):
-            frame.insert(place, column, [record[column] for record in self.records])
-        frame.insert(3, "facts", [len(record["verdicts"]["facts"]) for record in self.records])
-        return frame
+        rows = [
+            {name: record[name] for name in ("question_id", "type", "corrected")}
+            | {"facts": len(record["verdicts"]["facts"])}
+            | record["scores"]
+            for record in self.records
+        ]
+        return pd.DataFrame(rows).astype(dict.fromkeys(METRICS, float))
 
     @property
     def scores(self) -> pd.DataFrame:
         """The scores that are not missing: subject_id (the system), item_id, metric, score."""
-        return _scores([(self.data["system"], record) for record in self.records])
+        return scores_of([(self.data["system"], record) for record in self.records])
 
     @property
     def verdicts(self) -> pd.DataFrame:
@@ -334,11 +299,8 @@ class Evaluation(_Report):
                 listed.append(("validity", doc, {**told, "values": review["votes"][doc]}))
             rows += [
                 {
-                    "question_id": record["question_id"],
-                    "kind": kind,
-                    "item": item,
-                    "value": code(kind, verdict["value"]),
-                    "verdict": verdict["value"],
+                    **{"question_id": record["question_id"], "kind": kind, "item": item},
+                    **{"value": code(kind, verdict["value"]), "verdict": verdict["value"]},
                     "score": verdict.get("score", math.nan),
                     "unsure": verdict.get("unsure", False),
                     **{name: verdict[name] for name in ("reason", "model", "spread")},
@@ -353,19 +315,18 @@ class Evaluation(_Report):
         """One row a group ("overall" or a type) and metric: value, low, high, n, of, missing, and
         spread and alpha where verdicts were repeated (else NaN)."""
         found = self.data["aggregate"]
-        groups = {"overall": found["overall"], **found["by_type"]}
-        columns = ["value", "low", "high", "n", "of", "missing", "spread", "alpha"]
+        numbers = ["value", "low", "high", "spread", "alpha"]
+        columns = [*numbers[:3], "n", "of", "missing", *numbers[3:]]
         rows = [
             {"group": group, "metric": metric} | {name: entry.get(name) for name in columns}
-            for group, metrics in groups.items()
+            for group, metrics in {"overall": found["overall"], **found["by_type"]}.items()
             for metric, entry in metrics.items()
         ]
-        return pd.DataFrame(rows).astype(
-            dict.fromkeys(["value", "low", "high", "spread", "alpha"], float)
-        )
+        return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
 
 
-def _scores(rows: Iterable[tuple[str, dict]]) -> pd.DataFrame:
+def scores_of(rows: Iterable[tuple[str, dict]]) -> pd.DataFrame:
+    """Return the scores of pairs of system and record as a frame: see `Evaluation.scores`."""
     found = [
         (system, record["question_id"], metric, float(record["scores"][metric]))
         for metric in METRICS
@@ -376,22 +337,9 @@ def _scores(rows: Iterable[tuple[str, dict]]) -> pd.DataFrame:
 
 
 class Comparison(_Report):
-    """Two systems on the same questions; `ragkit.judging.compare` returns it.
-
-    Parameters
-    ----------
-    data : dict
-        The content of the file.
-    """
+    """Two systems on the same questions; `ragkit.judging.compare` returns it."""
 
     schema = "ragkit.comparison"
-
-    def __repr__(self) -> str:
-        a, b = self.data["systems"]
-        return f"Comparison({a!r}, {b!r}, {len(self.records)} questions)"
-
-    def _reviewed(self) -> list[dict]:
-        return [record["a"] for record in self.records]
 
     @property
     def preferences(self) -> pd.DataFrame:
@@ -402,8 +350,7 @@ class Comparison(_Report):
             votes = [vote["preferred"] for vote in record["preference"]["votes"]]
             rows.append(
                 {
-                    "question_id": record["question_id"],
-                    "type": record["type"],
+                    **{name: record[name] for name in ("question_id", "type")},
                     "preferred": record["preference"]["preferred"],
                     **{name: votes.count(name) for name in ("a", "b", "tie")},
                     "missing": votes.count(None),
@@ -421,21 +368,13 @@ class Comparison(_Report):
     def scores(self) -> pd.DataFrame:
         """The scores of both systems: subject_id, item_id, metric, score."""
         sides = list(zip("ab", self.data["systems"], strict=True))
-        return _scores([(system, r[side]) for side, system in sides for r in self.records])
+        return scores_of([(system, r[side]) for side, system in sides for r in self.records])
 
 
 def read(path: str | Path) -> Evaluation | Comparison:
-    """Read a report that `evaluate` or `compare` wrote.
-
-    Raises
-    ------
-    DataError
-        If the file is no report, or one of another version.
-    """
+    """Read a report that `evaluate` or `compare` wrote; `DataError` if the file is none."""
     data = read_json(path)
-    kinds = {kind.schema: kind for kind in (Evaluation, Comparison)}
-    if not isinstance(data, dict) or data.get("schema") not in kinds:
-        raise DataError(f"{path}: not a report of an evaluation", "ragkit evaluate writes one")
-    if data.get("version") != VERSION:
-        raise DataError(f"{path}: version {data.get('version')!r} of the format, not {VERSION}")
-    return kinds[data["schema"]](data)
+    for kind in (Evaluation, Comparison):
+        if isinstance(data, dict) and data.get("schema") == kind.schema:
+            return kind(data)
+    raise DataError(f"{path}: not a report of an evaluation", "ragkit evaluate writes one")

@@ -1,7 +1,8 @@
 """Validate a judge: how far its verdicts agree with another judge's, with intervals.
 
 Answers to one question are not independent, so every interval resamples questions, each with all
-the answers to it.
+the answers to it. A frame of `judged_answers` is one of `ragkit.judging.verdicts`; `options` are
+resamples and seed of `clustered`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.stats import kendalltau
 
 from ragkit import checks
 from ragkit.errors import DataError
@@ -26,21 +27,10 @@ Statistic = Callable[[pd.DataFrame], float]
 
 
 def predict(frame: pd.DataFrame, judge: OfflineJudge, *, facts: bool = True) -> pd.DataFrame:
-    """Return answers with the offline judge's probabilities.
+    """Return rows of `judged_answers` with the offline judge's probabilities.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        As `ragkit.judging.verdicts.judged_answers` returns it.
-    judge : OfflineJudge
-    facts : bool
-        Whether to judge facts too.
-
-    Returns
-    -------
-    DataFrame
-        The rows with probability (of correctness), unsure and, with facts,
-        predicted_completeness: the mean probability of an answer's facts, NaN without any.
+    Added are probability (of correctness), unsure and, with facts, predicted_completeness: the
+    mean probability of an answer's facts, NaN without any.
     """
     frame = frame.assign(probability=judge.probability(correctness_tasks(frame)))
     frame["unsure"] = (frame["probability"] - 0.5).abs() < judge.coefficients.unsure["margin"]
@@ -59,7 +49,7 @@ def held_out(
     Parameters
     ----------
     frame : DataFrame
-        Rows of `judged_answers` of two judges.
+        Rows of `judged_answers` of two judges; `DataError` if there are not two.
     scheme : {"systems", "systems and questions", "systems and types"}
         The calibration always uses the other judge's systems alone; in addition without the
         questions, or without all questions of the type, that are predicted.
@@ -71,13 +61,6 @@ def held_out(
     -------
     DataFrame
         The rows in their order, as `predict` returns them.
-
-    Raises
-    ------
-    UsageError
-        If the scheme is unknown or the folds are too few.
-    DataError
-        If there are not two judges.
     """
     checks.choice(scheme, "scheme", SCHEMES)
     checks.whole(folds, "folds", least=2)
@@ -107,48 +90,45 @@ def _parts(frame: pd.DataFrame, scheme: str, folds: int, seed: int) -> Iterator[
             yield frame["question_id"].isin(names[fold::folds])
 
 
-# -- statistics of verdicts and probabilities -------------------------------------------------
-
-
 def auc(truth, score) -> float:
     """Return the area under the ROC curve, ties counted half; NaN without both kinds.
 
     >>> auc([1, 0, 0], [0.9, 0.1, 0.9])
     0.75
     """
-    truth = np.asarray(truth, dtype=bool)
+    truth, ranks = np.asarray(truth, dtype=bool), pd.Series(score).rank().to_numpy()
     yes, no = int(truth.sum()), int((~truth).sum())
-    if not yes or not no:
-        return np.nan
-    return float((stats.rankdata(score)[truth].sum() - yes * (yes + 1) / 2) / (yes * no))
+    return float((ranks[truth].sum() - yes * (yes + 1) / 2) / (yes * no)) if yes and no else np.nan
 
 
 def spearman(one, other) -> float:
     """Return Spearman's correlation, NaN where one side does not vary."""
-    if np.ptp(one) == 0 or np.ptp(other) == 0:
-        return np.nan
-    return float(np.corrcoef(stats.rankdata(one), stats.rankdata(other))[0, 1])
+    with np.errstate(invalid="ignore"):
+        return float(pd.Series(one).rank().corr(pd.Series(other).rank()))
 
 
 def calibration_error(truth, probability, *, bins: int = BINS) -> float:
-    """Return the expected calibration error over bins of equal width.
+    """Return the mean distance of the probability from the share of yes, over bins of equal width.
 
-    The mean distance of a bin's mean probability from its share of yes, weighted by its rows.
-
-    References
-    ----------
-    Naeini, Cooper and Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian
-    binning, section on calibration measures.
+    The expected calibration error of Naeini, Cooper and Hauskrecht (2015), Obtaining well
+    calibrated probabilities using Bayesian binning.
     """
-    truth, probability = np.asarray(truth, dtype=float), np.asarray(probability, dtype=float)
-    place = np.minimum((probability * bins).astype(int), bins - 1)
-    return float(np.abs(np.bincount(place, truth - probability, bins)).sum() / len(truth))
+    frame = pd.DataFrame({"correct": truth, "probability": probability}, dtype=float)
+    curve = calibration_curve(frame, bins=bins)
+    return float((curve["probability"] - curve["correct"]).abs() @ curve["n"] / len(frame))
+
+
+def calibration_curve(frame: pd.DataFrame, *, bins: int = BINS) -> pd.DataFrame:
+    """Return the share of correct answers by probability: probability, correct, n of each bin."""
+    place = np.minimum((frame["probability"] * bins).astype(int), bins - 1)
+    columns = {"probability": ("probability", "mean"), "correct": ("correct", "mean")}
+    return frame.groupby(place).agg(**columns, n=("correct", "size")).reset_index(drop=True)
 
 
 def _tau(frame: pd.DataFrame, score: pd.Series) -> float:
     """Return Kendall's tau of the systems' mean verdicts and mean scores."""
     means = pd.DataFrame({"correct": frame["correct"], "score": score}).groupby(frame["system"])
-    return float(stats.kendalltau(*means.mean().to_numpy().T).statistic)
+    return float(kendalltau(*means.mean().to_numpy().T).statistic)
 
 
 AGREEMENT: dict[str, Statistic] = {
@@ -158,21 +138,18 @@ AGREEMENT: dict[str, Statistic] = {
         rows["completeness"], rows["predicted_completeness"]
     ),
     "Brier": lambda rows: np.mean((rows["probability"] - rows["correct"]) ** 2),
-    "ECE": lambda rows: calibration_error(rows["correct"], rows["probability"]),
+    "ECE": lambda rows: calibration_error(
+        rows["correct"].to_numpy(float), rows["probability"].to_numpy()
+    ),
     "tau, mean probability": lambda rows: _tau(rows, rows["probability"]),
     "tau, share of yes": lambda rows: _tau(rows, rows["probability"] >= 0.5),
 }
 
 
 def clustered(
-    frame: pd.DataFrame,
-    statistic: Statistic,
-    *,
-    level: float = 0.95,
-    resamples: int = 500,
-    seed: int = 0,
+    frame: pd.DataFrame, statistic: Statistic, *, resamples: int = 500, seed: int = 0
 ) -> Interval:
-    """Return a statistic with a percentile interval over resampled questions.
+    """Return a statistic with its 95 % percentile interval over resampled questions.
 
     Parameters
     ----------
@@ -180,7 +157,6 @@ def clustered(
         With question_id; n rows.
     statistic : callable
         Takes rows of the frame, some of them repeatedly; NaN where it is not defined.
-    level : float in (0, 1)
     resamples : int >= 1
     seed : int
 
@@ -200,33 +176,19 @@ def clustered(
             drawn = rng.integers(len(names), size=len(names))
             draws[number] = statistic(rows.take(np.concatenate([places[k] for k in drawn])))
         if not np.isnan(draws).all():
-            low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2])
+            low, high = np.nanquantile(draws, [0.025, 0.975])
     return Interval(estimate, float(low), float(high), len(frame))
 
 
-def summarise(
-    frame: pd.DataFrame, statistics: Mapping[str, Statistic] = AGREEMENT, **options
-) -> pd.DataFrame:
-    """Return statistics of predictions and verdicts.
+def summarise(frame: pd.DataFrame, **options) -> pd.DataFrame:
+    """Return the statistics `AGREEMENT` of predictions and verdicts: metric, value, low, high, n.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        With system, question_id, correct, completeness, probability, predicted_completeness.
-    statistics : mapping of name to callable
-        Default: ROC AUC and accuracy (at one half) of the probability, Spearman's correlation of
-        completeness, Brier score, expected calibration error, and Kendall's tau of the systems'
-        ranks by mean verdict and by mean probability, or by share of probabilities of one half or
-        more.
-    **options
-        level, resamples and seed of `clustered`.
-
-    Returns
-    -------
-    DataFrame
-        One row a statistic: metric, value, low, high, n.
+    ROC AUC and accuracy (at one half) of the probability, Spearman's correlation of completeness,
+    Brier score, expected calibration error, and Kendall's tau of the systems' ranks by mean
+    verdict and by mean probability, or by share of probabilities of one half or more. The frame
+    has system, question_id, correct, completeness, probability, predicted_completeness.
     """
-    rows = [(name, *clustered(frame, one, **options)) for name, one in statistics.items()]
+    rows = [(name, *clustered(frame, one, **options)) for name, one in AGREEMENT.items()]
     return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "n"])
 
 
@@ -239,8 +201,6 @@ def by_type(frame: pd.DataFrame, types: pd.Series, **options) -> pd.DataFrame:
         With judge, question_id, correct, probability.
     types : Series
         Type by question_id.
-    **options
-        As in `summarise`.
 
     Returns
     -------
@@ -256,21 +216,9 @@ def by_type(frame: pd.DataFrame, types: pd.Series, **options) -> pd.DataFrame:
 
 
 def standings(frame: pd.DataFrame, columns: Mapping[str, str], **options) -> pd.DataFrame:
-    """Return each system's mean of some columns with an interval over questions.
+    """Return each system's mean of some columns: scale, system, value, low, high, n.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        With judge, system, question_id and the columns.
-    columns : mapping of str to str
-        Column to the name of its scale, formatted with the row's judge.
-    **options
-        As in `summarise`.
-
-    Returns
-    -------
-    DataFrame
-        scale (the name), system, value, low, high, n.
+    `columns` maps a column to the name of its scale, which is formatted with the row's judge.
     """
     rows = []
     for (judge, system), group in frame.groupby(["judge", "system"], sort=False):
@@ -280,37 +228,15 @@ def standings(frame: pd.DataFrame, columns: Mapping[str, str], **options) -> pd.
     return pd.DataFrame(rows, columns=["scale", "system", "value", "low", "high", "n"])
 
 
-def calibration_curve(frame: pd.DataFrame, *, bins: int = BINS) -> pd.DataFrame:
-    """Return the share of correct answers by probability: probability, correct, n of each bin."""
-    place = np.minimum((frame["probability"] * bins).astype(int), bins - 1)
-    columns = {"probability": ("probability", "mean"), "correct": ("correct", "mean")}
-    return frame.groupby(place).agg(**columns, n=("correct", "size")).reset_index(drop=True)
-
-
-# -- what verdicts depend on ------------------------------------------------------------------
-
-
-def variance_shares(frame: pd.DataFrame, *, column: str = "correct") -> dict[str, float]:
+def variance_shares(frame: pd.DataFrame) -> dict[str, float]:
     """Return the shares of question, system and single answer in the variance of verdicts.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        One judge's verdicts: system, question_id and `column`. Questions that not every system
-        answered are left out.
-
-    Returns
-    -------
-    dict of str to float
-        question, system, answer: components of variance of the two-way layout without
-        replication, negative estimates taken as 0, as shares of their sum. `answer` is the rest:
-        the answer itself, and the judge's noise.
-
-    References
-    ----------
-    Searle, Casella and McCulloch (1992), Variance Components, section 4.7.
+    Components of variance of the two-way layout without replication (Searle, Casella and
+    McCulloch, 1992, section 4.7) of one judge's verdicts, negative estimates taken as 0. `answer`
+    is the rest: the answer itself, and the judge's noise. Questions that not every system
+    answered are left out.
     """
-    grid = frame.pivot(index="question_id", columns="system", values=column).dropna()
+    grid = frame.pivot(index="question_id", columns="system", values="correct").dropna()
     grid = grid.to_numpy(float)
     n, k = grid.shape
     if n < 2 or k < 2:
@@ -330,21 +256,16 @@ def variance_shares(frame: pd.DataFrame, *, column: str = "correct") -> dict[str
 def concordance(frame: pd.DataFrame) -> float:
     """Return how often the accepted of two answers to one question is the more probable one.
 
-    Over all pairs of answers to the same question with different verdicts; equal probabilities
-    count half. A judge that decides between answers to the same question without regard to the
-    probability gives one half; how easy a question is has no influence.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        One judge's verdicts: question_id, correct, probability.
+    Over all pairs of answers to the same question with different verdicts of one judge; equal
+    probabilities count half. A judge that decides between them without regard to the probability
+    gives one half; how easy a question is has no influence.
     """
     pairs = []
     for _, group in frame.groupby("question_id"):
         yes = group.loc[group["correct"], "probability"].to_numpy()
         no = group.loc[~group["correct"], "probability"].to_numpy()
         pairs.append((np.sign(yes[:, None] - no[None, :]).ravel() + 1) / 2)
-    values = np.concatenate(pairs) if pairs else np.array([])
+    values = np.concatenate(pairs)
     if not len(values):
         raise DataError("no two answers to one question have different verdicts")
     return float(values.mean())
@@ -357,8 +278,6 @@ def dependence(frame: pd.DataFrame, **options) -> pd.DataFrame:
     ----------
     frame : DataFrame
         Rows of `judged_answers` on answerable questions, with probability.
-    **options
-        As in `summarise`.
 
     Returns
     -------
@@ -373,41 +292,27 @@ def dependence(frame: pd.DataFrame, **options) -> pd.DataFrame:
     for judge, group in frame.groupby("judge", sort=False):
         silent = group["answer"].map(bare).map(abstains).astype(bool)
         other = group[~silent]
-        found = clustered(other, AGREEMENT["ROC AUC"], **options)
         repeated = group[group.duplicated(["question_id", "answer"], keep=False)]
         verdicts = repeated.groupby(["question_id", "answer"])["correct"].nunique()
+        found = clustered(other, AGREEMENT["ROC AUC"], **options)
+        accepted = {
+            "accepted": group["correct"].mean(),
+            "accepted_abstaining": group.loc[silent, "correct"].mean(),
+            "accepted_other": other["correct"].mean(),
+        }
+        area = dict(zip(("auc_other", "low", "high"), found, strict=False))
+        last = {"concordance": concordance(group), **variance_shares(group)}
         rows.append(
-            {
-                "judge": judge,
-                "accepted": group["correct"].mean(),
-                "accepted_abstaining": group.loc[silent, "correct"].mean(),
-                "accepted_other": other["correct"].mean(),
-                "auc_other": found.estimate,
-                "low": found.low,
-                "high": found.high,
-                "concordance": concordance(group),
-                **variance_shares(group),
-                "same_text": (verdicts == 1).mean(),
-            }
+            {"judge": judge, **accepted, **area, **last, "same_text": (verdicts == 1).mean()}
         )
     return pd.DataFrame(rows)
 
 
 def repeatability(frame: pd.DataFrame, one: str, other: str) -> dict[str, float]:
-    """Return how far two judges agree on the same answers.
+    """Return how far two judges in a frame of `judged_answers` agree on the same answers.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Rows of `judged_answers`.
-    one, other : str
-        Two judges in it.
-
-    Returns
-    -------
-    dict
-        answers (the same text from the same system), agreement, auc of the one's verdicts for the
-        other's, spearman of completeness.
+    The dict has answers (the same text from the same system), agreement, auc of the one's verdicts
+    for the other's, spearman of completeness.
     """
     keys = ["system", "question_id", "answer"]
     both = frame[frame["judge"] == one].merge(frame[frame["judge"] == other], on=keys)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 import pandas as pd
 
 from ragkit import datasets
-from ragkit.errors import DataError
 from ragkit.judging.judges import Task
 from ragkit.judging.offline_text import asks_abstention
 
@@ -29,12 +27,7 @@ def judged_answers(*, data: str | os.PathLike | None = None) -> pd.DataFrame:
 
     Two authors' systems. The verdicts of one folder come from Mistral-7B, the others' from judges
     whose names are not stated. `results_v6` and `results_v6.2` hold the same answers of four
-    systems, judged twice.
-
-    Parameters
-    ----------
-    data : path-like, optional
-        As in `ragkit.datasets.load`.
+    systems, judged twice. `data` is that of `ragkit.datasets.load`.
 
     Returns
     -------
@@ -47,8 +40,6 @@ def judged_answers(*, data: str | os.PathLike | None = None) -> pd.DataFrame:
     ------
     MissingData
         If a file is missing.
-    DataError
-        If a known report or file of answers is missing from them.
     """
     questions = datasets.load("enterpriserag_bench", profile="paper", data=data).questions
     answers = datasets.load("erb_answers", profile="paper", data=data).answers
@@ -56,9 +47,6 @@ def judged_answers(*, data: str | os.PathLike | None = None) -> pd.DataFrame:
     reports = {report: _paired(report) for report in scores["subject_id"].unique()}
     scores = scores.assign(system=scores["subject_id"].map(reports))
     scores = scores.dropna(subset="system")
-    lost = set(scores["system"]) - set(answers["system"])
-    if lost or scores["system"].nunique() < len(_ANSWERS):
-        raise DataError(f"no answers for the report of {min(lost, default='any system')}")
     frame = scores.merge(
         answers, left_on=["system", "item_id"], right_on=["system", "question_id"]
     ).merge(
@@ -105,10 +93,11 @@ def correctness_tasks(frame: pd.DataFrame) -> list[Task]:
 
 def fact_tasks(frame: pd.DataFrame) -> tuple[list[Task], list[int]]:
     """Return the tasks of judging each fact of each answer, and the rows that they belong to."""
-    tasks, rows = [], []
-    columns: Sequence = frame[["question", "facts", "answer"]].to_numpy()
-    for place, (question, facts, answer) in enumerate(columns):
-        for fact in facts:
-            tasks.append(Task("fact", {"question": question, "fact": fact, "answer": answer}))
-            rows.append(place)
-    return tasks, rows
+    found = [
+        (Task("fact", {"question": question, "fact": fact, "answer": answer}), place)
+        for place, (question, facts, answer) in enumerate(
+            zip(frame["question"], frame["facts"], frame["answer"], strict=True)
+        )
+        for fact in facts
+    ]
+    return [task for task, _ in found], [place for _, place in found]

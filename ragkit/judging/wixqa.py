@@ -1,4 +1,8 @@
-"""WixQA's judged metrics: factuality of answers, and context recall of retrieved documents."""
+"""WixQA's judged metrics: factuality of answers, and context recall of retrieved documents.
+
+Both are the rating of a judge from 1 to 5 (`ragkit.judging.unit_rating`): WixQA, section 4.3 and
+appendices C and D, where the judge is GPT-4o.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import pandas as pd
 
 from ragkit import schema
 from ragkit.errors import DataError
-from ragkit.judging.goldset import join_documents
+from ragkit.judging.goldset import join_documents, require
 from ragkit.judging.judges import Judge, Task, ask
 
 
@@ -31,9 +35,8 @@ def factuality(
     Returns
     -------
     DataFrame
-        One row per answer judged: system, question_id, metric, value in [0, 1] (from 1 to 5 by
-        `ragkit.judging.unit_rating`; NaN where the verdict is missing), reason, model, spread,
-        repeats (the value of each).
+        One row per answer judged: system, question_id, metric, value in [0, 1] (NaN where the
+        verdict is missing), reason, model, spread, repeats (the value of each).
 
     Raises
     ------
@@ -41,15 +44,10 @@ def factuality(
         If a frame is not valid, or an answer's question has no gold answer.
     UsageError
         If the judge does not rate factuality.
-
-    References
-    ----------
-    WixQA, section 4.3 and appendix C. The judge there is GPT-4o.
     """
     rows = schema.check(answers, "answers")
     rows = rows[rows["answer"].notna()]
-    gold = _gold(rows, questions)
-    return _judged("factuality", "answer", rows["answer"], rows, gold, judge, repeat)
+    return _rated("factuality", rows, {"answer": rows["answer"].tolist()}, questions, judge, repeat)
 
 
 def context_recall(
@@ -63,67 +61,38 @@ def context_recall(
 ) -> pd.DataFrame:
     """Judge how much of the gold answer could be written from the retrieved documents.
 
+    As `factuality`, on the `doc_ids` of each row, best first; a row without any is not judged.
+
     Parameters
     ----------
-    answers : DataFrame
-        A frame `answers`: its `doc_ids`, best first. A row without documents is not judged.
-    questions : DataFrame
-        A frame `questions` with gold answers.
+    answers, questions, judge, repeat
+        As in `factuality`.
     documents : DataFrame or mapping of id to text
-        A frame `documents`, or the texts.
-    judge : Judge
+        A frame `documents`, or the texts; `DataError` if a text is missing.
     cutoff : int, optional
         The most documents to show to the judge; the paper retrieves 5.
-    repeat : int >= 1
-
-    Returns
-    -------
-    DataFrame
-        As `factuality`.
-
-    Raises
-    ------
-    DataError, UsageError
-        As in `factuality`; also if the text of a document is missing.
-
-    References
-    ----------
-    WixQA, section 4.3 and appendix D.
     """
     rows = schema.check(answers, "answers")
     rows = rows[rows["doc_ids"].map(len) > 0]
-    gold = _gold(rows, questions)
     if isinstance(documents, pd.DataFrame):
         schema.check(documents, "documents")
         documents = dict(zip(documents["doc_id"], documents["text"], strict=True))
     shown = [docs[:cutoff] for docs in rows["doc_ids"]]
-    for name, docs in zip(rows["question_id"], shown, strict=True):
-        absent = [doc for doc in docs if doc not in documents]
-        if absent:
-            raise DataError(f"question {name!r}: the text of document {absent[0]!r} is not there")
+    require({doc for docs in shown for doc in docs}, documents)
     contexts = [join_documents(documents[doc] for doc in docs) for docs in shown]
-    return _judged("context_recall", "context", contexts, rows, gold, judge, repeat)
+    return _rated("context_recall", rows, {"context": contexts}, questions, judge, repeat)
 
 
-def _gold(answers: pd.DataFrame, questions: pd.DataFrame) -> dict[str, dict[str, str]]:
-    schema.check(questions, "questions")
-    known = {
-        row["question_id"]: {"question": row["text"], "gold": row["answer"]}
-        for row in questions.to_dict("records")
-        if row["answer"]
-    }
-    for name in answers["question_id"]:
-        if name not in known:
-            raise DataError(f"no gold answer to question {name!r}")
-    return known
-
-
-def _judged(kind, field, texts, rows: pd.DataFrame, gold, judge: Judge, repeat) -> pd.DataFrame:
+def _rated(kind: str, rows, texts: dict, questions, judge: Judge, repeat: int) -> pd.DataFrame:
     judge.need(kind)
-    tasks = [
-        Task(kind, {**gold[name], field: text})
-        for name, text in zip(rows["question_id"], texts, strict=True)
-    ]
+    schema.check(questions, "questions")
+    asked = questions[questions["answer"].map(bool)].set_index("question_id")
+    absent = rows["question_id"][~rows["question_id"].isin(asked.index)]
+    if len(absent):
+        raise DataError(f"no gold answer to question {absent.iloc[0]!r}")
+    asked = asked.loc[rows["question_id"], ["text", "answer"]]
+    fields = asked.set_axis(["question", "gold"], axis=1).assign(**texts).to_dict("records")
+    tasks = [Task(kind, one) for one in fields]
     verdicts = ask(judge, tasks, repeat=repeat)
     return (
         rows[["system", "question_id"]]

@@ -45,6 +45,20 @@ def literal(task, number):
     raise AssertionError(f"not scripted: {task.kind}")
 
 
+def failing(fails):
+    """A literal judge, whose verdicts on some tasks fail."""
+
+    def script(task, number):
+        if fails(task):
+            raise LookupError("down")
+        return literal(task, number)
+
+    return Scripted(script)
+
+
+DOCUMENTS = {name: f"text of {name}" for name in ("d1", "d2", "d3", "d8", "d9")}
+
+
 def questions():
     rows = [
         ("q1", "Which colour?", "basic", "red", ("red", "dark"), ("d1",)),

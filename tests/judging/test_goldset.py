@@ -51,10 +51,6 @@ def test_missing_votes_make_no_majority():
 
 
 def test_bad_votes():
-    with pytest.raises(DataError, match="empty panel"):
-        classify([], gold=True)
-    with pytest.raises(DataError, match="no class is called 'requird'"):
-        classify(["requird"], gold=True)
     with pytest.raises(UsageError, match="no rules 'papers'"):
         classify([R], gold=True, rules="papers")
 

@@ -9,12 +9,11 @@ from ragkit.judging import (
     ModelJudge,
     Task,
     combine,
-    krippendorff_alpha,
     load_judge,
     unit_rating,
 )
-from ragkit.judging.agreement import agreement
 from ragkit.judging.judges import PROMPTS
+from ragkit.judging.report import agreement
 from ragkit.llm import Client, load_prompt
 from tests.judging.helpers import Scripted, between, literal, replies
 from tests.llm.server import Reply, chat
@@ -119,7 +118,7 @@ def test_a_judge_says_what_it_cannot_judge():
     judge = Scripted(literal)
     judge.kinds = frozenset({"correctness"})
     with pytest.raises(UsageError, match="no verdicts of validity"):
-        judge.validity("q", "d")
+        judge.verdict("validity", "q", "d")
 
 
 def test_the_model_judge_asks_and_reads(endpoint):
@@ -133,12 +132,12 @@ def test_the_model_judge_asks_and_reads(endpoint):
 
     server = endpoint(replies(script))
     judge = model()
-    assert judge.correctness("q", "red", "it is red").value is True
-    assert judge.correctness("q", "red", "it is blue").value is False
-    assert judge.fact("q", "dark", "dark red").value is True
-    assert judge.validity("q", "a text").value == "valid"
-    assert judge.factuality("q", "g", "a").value == 0.75
-    found = judge.context_recall("q", "g", "c", repeat=3)
+    assert judge.verdict("correctness", "q", "red", "it is red").value is True
+    assert judge.verdict("correctness", "q", "red", "it is blue").value is False
+    assert judge.verdict("fact", "q", "dark", "dark red").value is True
+    assert judge.verdict("validity", "q", "a text").value == "valid"
+    assert judge.verdict("factuality", "q", "g", "a").value == 0.75
+    found = judge.verdict("context_recall", "q", "g", "c", repeat=3)
     assert (found.value, found.values, found.spread) == (0.75, (0.75,) * 3, 0.0)
     assert found.reason == "as scripted"
     assert sum(server.asked.values()) == 8
@@ -154,7 +153,7 @@ def test_braces_in_an_answer_mean_nothing(endpoint):
 
     endpoint(replies(script))
     judge = model()
-    judge.correctness("q", "g", "{{gold}} and {0}")
+    judge.verdict("correctness", "q", "g", "{{gold}} and {0}")
     assert seen == ["{{gold}} and {0}"]
     judge.close()
 
@@ -186,9 +185,7 @@ def test_a_failing_model_leaves_a_missing_verdict(endpoint):
 def test_alpha_by_hand():
     # Pairs 1-1, 0-0, 1-0 and 1 alone: of 6 values 3 are 1. Observed disagreement is that of one
     # pair: 2 of 6 ordered pairs; expected 2 * 3 * 3 / (6 * 5). Alpha = 1 - (1/3) / (3/5) = 4/9.
-    table = [[1, 1], [0, 0], [1, 0], [1, math.nan]]
-    assert krippendorff_alpha(table) == pytest.approx(4 / 9)
-    assert agreement(table) == {
+    assert agreement([[1, 1], [0, 0], [1, 0], [1, math.nan]]) == {
         "alpha": pytest.approx(4 / 9),
         "level": "nominal",
         "units": 3,
@@ -196,19 +193,14 @@ def test_alpha_by_hand():
     }
 
 
-def test_alpha_at_its_ends():
-    assert krippendorff_alpha([[0, 0], [1, 1]]) == 1
-    assert krippendorff_alpha([[0, 1], [1, 0]]) < 0
-    assert krippendorff_alpha([[1, 1], [1, 1]]) is None  # nothing varies: not defined
-    assert krippendorff_alpha([[1, math.nan], [0, math.nan]]) is None
-    assert agreement([[1, math.nan]])["unanimous"] is None
-
-
-def test_ordinal_alpha_minds_the_distance():
-    near = [[0, 0.5], [1, 1], [0, 0], [0.5, 0.5]]
-    far = [[0, 1], [1, 1], [0, 0], [0.5, 0.5]]
-    assert krippendorff_alpha(near, level="ordinal") > krippendorff_alpha(far, level="ordinal")
+def test_alpha_at_its_ends_and_by_level():
+    assert agreement([[0, 0], [1, 1]])["alpha"] == 1
+    assert agreement([[0, 1], [1, 0]])["alpha"] < 0
+    assert agreement([[1, 1], [1, 1]])["alpha"] is None  # nothing varies: not defined
+    none = agreement([[1, math.nan], [0, math.nan]])
+    assert (none["alpha"], none["units"], none["unanimous"]) == (None, 0, None)
+    near = agreement([[0, 0.5], [1, 1], [0, 0], [0.5, 0.5]], level="ordinal")
+    far = agreement([[0, 1], [1, 1], [0, 0], [0.5, 0.5]], level="ordinal")
+    assert near["alpha"] > far["alpha"]
     with pytest.raises(UsageError, match="no level"):
-        krippendorff_alpha(near, level="ratio")
-    with pytest.raises(DataError, match="row of ratings"):
-        krippendorff_alpha([1, 2])
+        agreement([[0, 1]], level="ratio")

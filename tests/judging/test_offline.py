@@ -234,7 +234,7 @@ def test_any_text_gives_finite_features_and_a_probability(question, gold, answer
 
 def test_right_and_wrong_answers(judge):
     right = "An upload may have up to 10MiB per file; Ada Byron owns the limit since 2026-04-07."
-    assert judge.correctness(QUESTION, GOLD, right).value is True
+    assert judge.verdict("correctness", QUESTION, GOLD, right).value is True
     for wrong in (
         "The limit is 20 MiB per file, owned by Ada Byron since April 7, 2026.",
         "The limit is not 10 MiB per file, owned by Ada Byron since April 7, 2026.",
@@ -243,32 +243,34 @@ def test_right_and_wrong_answers(judge):
         "",
         "[1]",
     ):
-        assert judge.correctness(QUESTION, GOLD, wrong).value is False
+        assert judge.verdict("correctness", QUESTION, GOLD, wrong).value is False
 
 
 def test_reasons_name_what_is_missing(judge):
-    verdict = judge.correctness(QUESTION, GOLD, "The limit is 20 MiB per file.")
+    verdict = judge.verdict("correctness", QUESTION, GOLD, "The limit is 20 MiB per file.")
     assert "other numbers in place of 10" in verdict.reason
     assert "no number or date 04-07, 2026" in verdict.reason
     assert f"probability {verdict.score:.2f}" in verdict.reason
-    unsure = judge.correctness(QUESTION, GOLD, "The limit is not specified.")
+    unsure = judge.verdict("correctness", QUESTION, GOLD, "The limit is not specified.")
     assert "says that something is not known" in unsure.reason
 
 
 def test_unanswerable_questions_are_judged_by_the_abstention(judge):
     gold = "The answer must say that the question is not answerable from the documents."
-    yes = judge.correctness(QUESTION, gold, "I could not find that in the documents.")
-    no = judge.correctness(QUESTION, gold, "The limit is 10 MiB.")
+    yes = judge.verdict("correctness", QUESTION, gold, "I could not find that in the documents.")
+    no = judge.verdict("correctness", QUESTION, gold, "The limit is 10 MiB.")
     assert (yes.value, no.value) == (True, False)
     assert "unanswerable" in yes.reason
     assert yes.score == read_coefficients().unanswerable["opening"]
 
 
 def test_unvalidated_kinds_say_so(judge):
-    found = judge.factuality(QUESTION, GOLD, GOLD)
+    found = judge.verdict("factuality", QUESTION, GOLD, GOLD)
     assert found.reason.startswith("unvalidated factuality")
     assert found.value == judge.probability([task(GOLD)])[0]
-    recall = judge.context_recall(QUESTION, "Ada left. Bob came.", "Yesterday Ada left us.")
+    recall = judge.verdict(
+        "context_recall", QUESTION, "Ada left. Bob came.", "Yesterday Ada left us."
+    )
     assert recall.reason.startswith("unvalidated context recall")
     # the first sentence is there, of the second (bob 5, came 6) nothing
     assert recall.value == 0.5
@@ -286,16 +288,16 @@ def test_a_verdict_depends_on_its_task_alone(judge):
 
 
 def test_repeats_are_the_same_verdict(judge):
-    found = judge.correctness(QUESTION, GOLD, GOLD, repeat=3)
+    found = judge.verdict("correctness", QUESTION, GOLD, GOLD, repeat=3)
     assert found.values == (True, True, True)
     assert found.spread == 0
     with pytest.raises(UsageError, match="repeat"):
-        judge.correctness(QUESTION, GOLD, GOLD, repeat=0)
+        judge.verdict("correctness", QUESTION, GOLD, GOLD, repeat=0)
 
 
 def test_tasks_that_it_cannot_judge(judge):
     with pytest.raises(UsageError, match="no verdicts of validity"):
-        judge.validity(QUESTION, "A document.")
+        judge.verdict("validity", QUESTION, "A document.")
     with pytest.raises(UsageError, match="no verdicts of claims"):
         judge.probability([Task("claims", {"question": QUESTION, "answer": "x"})])
 
@@ -372,7 +374,7 @@ def test_abstentions_are_counted_with_one_yes_and_one_no_added():
         ({"verdicts": [2.0] * 120}, DataError, "share from 0 to 1"),
         ({"verdicts": [True] * 120}, DataError, "both kinds"),
         ({"penalty": 0}, UsageError, "penalty"),
-        ({"weights": [-1.0] * 120}, UsageError, "negative"),
+        ({"weights": [-1.0] * 120}, UsageError, "a weight"),
         ({"groups": [1]}, UsageError, "equally many"),
         (
             {"tasks": [Task("claims", {"question": "?", "answer": "x"})] * 120},

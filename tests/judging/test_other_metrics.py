@@ -43,7 +43,7 @@ def test_context_recall_shows_the_retrieved_documents():
     )
     again = wixqa.context_recall(answers(), questions(), frame, judge, cutoff=2)
     assert again.equals(found)
-    with pytest.raises(DataError, match="document 'd9' is not there"):
+    with pytest.raises(DataError, match="document 'd2' is not there"):
         wixqa.context_recall(answers(), questions(), {"d1": "x"}, judge)
 
 
