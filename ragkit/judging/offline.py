@@ -2,7 +2,7 @@
 
     >>> from ragkit.judging import load_judge
     >>> judge = load_judge("offline")
-    >>> judge.verdict("correctness", "How large may a file be?", "Up to 10 MiB.", "10MiB at most.").value
+    >>> judge.verdict("correctness", "How large?", "Up to 10 MiB.", "10MiB at most.").value
     True
 
 It compares words, numbers, dates, names and cues of negation and ignorance

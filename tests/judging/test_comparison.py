@@ -26,15 +26,9 @@ def always(choice):
 
 
 def many(count):
-    import pandas as pd
-
     names = [f"q{number:03}" for number in range(count)]
-    asked = pd.concat([questions().iloc[:1]] * count, ignore_index=True).assign(question_id=names)
-    pair = [
-        pd.concat([answers(system).iloc[:1]] * count, ignore_index=True).assign(question_id=names)
-        for system in ("one", "two")
-    ]
-    return asked, *pair
+    frames = [questions(), answers("one"), answers("two")]
+    return [frame.iloc[[0] * count].assign(question_id=names) for frame in frames]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -57,10 +51,9 @@ def test_swaps_are_balanced_and_fixed(count, members, seed):
 
 
 def test_members_of_a_panel_draw_apart():
-    drawn = swaps([f"q{number}" for number in range(400)], 3)
-    seen = {order: list(drawn.values()).count(order) for order in set(drawn.values())}
-    assert set(seen) == set(itertools.product([False, True], repeat=3))
-    assert min(seen.values()) > 25
+    drawn = list(swaps([f"q{number}" for number in range(400)], 3).values())
+    for order in itertools.product([False, True], repeat=3):
+        assert drawn.count(order) > 25
 
 
 @pytest.mark.parametrize(

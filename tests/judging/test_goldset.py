@@ -50,11 +50,6 @@ def test_missing_votes_make_no_majority():
     assert classify([None, R, I], gold=False) == I
 
 
-def test_bad_votes():
-    with pytest.raises(UsageError, match="no rules 'papers'"):
-        classify([R], gold=True, rules="papers")
-
-
 @given(
     st.lists(st.sampled_from(CLASSES), min_size=1, max_size=7),
     st.integers(0, 6),
@@ -71,32 +66,22 @@ def test_a_better_vote_never_makes_a_document_worse(votes, place, gold, rules):
 
 
 @pytest.mark.parametrize(
-    "fact",
+    ("fact", "forbids"),
     [
-        "The answer must not claim that the pool is shared.",
-        "Answers: the response should not mention v1.",
-        "Do not claim the token is reusable.",
-        "Must not use the June figure.",
-        "The answer may note X; the answer does not present it as final.",
-        "Avoid the June figure.",
+        ("The answer must not claim that the pool is shared.", True),
+        ("Answers: the response should not mention v1.", True),
+        ("Do not claim the token is reusable.", True),
+        ("Must not use the June figure.", True),
+        ("The answer may note X; the answer does not present it as final.", True),
+        ("Avoid the June figure.", True),
+        ("The answer must state that the limit is 10 MiB.", False),
+        ("Production changes are not allowed on Fridays.", False),
+        ("The normalizer does not trim white space.", False),
+        ("If the rollback fails, operators must not retry.", False),
     ],
 )
-def test_anti_hallucination_facts(fact):
-    assert is_anti_hallucination(fact)
-
-
-@pytest.mark.parametrize(
-    "fact",
-    [
-        "The answer must state that the limit is 10 MiB.",
-        "Production changes are not allowed on Fridays.",
-        "The normalizer does not trim white space.",
-        "If the rollback fails, operators must not retry.",
-        "The limit is 10 MiB.",
-    ],
-)
-def test_other_facts(fact):
-    assert not is_anti_hallucination(fact)
+def test_anti_hallucination_facts(fact, forbids):
+    assert is_anti_hallucination(fact) is forbids
 
 
 # -- a whole review ---------------------------------------------------------------------------

@@ -39,19 +39,11 @@ def test_citations_are_stripped(answer, stripped):
     assert strip_citations(answer) == stripped
 
 
-def test_stripping_ends_on_lists_that_are_none():
-    answer = "Sources:\n" + "- " * 2000 + "\n[1" + ",1" * 2000 + "\nso"
-    assert strip_citations(answer) == answer
-
-
 @given(st.text(alphabet="a1 [],.()`\n-^", max_size=60))
 def test_stripping_adds_nothing(answer):
-    def letters(text):
-        return [character for character in text if character == "a"]
-
     stripped = strip_citations(answer)
     assert len(stripped) <= len(answer)
-    assert letters(stripped) == letters(answer)
+    assert stripped.count("a") == answer.count("a")
 
 
 def test_questions_with_official_and_own_columns(tmp_path):

@@ -53,10 +53,8 @@ def test_repeats_are_combined(kind, values, value, spread):
 
 def test_without_any_value_the_verdict_is_missing():
     verdict = combine("correctness", [None, None], ["timeout: late", "refused: no"], "m")
-    assert verdict.missing
-    assert verdict.reason == "timeout: late"
+    assert (verdict.missing, verdict.reason, verdict.spread) == (True, "timeout: late", None)
     assert verdict.failures == ("timeout: late", "refused: no")
-    assert verdict.spread is None
 
 
 @pytest.mark.parametrize(
@@ -84,15 +82,11 @@ def test_numbers_of_numpy_and_scores():
     assert type(combine("factuality", [np.float32(0.5)], ["r"], "m").value) is float
 
 
-@pytest.mark.parametrize(("rating", "value"), [(1, 0), (2, 0.25), (3, 0.5), (4, 0.75), (5, 1)])
-def test_ratings_on_the_unit_scale(rating, value):
-    assert unit_rating(rating) == value
-
-
-@pytest.mark.parametrize("rating", [0, 6, 2.5, True, "3", None])
-def test_other_ratings_are_refused(rating):
-    with pytest.raises(DataError, match="1 to 5"):
-        unit_rating(rating)
+def test_ratings_on_the_unit_scale():
+    assert [unit_rating(rating) for rating in range(1, 6)] == [0, 0.25, 0.5, 0.75, 1]
+    for rating in (0, 6, 2.5, True, "3", None):
+        with pytest.raises(DataError, match="1 to 5"):
+            unit_rating(rating)
 
 
 def test_tasks_are_checked():
@@ -145,16 +139,9 @@ def test_the_model_judge_asks_and_reads(endpoint):
 
 
 def test_braces_in_an_answer_mean_nothing(endpoint):
-    seen = []
-
-    def script(said, properties, nth):
-        seen.append(between(said, "candidate"))
-        return True
-
-    endpoint(replies(script))
+    endpoint(replies(lambda said, *_: between(said, "candidate") == "{{gold}} and {0}"))
     judge = model()
-    judge.verdict("correctness", "q", "g", "{{gold}} and {0}")
-    assert seen == ["{{gold}} and {0}"]
+    assert judge.verdict("correctness", "q", "g", "{{gold}} and {0}").value is True
     judge.close()
 
 
@@ -177,9 +164,6 @@ def test_a_failing_model_leaves_a_missing_verdict(endpoint):
     assert bad.values == (None,)
     assert bad.reason.startswith("invalid:")
     judge.close()
-
-
-# -- agreement --------------------------------------------------------------------------------
 
 
 def test_alpha_by_hand():

@@ -21,7 +21,6 @@ from ragkit.judging.features import (
 )
 from ragkit.judging.offline import (
     COEFFICIENTS,
-    Coefficients,
     OfflineJudge,
     features,
     read_coefficients,
@@ -48,9 +47,6 @@ def task(answer, gold=GOLD, question=QUESTION):
 @pytest.fixture(scope="module")
 def judge():
     return load_judge("offline")
-
-
-# ------------------------------------------------------------------------------------------ text
 
 
 SPELLINGS = """
@@ -88,11 +84,12 @@ def test_numbers(text, numbers):
     assert parse(text).numbers == numbers
 
 
-def test_units_and_negations():
+def test_units_negations_and_sentences():
     found = parse("It isn't 30 days, never 45%.")
     assert found.units == {("30", "day")}
     assert found.negations == 2
     assert parse("It is 30 days.").negations == 0
+    assert sentences("One point. Two!\n- three\n\n---\n") == ("One point.", "Two!", "three")
 
 
 @pytest.mark.parametrize(
@@ -128,13 +125,10 @@ def test_abstentions(text):
     assert not abstains("The limit is 10. " * 20 + text)
 
 
-@pytest.mark.parametrize("text", ["The limit is 10 MiB.", "It is not 10 but 20.", "No, 5 days."])
-def test_no_abstentions(text):
-    assert cues(text, "abstention") == 0
-    assert not asks_abstention(text)
-
-
-def test_gold_answers_without_an_answer():
+def test_no_abstentions_and_gold_answers_without_an_answer():
+    for text in ("The limit is 10 MiB.", "It is not 10 but 20.", "No, 5 days."):
+        assert cues(text, "abstention") == 0
+        assert not asks_abstention(text)
     assert asks_abstention("The answer should say that the question is not fully answerable.")
     assert asks_abstention("This is not documented anywhere.")
 
@@ -153,13 +147,6 @@ def test_gold_answers_without_an_answer():
 def test_cues(text, kind):
     assert cues(text, kind) >= 1
     assert cues("The limit is 10 MiB per file, owned by Ada.", kind) == 0
-
-
-def test_sentences():
-    assert sentences("One point. Two!\n- three\n\n---\n") == ("One point.", "Two!", "three")
-
-
-# -------------------------------------------------------------------------------------- features
 
 
 def test_coverage_by_hand():
@@ -229,9 +216,6 @@ def test_any_text_gives_finite_features_and_a_probability(question, gold, answer
     assert all(verdict.reason and not verdict.missing for verdict in judge.judge(tasks))
 
 
-# ----------------------------------------------------------------------------------------- judge
-
-
 def test_right_and_wrong_answers(judge):
     right = "An upload may have up to 10MiB per file; Ada Byron owns the limit since 2026-04-07."
     assert judge.verdict("correctness", QUESTION, GOLD, right).value is True
@@ -287,22 +271,15 @@ def test_a_verdict_depends_on_its_task_alone(judge):
     assert judge.probability(tasks) == [verdict.score for verdict in alone]
 
 
-def test_repeats_are_the_same_verdict(judge):
+def test_repeats_and_tasks_that_it_cannot_judge(judge):
     found = judge.verdict("correctness", QUESTION, GOLD, GOLD, repeat=3)
-    assert found.values == (True, True, True)
-    assert found.spread == 0
+    assert (found.values, found.spread) == ((True,) * 3, 0)
     with pytest.raises(UsageError, match="repeat"):
         judge.verdict("correctness", QUESTION, GOLD, GOLD, repeat=0)
-
-
-def test_tasks_that_it_cannot_judge(judge):
     with pytest.raises(UsageError, match="no verdicts of validity"):
         judge.verdict("validity", QUESTION, "A document.")
     with pytest.raises(UsageError, match="no verdicts of claims"):
         judge.probability([Task("claims", {"question": QUESTION, "answer": "x"})])
-
-
-# ------------------------------------------------------------------------------------ calibration
 
 
 def judged(n=60):
@@ -321,21 +298,25 @@ def judged(n=60):
     return [*tasks, *facts], [*verdicts, *verdicts]
 
 
-def test_calibration_learns_verdicts():
+@pytest.fixture(scope="module")
+def fitted():
+    return calibrate(*judged(), provenance={"systems": ["a", 'b "c"'], "answers": 60})
+
+
+def test_calibration_learns_verdicts(fitted):
     tasks, verdicts = judged()
-    own = OfflineJudge(calibrate(tasks, verdicts))
+    own = OfflineJudge(fitted)
     assert [verdict.value for verdict in own.judge(tasks)] == verdicts
     for model in own.coefficients.models.values():
         for name, value in model.items():
             assert (FEATURES | ATTACK).get(name, 0) * value >= 0
 
 
-def test_calibration_does_not_depend_on_the_order_and_skips_missing_verdicts():
+def test_calibration_does_not_depend_on_the_order_and_skips_missing_verdicts(fitted):
     tasks, verdicts = judged()
-    fitted = calibrate(tasks, verdicts)
     turned = calibrate(tasks[::-1], verdicts[::-1])
     missing = calibrate([*tasks, tasks[0]], [*verdicts, math.nan])
-    assert missing == fitted
+    assert missing.models == fitted.models
     for kind, model in fitted.models.items():
         assert turned.models[kind] == pytest.approx(model, abs=2e-3)
 
@@ -390,10 +371,8 @@ def test_bad_calibrations(change, error, message):
         calibrate(**given)
 
 
-def test_coefficients_to_a_file_and_back(tmp_path):
-    tasks, verdicts = judged()
-    fitted = calibrate(tasks, verdicts, provenance={"systems": ["a", 'b "c"'], "answers": 60})
-    path = tmp_path / "own.toml"
+def test_coefficients_to_a_file_and_back(tmp_path, fitted):
+    tasks, path = judged()[0], tmp_path / "own.toml"
     path.write_text(fitted.to_toml(), encoding="utf-8")
     assert read_coefficients(path) == fitted
     own = load_judge(f"offline:{path}")
@@ -422,13 +401,8 @@ def test_bad_files_of_coefficients(tmp_path, text, message):
 
 
 def test_coefficients_that_come_with_the_package():
-    fitted = read_coefficients()
-    assert isinstance(fitted, Coefficients)
-    assert fitted.to_toml() == COEFFICIENTS.read_text("utf-8")
-    assert fitted.provenance["answers"] > 5000
-
-
-# ------------------------------------------------------------------------------ gold and damaged
+    assert read_coefficients().to_toml() == COEFFICIENTS.read_text("utf-8")
+    assert read_coefficients().provenance["answers"] > 5000
 
 
 def test_damage_by_hand():
@@ -445,11 +419,8 @@ def test_damage_by_hand():
         "other question's": "Two",
         "no answer": "I could not find that in the documents.",
     }
-    assert made[made["question_id"] == "q2"]["change"].tolist() == [
-        "gold",
-        "other question's",
-        "no answer",
-    ]
+    changes = made[made["question_id"] == "q2"]["change"].tolist()
+    assert changes == ["gold", "other question's", "no answer"]
     assert "q3" not in set(made["question_id"])
 
 
@@ -466,9 +437,6 @@ def test_damage_is_found_on_the_sample(judge):
     assert share["other question's"] == share["no answer"] == 0
     assert share["number changed"] < 0.15
     assert share["negated"] < 0.35
-
-
-# ----------------------------------------------------------------------------------------- attacks
 
 
 TEMPLATED = ("taken back", "more numbers", "hedged")
@@ -509,22 +477,16 @@ def test_signs_of_an_attack_by_hand():
     assert max(partial.values()) < 1e-6
 
 
-@pytest.mark.parametrize("change", [name for name in ATTACKS if name != "whole document"])
-def test_held_out_attacks_are_rejected(judge, change):
-    """At most 10 % of each kind, on questions and templates that no calibration has seen."""
-    frame = sample_attacks(held_out=True).query("change == @change")
-    probability = pd.Series(judge.probability(correctness_tasks(frame)), index=frame.index)
-    assert len(frame) > 200
-    assert (probability >= 0.5).mean() <= 0.10
-
-
-def test_harmless_changes_are_accepted_and_whole_documents_are_a_known_limit(judge):
+def test_held_out_attacks_are_rejected_and_harmless_changes_accepted(judge):
+    """On questions and templates that no calibration has seen; whole documents: a known limit."""
     frame = sample_attacks(held_out=True)
     yes = pd.Series(judge.probability(correctness_tasks(frame)), index=frame.index) >= 0.5
     share = yes.groupby(frame["change"]).mean()
+    assert frame["change"].value_counts().min() > 200
+    assert (share[list(ATTACKS)].drop("whole document") <= 0.10).all()
+    assert share["whole document"] <= 0.3
     assert share["harmless"] >= 0.95
     assert share["extracted"] >= 0.9
-    assert share["whole document"] <= 0.3
 
 
 def test_verdicts_near_one_half_are_unsure(judge):

@@ -58,8 +58,6 @@ def verdicts(judges=("A", "B"), systems=3, questions=24, seed=0):
     return pd.DataFrame(rows)
 
 
-# ------------------------------------------------------------------------------------- measures
-
 shares = st.lists(st.tuples(st.booleans(), st.integers(0, 8)), min_size=2, max_size=40)
 
 
@@ -109,10 +107,9 @@ def test_intervals_resample_questions():
 
 def test_variance_by_hand():
     def layout(values):
-        grid = pd.DataFrame(values, columns=["s", "t"], index=["q", "r"])
-        return grid.rename_axis("question_id").melt(
-            ignore_index=False, var_name="system", value_name="correct"
-        ).reset_index()  # fmt: skip
+        grid = pd.DataFrame(values, index=["q", "r"]).rename_axis("question_id")
+        grid = grid.melt(ignore_index=False, var_name="system", value_name="correct")
+        return grid.reset_index()
 
     assert variance_shares(layout([[1, 1], [0, 0]])) == {"question": 1, "system": 0, "answer": 0}
     assert variance_shares(layout([[1, 0], [1, 0]])) == {"question": 0, "system": 1, "answer": 0}
@@ -121,7 +118,7 @@ def test_variance_by_hand():
     found = variance_shares(layout([[1, 1], [1, 0]]))
     assert found == {"question": 0, "system": 0, "answer": 1}
     with pytest.raises(DataError, match="two systems"):
-        variance_shares(layout([[1, 1], [0, 0]]).query("system == 's'"))
+        variance_shares(layout([[1, 1], [0, 0]]).query("system == 0"))
 
 
 def test_concordance_by_hand():
@@ -137,9 +134,6 @@ def test_concordance_by_hand():
     assert found == 0.5
     with pytest.raises(DataError, match="different verdicts"):
         concordance(frame[frame["question_id"] == "s"])
-
-
-# ---------------------------------------------------------------------------- judged on held out
 
 
 def test_answers_of_other_systems_are_predicted():
@@ -213,9 +207,6 @@ def test_tasks_of_answers_and_of_their_facts():
 def test_no_data(tmp_path):
     with pytest.raises(MissingData):
         judged_answers(data=tmp_path)
-
-
-# ----------------------------------------------------------------------------------- the real data
 
 
 @pytest.fixture(scope="module")
