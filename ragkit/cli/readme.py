@@ -16,11 +16,11 @@ def command(check):
     status, or another value at the printed decimals, than the committed one.
     """
     from ragkit.files import write_text
-    from ragkit.report import readme, scoreboard
+    from ragkit.report import scoreboard
 
-    committed = readme.exported()
+    committed = scoreboard.exported()
     if check:
-        changed = readme.drift(scoreboard.read(check), committed)
+        changed = scoreboard.drift(scoreboard.read(check), committed)
         if len(changed):
             click.echo(changed.to_string(index=False))
             raise DataError(
@@ -29,6 +29,6 @@ def command(check):
             )
         click.echo("the committed scoreboard is up to date")
         return
-    text = readme.README.read_text("utf-8")
-    write_text(readme.README, readme.update(text, readme.render(committed)))
-    click.echo(f"wrote {readme.README}")
+    page = scoreboard.README
+    write_text(page, scoreboard.update(page.read_text("utf-8"), scoreboard.render(committed)))
+    click.echo(f"wrote {page}")

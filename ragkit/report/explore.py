@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from IPython.display import HTML
+
 from ragkit.errors import DataError
 from ragkit.report import tables
 
@@ -14,16 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CLAIM_COLOURS = {"direct": "#d7f0e3", "useful": "#fdf3d1", "useless": "#e6e6e6"}
-
-
-class Page:
-    """HTML that a notebook displays; `html` is its text."""
-
-    def __init__(self, html: str):
-        self.html = html
-
-    def _repr_html_(self) -> str:
-        return self.html
 
 
 class Explorer:
@@ -34,7 +26,8 @@ class Explorer:
     """
 
     def __init__(self, frame: pd.DataFrame, scores: pd.DataFrame | None, most: int):
-        from ipywidgets import HTML, Dropdown, VBox
+        from ipywidgets import HTML as Shown
+        from ipywidgets import Dropdown, VBox
 
         self._frame, self._scores = frame, scores
         names = [f"{key}: {str(text)[:90]}" for key, text in frame["text"].items()]
@@ -43,7 +36,7 @@ class Explorer:
             description="question",
             layout={"width": "95%"},
         )
-        self.shown = HTML(self.page(frame.index[0]))
+        self.shown = Shown(self.page(frame.index[0]))
         self.choose.observe(lambda change: self._show(change["new"]), names="value")
         self._box = VBox([self.choose, self.shown])
         caption = f"The first {min(most, len(frame))} of {len(frame)} questions"
@@ -76,27 +69,16 @@ def questions(
 ) -> Explorer:
     """Return an explorer of questions: choose one, and read it with the scores of all systems.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Indexed by question, in the order of the list, with the column text and any others that
-        are to be shown, such as answer and diff.
-    scores : DataFrame, optional
-        Columns subject_id, item_id, score.
-    most : int, default=10
-        Rows of the table that stands in for the explorer where there is no kernel.
-
-    Raises
-    ------
-    DataError
-        If there is no question.
+    `frame` is indexed by question, with the column text and any others to be shown, such as answer
+    and diff; `scores` has the columns subject_id, item_id and score. Without a kernel, a table of
+    the first `most` questions is shown. `DataError` if there is no question.
     """
     if frame.empty:
         raise DataError("no questions to explore")
     return Explorer(frame, scores, most)
 
 
-def cards(examples: Sequence[Mapping], *, characters: int = 700) -> Page:
+def cards(examples: Sequence[Mapping], *, characters: int = 700) -> HTML:
     """Return questions as cards: the question, its categories, its claims by class, its documents.
 
     Parameters
@@ -107,7 +89,7 @@ def cards(examples: Sequence[Mapping], *, characters: int = 700) -> Page:
     characters : int, default=700
         Of each document, around the first highlighted part; the whole length is given.
     """
-    return Page("".join(_card(example, characters) for example in examples))
+    return HTML("".join(_card(example, characters) for example in examples))
 
 
 def _card(row: Mapping, characters: int) -> str:

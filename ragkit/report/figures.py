@@ -74,46 +74,27 @@ def use_style() -> None:
     sns.set_theme(context="paper", style="ticks", palette="colorblind", rc=dict(own))
 
 
-def size(width: str = "column", height: float | None = None, *, ratio: float = 0.72):
+def size(width: str = "column", height: float | None = None):
     """Return a figure's size in inches.
 
-    Parameters
-    ----------
-    width : {"column", "page"}
-    height : float, optional
-        Inches; `ratio` times the width if not given.
+    `width` is one of `WIDTHS`; `height`, in inches, is 0.72 of it if not given.
     """
     checks.choice(width, "width", WIDTHS)
-    return WIDTHS[width], height or WIDTHS[width] * ratio
+    return WIDTHS[width], height or WIDTHS[width] * 0.72
 
 
 def mark(name: str, besides: Container[tuple[str, str]] = ()) -> tuple[str, str]:
-    """Return the colour and marker of a dataset or system: the fixed ones, else spare ones.
-
-    Parameters
-    ----------
-    name : str
-    besides : container of (str, str)
-        Spare ones that are taken.
-    """
+    """Return the colour and marker of a dataset or system: the fixed ones, else spare ones not in `besides`."""
     return MARKS.get(name) or next((spare for spare in SPARE if spare not in besides), SPARE[0])
 
 
 def save(fig: Figure, stem: str | Path) -> Path:
-    """Write `STEM.pdf` and `STEM.png` without dates or versions; close the figure.
-
-    Returns
-    -------
-    pathlib.Path
-        The PNG file, so that a notebook can show what was saved.
-    """
+    """Write `STEM.pdf` and `STEM.png` without dates or versions; close the figure, return the PNG."""
     import matplotlib.pyplot as plt
 
     stem = Path(stem)
-    kinds = {
-        ".pdf": {"CreationDate": None, "Producer": None, "Creator": None},
-        ".png": {"Software": None},
-    }
+    dated = {"CreationDate": None, "Producer": None, "Creator": None}
+    kinds = {".pdf": dated, ".png": {"Software": None}}
     for suffix, metadata in kinds.items():
         with atomic_path(stem.with_name(stem.name + suffix)) as temporary:
             fig.savefig(temporary, format=suffix[1:], metadata=metadata)

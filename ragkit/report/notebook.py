@@ -26,15 +26,7 @@ _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|API_KEY", re.IGNORECASE)
 
 
 def read(path: str | os.PathLike) -> NotebookNode:
-    """Return a notebook.
-
-    Raises
-    ------
-    DataError
-        If it is no valid notebook.
-    UsageError
-        If there is no such file; the nearest name is offered.
-    """
+    """Return a notebook; `DataError` if it is not valid, `UsageError` if there is no such file."""
     import nbformat
 
     path = Path(path)
@@ -212,13 +204,10 @@ def dependencies(book: NotebookNode) -> list[Path]:
     code = "\n".join(_plain(cell.source) for cell in cells if not _is_magic(cell))
     found = store.dependencies(source=code)
     texts = [code, *(path.read_text("utf-8") for path in found if path.suffix == ".py")]
-    declared = [path for path in sorted(paths.NOTEBOOKS.iterdir()) if path.suffix == ".toml"]
-    named = [
-        path
-        for path in declared
-        if any(re.search(rf"[\"'/]{re.escape(path.name)}[\"']", text) for text in texts)
-    ]
-    return [*found, *named]
+    for path in sorted(paths.NOTEBOOKS.glob("*.toml")):
+        if any(re.search(rf"[\"'/]{re.escape(path.name)}[\"']", text) for text in texts):
+            found.append(path)
+    return found
 
 
 def _parse(source: str, where: str) -> ast.Module:
@@ -255,19 +244,11 @@ def _execute(
         copy = Path(scratch) / source.name
         try:
             papermill.execute_notebook(
-                str(source),
-                str(copy),
-                parameters=given,
-                kernel_name="python3",
-                language="python",
-                cwd=str(paths.ROOT),
-                progress_bar=False,
-                log_output=False,
-                execution_timeout=timeout,
-                start_timeout=180,
+                str(source), str(copy), given, kernel_name="python3", language="python",
+                cwd=str(paths.ROOT), progress_bar=False, execution_timeout=timeout, start_timeout=180,
                 # The kernel warns of each start that its loopback ports are not encrypted.
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-            )
+            )  # fmt: skip
         except PapermillExecutionError:
             pass
         except DeadKernelError:

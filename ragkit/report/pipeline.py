@@ -31,24 +31,11 @@ LOCK = paths.ROOT / "requirements.lock"
 class Step:
     """A notebook of the catalogue.
 
-    Parameters
-    ----------
-    name : str
-    datasets : tuple of str
-        What it cannot run without.
-    sample : tuple of str, optional
-        What it cannot run without in the profile "sample", if that is something else.
-    optional : tuple of str
-        What it uses where it is at hand.
-    after : tuple of str
-        Notebooks whose results it reads; "*" stands for all that run.
-    covers : tuple of str
-        Printed tables that it measures, as PAPER:TABLE.
-    threads : int
-    shows_sample : bool
-        Whether it shows the embedded sample in the profile "paper", too.
-    paper : dict
-        Parameters in the profile "paper"; the notebook's own defaults are those of "sample".
+    It cannot run without `datasets` (in the profile "sample" without `sample`, if that is given),
+    uses the `optional` ones where they are at hand, and reads the results of the notebooks `after`
+    which it runs ("*": all). `covers` are the printed tables that it measures, as PAPER:TABLE,
+    `paper` its parameters in the profile "paper"; `shows_sample` says that it shows the sample
+    there as well.
     """
 
     name: str
@@ -197,11 +184,9 @@ def _lacks(name: str, store: Store | None) -> Iterator[tuple[str, str]]:
     for path in datasets.files(name, optional=False):
         try:
             if store.find(path) is None:
-                fetch = f"ragkit data fetch {name}"
-                yield (
-                    f"{path} is missing",
-                    fetch if entry(path).url else "DATA=a folder that has it",
-                )
+                fetched = entry(path).url
+                how = f"ragkit data fetch {name}" if fetched else "DATA=a folder that has it"
+                yield f"{path} is missing", how
         except DataError as error:
             yield error.message, error.hint or ""
 

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from ragkit import paths
 from ragkit.datasets import reported
 from ragkit.errors import MissingData
@@ -13,7 +15,6 @@ from ragkit.files import atomic_path
 from ragkit.report import figures, tables
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -25,11 +26,7 @@ def folder(profile: str) -> Path:
 class Results:
     """The products of one notebook; sets the style of all its figures.
 
-    Parameters
-    ----------
-    notebook : str
-        Its name, without suffix.
-    profile : str
+    `notebook` is its name without suffix, `profile` the name of a profile.
     """
 
     def __init__(self, notebook: str, profile: str):
@@ -105,13 +102,8 @@ class Results:
     def board(self, paper: str = "", table: str = "") -> pd.DataFrame:
         """Return what `versus` has compared, as `ragkit.report.tables.compare` does.
 
-        Parameters
-        ----------
-        paper, table : str, optional
-            One table only; default all tables that `versus` was called for.
+        By default of all tables that `versus` was called for, else of the one given.
         """
-        import pandas as pd
-
         found = pd.concat(self._measured or [tables.nothing()], ignore_index=True)
         if paper:
             found = found[(found["paper"] == paper) & (found["table"] == table)]
@@ -129,8 +121,6 @@ class Results:
 
     def export(self, **frames: pd.DataFrame) -> Path:
         """Save frames by name, and the measured numbers for the scoreboard; return the latter."""
-        import pandas as pd
-
         for name, frame in frames.items():
             self.frame(frame, name)
         measured = pd.concat(self._measured or [tables.nothing()], ignore_index=True)
@@ -152,8 +142,6 @@ def read(profile: str, notebook: str, name: str) -> pd.DataFrame:
     MissingData
         If that notebook has not run in this profile.
     """
-    import pandas as pd
-
     path = folder(profile) / "results" / notebook / f"{name}.csv"
     if not path.is_file():
         raise MissingData(f"{path} is not here", f"make reproduce PROFILE={profile}")

@@ -1,12 +1,25 @@
-"""All printed numbers beside all measured ones, over every notebook of a run."""
+"""All printed numbers beside all measured ones, over every notebook of a run, and in the README."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from ragkit.report import pipeline, results, tables
+from ragkit import paths
+from ragkit.errors import DataError, MissingData
+from ragkit.report import figures, pipeline, results, tables
+
+README = paths.ROOT / "README.md"
+START, END = "<!-- generated: ragkit readme -->", "<!-- end of generated part -->"
+# Figures of the strip: what they show, and the exported file.
+STRIP = {
+    "Every printed number and its status": "90-scoreboard/status.png",
+    "LiveRAG, Table 4, over repeated samples": "32-liverag-diversity/table-4.png",
+    "Questions of six sets on one map": "32-liverag-diversity/question-map.png",
+    "EnterpriseRAG-Bench, Table 10, against its own release": "20-erb-statistics/table-10.png",
+}
 
 
 def path(profile: str) -> Path:
@@ -15,27 +28,21 @@ def path(profile: str) -> Path:
 
 
 def collect(profile: str, notebooks: list[str]) -> pd.DataFrame:
-    """Return the measured numbers of several notebooks, with the notebook in each note."""
-    frames = [tables.nothing()]
-    for name in notebooks:
-        frame = results.read(profile, name, "measured")
-        for column in ("substitute", "note"):
-            frame[column] = frame[column].fillna("").astype(str)
-        if len(frame):
-            frames.append(frame.astype({"measured": float}))
-    return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+    """Return the measured numbers of several notebooks."""
+    frames = [results.read(profile, name, "measured") for name in notebooks]
+    frames = [frame.fillna({"substitute": "", "note": ""}) for frame in frames if len(frame)]
+    return pd.concat(frames or [tables.nothing()], ignore_index=True)
 
 
 def reasons(profile: str, data: str) -> dict[str, str]:
     """Return, for tables whose notebook cannot run, why: "PAPER:TABLE" to words."""
     plan = pipeline.make_plan(profile, data or None)
-    found = {}
-    for step in plan.steps:
-        if step.name in plan.missing:
-            reason, how = plan.missing[step.name]
-            for table in step.covers:
-                found[table] = f"{step.name} did not run: {reason} ({how})"
-    return found
+    lacking = [step for step in plan.steps if step.name in plan.missing]
+    return {
+        table: "{} did not run: {} ({})".format(step.name, *plan.missing[step.name])
+        for step in lacking
+        for table in step.covers
+    }
 
 
 def write(board: pd.DataFrame, profile: str) -> Path:
@@ -46,3 +53,65 @@ def write(board: pd.DataFrame, profile: str) -> Path:
 def read(source: Path) -> pd.DataFrame:
     """Return a scoreboard written by `write`."""
     return pd.read_csv(source, dtype={"table": str, "printed": str, "note": str, "status": str})
+
+
+def render(board: pd.DataFrame) -> str:
+    """Return the generated part: counts by paper and status, LiveRAG's Table 4, figures.
+
+    `board` is a scoreboard of the profile "paper".
+    """
+    counts = tables.counts(board).rename(index=figures.NAMES).reset_index()
+    table4 = tables.wide(board[(board["paper"] == "liverag") & (board["table"] == "4")])
+    cells = pd.DataFrame(index=pd.Index([figures.NAMES[row] for row in table4.index], name="set"))
+    for column in table4.columns.levels[0]:
+        pairs = zip(table4[column, "printed"], table4[column, "measured"], strict=True)
+        cells[column] = [f"{printed} / {measured}" for printed, measured in pairs]
+    order = list(dict.fromkeys(column for column, _ in table4.columns))
+    lines = [
+        START,
+        "",
+        "Numbers that the papers print, by what this workspace makes of them (profile `paper`,",
+        "with the data that was at hand for the committed results):",
+        "",
+        counts.to_markdown(index=False),
+        "",
+        "LiveRAG's Table 4, printed / measured; the five other sets are means over random samples,",
+        "as the paper's own samples are not published:",
+        "",
+        cells[order].to_markdown(disable_numparse=True),
+        "",
+    ]
+    for words, name in STRIP.items():
+        lines += [f"![{words}](figures/{name})", ""]
+    return "\n".join([*lines, END])
+
+
+def update(text: str, part: str) -> str:
+    """Return the README's text with its generated part replaced."""
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise DataError(f"{README}: no lines {START} and {END}")
+    return before + part + after
+
+
+def exported() -> pd.DataFrame:
+    """Return the committed scoreboard of the profile "paper"."""
+    committed = paths.RESULTS / "scoreboard.csv"
+    if not committed.is_file():
+        raise MissingData(f"{committed} is not here", "make figures DATA=...")
+    return read(committed)
+
+
+def drift(board: pd.DataFrame, committed: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers whose status, or value at the printed decimals, differ from the committed."""
+    both = board.merge(committed, on=tables.KEY, how="outer", suffixes=("", "_committed"))
+    places = both["printed"].fillna("").map(tables.decimals)
+    # Half a printed unit; for substitutes, which hang on floats of a model, 1 % if that is more.
+    slack = 0.5 * 10.0**-places
+    loose = (0.01 * both["measured_committed"].abs()).where(both["status"] == "substitute", 0.0)
+    far = (both["measured"] - both["measured_committed"]).abs() > np.maximum(slack, loose)
+    lost = both["measured"].isna() != both["measured_committed"].isna()
+    changed = both["status"] != both["status_committed"]
+    columns = [*tables.KEY, "measured", "measured_committed", "status", "status_committed"]
+    return both.loc[far | lost | changed, columns]

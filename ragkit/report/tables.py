@@ -46,9 +46,6 @@ LOWER = {"pos_compression_ratio", "homogenization_score", "invalid_extra_documen
 _UNSEEN = re.compile(r"[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f\x7f]")
 
 
-# -- numbers -----------------------------------------------------------------------------------
-
-
 def fill(
     reported: pd.DataFrame,
     values: pd.DataFrame,
@@ -110,16 +107,9 @@ def nothing() -> pd.DataFrame:
 def status(printed: str, value: float, measurement: float, substitute: str = "") -> str:
     """Return the status of one measured number.
 
-    Parameters
-    ----------
-    printed : str
-        As printed: its decimals set the tolerance.
-    value : float
-        The printed number; NaN if it is lost.
-    measurement : float
-        NaN if it could not be measured.
-    substitute : str
-        The model or data used in place of the paper's; empty if there is none.
+    The decimals of the text `printed` set the tolerance; its number `value` is NaN if it is lost,
+    `measurement` if it could not be measured. `substitute` names what was used in place of the
+    paper's model or data, if anything was.
     """
     if math.isnan(value) or math.isnan(measurement):
         return "not available"
@@ -144,30 +134,15 @@ def compare(
 ) -> pd.DataFrame:
     """Set measured numbers beside printed ones.
 
-    Parameters
-    ----------
-    reported : DataFrame
-        Rows of `ragkit.datasets.reported.load`.
-    measurements : DataFrame
-        Rows of `fill`, from any number of notebooks.
-    reasons : dict, optional
-        Why numbers of a "paper:table" were not run, for their notes.
-
-    Returns
-    -------
-    DataFrame
-        Columns paper, table, row, column, metric, printed, value, measured, status, note; one
-        row for every row of `reported`, in its order.
+    `reported` are rows of `ragkit.datasets.reported.load`, `measurements` rows of `fill` from any
+    number of notebooks; `reasons` says for the notes why a "paper:table" was not run. The result
+    has the columns `SCOREBOARD`, and a row for every row of `reported`, in its order.
 
     Raises
     ------
     DataError
         If a number is measured twice, or one is measured that no paper prints.
     """
-    for name, frame in (("reported", reported), ("measured", measurements)):
-        missing = [column for column in KEY if column not in frame.columns]
-        if missing:
-            raise DataError(f"{name} numbers lack the column {missing[0]!r}")
     doubled = measurements.duplicated(KEY)
     if doubled.any():
         raise DataError(f"measured twice: {_name(measurements[doubled].iloc[0])}")
@@ -229,12 +204,7 @@ def wide(comparison: pd.DataFrame) -> pd.DataFrame:
 def best(comparison: pd.DataFrame, metric: str, column: str = "measured") -> str:
     """Return the printed row with the best number of a metric.
 
-    Parameters
-    ----------
-    comparison : DataFrame
-    metric : str
-    column : {"measured", "value"}
-        Whether the measured or the printed numbers decide.
+    The numbers that decide are the measured ones, or the printed ones (column "value").
     """
     rows = comparison[comparison["metric"] == metric].dropna(subset=column)
     if rows.empty:
@@ -251,9 +221,6 @@ def title(paper: str, table: str) -> str:
     return f"{NAMES.get(paper, paper)}, {part}"
 
 
-# -- tables to read ----------------------------------------------------------------------------
-
-
 def plain(text: str) -> str:
     """Return a text without control characters and marks that turn its direction."""
     return _UNSEEN.sub("", text)
@@ -261,20 +228,16 @@ def plain(text: str) -> str:
 
 def show(frame: pd.DataFrame, caption: str = ""):
     """Return a frame for display, statuses coloured; numbers to six significant digits."""
-    keep_index = not isinstance(frame.index, pd.RangeIndex)
-    styler = _escaped(frame, html.escape).style.format(
-        lambda value: f"{value:,.6g}" if isinstance(value, float) else value, na_rep=""
+    shown = _escaped(frame, html.escape)
+    texts = shown.map(lambda value: isinstance(value, str)).all()
+    styler = (
+        shown.style.format(
+            lambda cell: f"{cell:,.6g}" if isinstance(cell, float) else cell, na_rep=""
+        )
+        .map(lambda cell: f"background-color: {COLOURS[cell]}" if cell in STATUSES else "")
+        .set_properties(subset=list(texts.index[texts]), **{"text-align": "left"})
     )
-    styler = styler.map(
-        lambda value: f"background-color: {COLOURS[value]}" if value in STATUSES else ""
-    )
-    words = [
-        column
-        for column in styler.data.columns
-        if styler.data[column].map(lambda value: isinstance(value, str)).all()
-    ]
-    styler = styler.set_properties(subset=words, **{"text-align": "left"})
-    if not keep_index:
+    if isinstance(frame.index, pd.RangeIndex):
         styler = styler.hide(axis="index")
     return styler.set_caption(html.escape(plain(caption))) if caption else styler
 
@@ -295,10 +258,8 @@ def write(frame: pd.DataFrame, stem: str | Path, *, caption: str = "") -> None:
     text = text.map(lambda value: f"{value:.6g}" if isinstance(value, float) else value)
     text = text.replace("nan", "").astype(object).where(text.notna(), "")
     marked = _escaped(text, lambda part: _line(_markdown(part)))
-    write_text(
-        stem.with_name(f"{stem.name}.md"),
-        marked.to_markdown(index=False, disable_numparse=True) + "\n",
-    )
+    table = marked.to_markdown(index=False, disable_numparse=True)
+    write_text(stem.with_name(f"{stem.name}.md"), table + "\n")
     set_in_tex = _escaped(text, lambda part: _line(escape_latex(part)))
     heading = escape_latex(plain(caption)) or None
     latex = set_in_tex.to_latex(index=False, escape=False, caption=heading)

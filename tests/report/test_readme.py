@@ -7,25 +7,25 @@ import pytest
 
 from ragkit import paths
 from ragkit.errors import DataError
-from ragkit.report import pipeline, readme
+from ragkit.report import pipeline, scoreboard
 
 
 def test_the_readme_is_not_stale():
-    text = readme.README.read_text("utf-8")
-    part = readme.render(readme.exported())
+    text = scoreboard.README.read_text("utf-8")
+    part = scoreboard.render(scoreboard.exported())
     assert part in text, "the README is stale: make figures, or ragkit readme"
 
 
 def test_the_strip_and_the_table_of_notebooks_are_complete():
-    for path in readme.strip_files():
+    for path in [paths.FIGURES / name for name in scoreboard.STRIP.values()]:
         assert path.is_file(), f"{path} is missing: make figures"
-    text = readme.README.read_text("utf-8")
+    text = scoreboard.README.read_text("utf-8")
     for step in pipeline.catalogue():
         assert f"`{step.name}`" in text, step.name
 
 
 def test_the_exported_numbers_are_of_the_paper_profile():
-    board = readme.exported()
+    board = scoreboard.exported()
     # What the sample stands in for, it stands in for by name.
     stand_in = board["note"].fillna("").str.contains("embedded sample")
     lost = board["value"].isna()  # nothing to stand in for
@@ -39,23 +39,23 @@ def test_the_exported_numbers_are_of_the_paper_profile():
 
 
 def test_update_replaces_only_the_generated_part():
-    text = f"before\n{readme.START}\nold\n{readme.END}\nafter\n"
-    part = f"{readme.START}\nnew\n{readme.END}"
-    assert readme.update(text, part) == f"before\n{part}\nafter\n"
+    text = f"before\n{scoreboard.START}\nold\n{scoreboard.END}\nafter\n"
+    part = f"{scoreboard.START}\nnew\n{scoreboard.END}"
+    assert scoreboard.update(text, part) == f"before\n{part}\nafter\n"
     with pytest.raises(DataError):
-        readme.update("no marks", part)
+        scoreboard.update("no marks", part)
 
 
 def test_drift_finds_what_changed():
-    board = readme.exported()
-    assert readme.drift(board, board).empty
+    board = scoreboard.exported()
+    assert scoreboard.drift(board, board).empty
     place = board.index[board["status"] == "match"][0]
     other = board.copy()
     other.loc[place, "measured"] += 1
-    assert len(readme.drift(other, board)) == 1
+    assert len(scoreboard.drift(other, board)) == 1
     other = board.copy()
     other.loc[place, ["measured", "status"]] = [np.nan, "not run"]
-    assert len(readme.drift(other, board)) == 1
+    assert len(scoreboard.drift(other, board)) == 1
 
 
 def test_every_exported_result_belongs_to_a_notebook():
