@@ -221,11 +221,10 @@ def test_a_bad_line_is_named(tmp_path, text, message):
 
 
 def test_json_and_parquet_hold_rows_too(tmp_path):
-    assert files.read_rows(put(tmp_path, "a.json", '[{"a": 1}]')) == [{"a": 1}]
     parts = put(tmp_path, "b.json", '{"name": "x", "dev": [{"a": 1}], "test": [{"a": 2}]}')
-    assert files.read_rows(parts) == [{"a": 1}, {"a": 2}]
     pd.DataFrame({"a": [1, 2]}).to_parquet(tmp_path / "c.parquet")
-    assert files.read_rows(tmp_path / "c.parquet", ("a",)) == [{"a": 1}, {"a": 2}]
+    for path in (parts, tmp_path / "c.parquet", put(tmp_path, "a.json", '[{"a": 1}, {"a": 2}]')):
+        assert files.read_rows(path, ("a",)) == [{"a": 1}, {"a": 2}]
     damaged = put(tmp_path, "d.parquet", (tmp_path / "c.parquet").read_bytes()[:-9])
     assert "not a readable parquet file" in complaint(files.read_rows, damaged)
     bad = put(tmp_path, "e.json", '{"dev": [1]}')
@@ -295,21 +294,12 @@ def test_the_benchmarks_own_names_are_translated(tmp_path):
         {"doc_id": "7", "text": "x", "url": "u", "source": "own", "title": ""}
     ]
     wixqa = put(tmp_path, "w.jsonl", '{"question": "Q", "answer": "A", "article_ids": [7]}\n')
-    question = files.read_frame(wixqa, "questions").iloc[0]
-    assert question[["question_id", "text", "gold_doc_ids", "facts"]].tolist() == [
-        "1",
-        "Q",
-        ("7",),
-        (),
-    ]
+    question = files.read_frame(wixqa, "questions").iloc[0].to_dict()
+    rest = {"question_id": "1", "facts": (), "type": "unknown"}
+    assert question == {"text": "Q", "answer": "A", "gold_doc_ids": ("7",)} | rest
     answers = put(tmp_path, "my.system.jsonl", '{"question_id": 3, "document_ids": ["d"]}\n')
-    answer = files.read_frame(answers, "answers").iloc[0]
-    assert answer[["system", "question_id", "doc_ids", "answer"]].tolist() == [
-        "my",
-        "3",
-        ("d",),
-        None,
-    ]
+    answer = files.read_frame(answers, "answers").iloc[0].to_dict()
+    assert answer == {"system": "my", "question_id": "3", "doc_ids": ("d",), "answer": None}
     table = put(tmp_path, "q.csv.gz", 'question_id,question,doc_ids\n1,Why?,"[""a"", 2]"\n')
     assert files.read_frame(table, "questions")["gold_doc_ids"].tolist() == [("a", "2")]
 
@@ -337,50 +327,28 @@ def test_liverag_and_the_archive_are_read_as_released(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "message"),
+    ("kind", "row", "message"),
     [
-        ("documents", '{"doc_id": "a", "txt": "x"}', "line 1: no column 'text'"),
-        (
-            "documents",
-            '{"doc_id": true, "text": "x"}',
-            "line 1: doc_id should be a text, found True",
-        ),
-        (
-            "documents",
-            '{"doc_id": "a\\u0000", "text": "x"}',
-            "line 1: doc_id holds a NUL character",
-        ),
-        ("documents", '{"doc_id": "a", "text": " "}', "line 1: text should be a text, found ' '"),
-        (
-            "questions",
-            '{"id": 1, "text": "x", "answer": 5}',
-            "line 1: answer should be a text, found 5",
-        ),
-        ("questions", '{"id": 1, "text": "x", "facts": "a"}', "line 1: facts should be a list"),
-        (
-            "questions",
-            '{"id": 1, "text": "x", "facts": [1.5]}',
-            "line 1: facts should hold strings",
-        ),
-        (
-            "questions",
-            '{"id": 1, "text": "x"}\n\n' * 2,
-            "line 3: question_id '1' was in line 1 before",
-        ),
+        ("documents", {"doc_id": "a", "txt": "x"}, "no column 'text'"),
+        ("documents", {"doc_id": True, "text": "x"}, "doc_id should be a text, found True"),
+        ("documents", {"doc_id": "a\0", "text": "x"}, "doc_id holds a NUL character"),
+        ("documents", {"doc_id": "a", "text": " "}, "text should be a text, found ' '"),
+        ("questions", {"id": 1, "text": "x", "answer": 5}, "answer should be a text, found 5"),
+        ("questions", {"id": 1, "text": "x", "facts": "a"}, "facts should be a list"),
+        ("questions", {"id": 1, "text": "x", "facts": [1.5]}, "facts should hold strings"),
+        ("questions", {"id": "good", "text": "x"}, "question_id 'good' was in line 1 before"),
     ],
 )
-def test_a_bad_row_of_a_frame_is_named_or_collected(tmp_path, kind, text, message):
-    path = put(tmp_path, "rows.jsonl", text)
-    assert complaint(files.read_frame, path, kind).startswith(message)
-    good = '{"id": "good", "text": "x"}\noops\n'
+def test_a_bad_row_of_a_frame_is_named_or_collected(tmp_path, kind, row, message):
+    good = '{"id": "good", "text": "x"}\n'
+    path = put(tmp_path, "rows.jsonl", f"{good}\n{json.dumps(row)}\n")
+    assert complaint(files.read_frame, path, kind).startswith(f"line 3: {message}")
     bad = []
-    frame = files.read_frame(put(tmp_path, "rows.jsonl", good + text), kind, bad=bad)
-    assert "good" in frame.iloc[0].tolist()
-    assert [row["line"] for row in bad][0] == 2
-    assert len(bad) == 2
-    bad = []
+    path = put(tmp_path, "rows.jsonl", f"{good}oops\n{json.dumps(row)}\n")
+    assert "good" in files.read_frame(path, kind, bad=bad).iloc[0].tolist()
+    assert [one["line"] for one in bad] == [2, 3]
     path = put(tmp_path, "rows.jsonl", "oops")
-    assert "not valid JSON" in complaint(files.read_frame, path, kind, bad=bad)
+    assert "not valid JSON" in complaint(files.read_frame, path, kind, bad=[])
 
 
 SCORES = "subject_id,item_id,score\n"
