@@ -142,11 +142,7 @@ def read_json(path: str | os.PathLike):
 def read_jsonl(path: str | os.PathLike, columns: Sequence[str] = ()) -> list[dict]:
     """Return the objects of a JSON-lines file, each holding at least `columns`.
 
-    Raises
-    ------
-    DataError
-        With file, line and column, if a line is not a JSON object (see `read_json`) or lacks a
-        column.
+    Raises `DataError` with file, line and column; see `read_json`.
     """
     return _listed(path, json_lines(read_text(path)), columns)
 
@@ -186,12 +182,8 @@ def read_table(
 def read_rows(path: str | os.PathLike, columns: Sequence[str] = ()) -> list[dict]:
     """Return the rows of a JSON-lines, JSON, CSV, TSV or Parquet file.
 
-    A JSON file holds a list of objects, or an object whose lists of objects are joined.
-
-    Raises
-    ------
-    DataError
-        As `read_jsonl` and `read_table`; also if the name has another ending.
+    A JSON file holds a list of objects, or an object whose lists of objects are joined. Raises
+    `DataError` as `read_jsonl` and `read_table`; also if the name has another ending.
     """
     return _listed(path, _located(path), columns)
 
@@ -327,15 +319,8 @@ def read_archive(
 ) -> Iterator[tuple[str, dict]]:
     """Yield the names and documents of EnterpriseRAG-Bench's released archive, in its order.
 
-    A document has doc_id, source, title, text and path; `only` names those to read.
-
-    Raises
-    ------
-    MissingData
-        If there is no such file.
-    DataError
-        If it is not a readable zip file, holds no document, or an entry has not the name of a
-        document or is not UTF-8.
+    A document has doc_id, source, title, text and path; `only` names those to read. Raises
+    `DataError` as `zip_texts`; also if an entry has not the name of a document.
     """
 
     def wanted(name: str) -> bool:

@@ -47,10 +47,6 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
     data : path-like, optional
         A folder with real files, for the profile "paper".
 
-    Returns
-    -------
-    Dataset
-
     Raises
     ------
     UsageError

@@ -154,15 +154,13 @@ class Dataset:
         checks.whole(questions, "questions", least=0)
         frames, kept = dict(self.frames), []
         rng = np.random.default_rng(seed)
-        asked = frames.get("questions")
+        asked, texts = frames.get("questions"), frames.get("documents")
         if asked is not None and 0 < questions < len(asked):
-            frames["questions"] = asked.iloc[_in_proportion(asked["type"], questions, rng)]
             kept.append(f"{questions:,} of {len(asked):,} questions")
-        texts = frames.get("documents")
+            asked = asked.iloc[_in_proportion(asked["type"], questions, rng)]
+            frames["questions"] = asked
         if texts is not None and 0 < documents < len(texts):
-            gold = set()
-            if asked is not None:
-                gold.update(*frames["questions"]["gold_doc_ids"])
+            gold = set() if asked is None else set().union(*asked["gold_doc_ids"])
             place = np.flatnonzero(texts["doc_id"].isin(gold))
             if len(place) > documents:
                 raise UsageError(
@@ -185,15 +183,9 @@ class Dataset:
         return f"<Dataset {self.name}: {sizes} ({self.label})>"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td style='text-align:left'>{name}</td><td>{len(frame):,}</td>"
-            f"<td style='text-align:left'>{', '.join(frame.columns)}</td></tr>"
-            for name, frame in self.frames.items()
-        )
-        return (
-            f"<p><b>{self.name}</b> ({self.label})</p><table><tr><th>frame</th><th>rows</th>"
-            f"<th style='text-align:left'>columns</th></tr>{rows}</table>"
-        )
+        rows = [(name, f"{len(f):,}", ", ".join(f.columns)) for name, f in self.frames.items()]
+        table = pd.DataFrame(rows, columns=["frame", "rows", "columns"]).to_html(index=False)
+        return f"<p><b>{self.name}</b> ({self.label})</p>{table}"
 
 
 def own(folder: Path) -> Dataset:
@@ -229,15 +221,7 @@ def own(folder: Path) -> Dataset:
 
 
 def registered(dataset: Declaration, source: Source) -> Dataset:
-    """Read the files at hand of a registered dataset.
-
-    Raises
-    ------
-    DataError
-        If a file is damaged or not what it should be, or the declared reader does not exist.
-    MissingData
-        If no file is at hand.
-    """
+    """Read the files at hand of a registered dataset; see `ragkit.datasets.load`."""
     from ragkit.datasets import enterprise, liverag, readers
 
     modules = (readers, enterprise, liverag)

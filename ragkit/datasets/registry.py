@@ -17,8 +17,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from string import Formatter
 
-from ragkit import paths
-from ragkit.errors import DataError, HashMismatch, MissingData, UsageError, did_you_mean
+from ragkit import checks, paths
+from ragkit.errors import DataError, HashMismatch, MissingData
 from ragkit.files import opened_zip, read_json, read_rows, read_text, sha256
 
 UNVERIFIED = "unverified: no digest was ever pinned"
@@ -168,13 +168,11 @@ def _registry(path: Path) -> tuple[dict[str, Declaration], dict[str, Entry]]:
             entries = [Entry(**{"dataset": dataset.name, **shared, **file}) for file in files]
         except TypeError as error:  # "Entry.__init__() got an unexpected keyword argument 'sha'"
             raise DataError(f"{where}: a table {str(error).partition('() ')[2]}") from None
-        if dataset.name in declared:
+        if declared.setdefault(dataset.name, dataset) is not dataset:
             raise DataError(f"{where} is there twice")
-        declared[dataset.name] = dataset
         for one in entries:
-            if one.path in known:
+            if known.setdefault(one.path, one) is not one:
                 raise DataError(f"{where} repeats the path {one.path!r}")
-            known[one.path] = one
     for one in known.values():
         if problem := _problem(one, known):
             raise DataError(f"{path}: {one.path}: {problem}")
@@ -216,10 +214,7 @@ def entries(registry: Path = paths.REGISTRY) -> dict[str, Entry]:
 
 def entry(path: str) -> Entry:
     """Return the registered file of that path."""
-    known = entries()
-    if path not in known:
-        raise UsageError(f"no file {path!r} is registered", did_you_mean(path, known))
-    return known[path]
+    return entries()[checks.choice(path, "registered file", entries())]
 
 
 def files(name: str) -> list[Entry]:
@@ -292,20 +287,16 @@ class Store:
 
     def _locate(self, wanted: Entry) -> tuple[Path, str] | None:
         others = []
-        for folder in self.folders:
-            path = folder / wanted.path
-            if path.is_file():
-                state = _state(path, wanted)
-                if state not in ("changed", "other release"):
-                    return path, state
-                others.append((path, state))
-        elsewhere = self._by_digest(wanted)
-        if elsewhere is not None:
+        for path in filter(Path.is_file, (folder / wanted.path for folder in self.folders)):
+            state = _state(path, wanted)
+            if state not in ("changed", "other release"):
+                return path, state
+            others.append((path, state))
+        if elsewhere := self._by_digest(wanted):
             return elsewhere, "verified"
-        for path, state in others:
-            _refuse_damaged(path, wanted, state)
-            return path, state
-        return None
+        if others:
+            _refuse_damaged(others[0][0], wanted, others[0][1])
+        return others[0] if others else None
 
     def _by_digest(self, wanted: Entry) -> Path | None:
         for path in self._by_size.get(wanted.bytes, []) if wanted.sha256 else ():
