@@ -25,18 +25,18 @@ FILES = sorted(SAMPLE.rglob("*.jsonl"))
 # In the order of their volumes in EnterpriseRAG-Bench, Table 1.
 VOLUMES = "slack gmail linear google_drive hubspot fireflies github jira confluence"
 SOURCES = VOLUMES.split()
-# Questions of each type there, Table 2.
+# Questions of each type there, Table 2, and the fewest and most gold documents of one.
 TYPES = {
-    "basic": 175,
-    "semantic": 125,
-    "intra_document_reasoning": 40,
-    "project_related": 40,
-    "constrained": 30,
-    "conflicting_info": 20,
-    "completeness": 20,
-    "miscellaneous": 20,
-    "high_level": 10,
-    "info_not_found": 20,
+    "basic": (175, 1, 1),
+    "semantic": (125, 1, 1),
+    "intra_document_reasoning": (40, 1, 1),
+    "project_related": (40, 2, 9),
+    "constrained": (30, 1, 2),
+    "conflicting_info": (20, 2, 2),
+    "completeness": (20, 4, 10),
+    "miscellaneous": (20, 1, 1),
+    "high_level": (10, 0, 0),
+    "info_not_found": (20, 0, 0),
 }
 # LiveRAG, Table 1.
 CATEGORIZATIONS = {
@@ -49,12 +49,6 @@ CATEGORIZATIONS = {
     "Linguistic Correctness": "correct mild-mistakes severe-mistakes",
     "User Persona": "expert novice researcher journalist",
 }
-COMMON = """
-    a about after all also an and any are as at be been before by can did do does for from had has
-    have how if in into is it its may must no not of on one only or our out so than that the their
-    them then there they this to up was we were what when where which who why will with would you
-"""
-STOP = frozenset(COMMON.split())
 TENS = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
 NUMERALS = """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
@@ -69,11 +63,6 @@ def read(name):
 
 def words(text):
     return re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text.lower())
-
-
-def content_words(text):
-    """Words that carry meaning, cut to five letters so that 'bridge' meets 'bridges'."""
-    return {w[:5] for w in words(text) if w not in STOP and len(w) > 2}
 
 
 def numbers(text):
@@ -117,10 +106,6 @@ def visible(doc):
 
 def of_type(kind):
     return [row for row in QUESTIONS if row["question_type"] == kind]
-
-
-def by_question(rows):
-    return [pytest.param(row, id=row["question_id"]) for row in rows]
 
 
 # Files
@@ -170,11 +155,9 @@ def test_articles():
 
 
 def test_article_types_have_the_proportions_of_the_paper():
-    count = Counter(row["article_type"] for row in KB)
-    assert set(count) == {"article", "feature_request", "known_issue"}
-    assert count["article"] / len(KB) == pytest.approx(0.66, abs=0.02)
-    assert count["feature_request"] / len(KB) == pytest.approx(0.32, abs=0.02)
-    assert count["known_issue"] / len(KB) == pytest.approx(0.02, abs=0.02)
+    share = {kind: n / len(KB) for kind, n in Counter(row["article_type"] for row in KB).items()}
+    printed = {"article": 0.66, "feature_request": 0.32, "known_issue": 0.02}
+    assert share == pytest.approx(printed, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -244,13 +227,6 @@ def test_volumes_follow_the_benchmark():
     assert min(count.values()) >= 30
 
 
-def test_each_source_keeps_its_own_keys():
-    for source in SOURCES:
-        keys = [set(doc) for doc in DOCS if doc["source_type"] == source]
-        common = set.intersection(*keys)
-        assert len(common - {"path", "doc_id", "source_type", "title", "content"}) >= 2, source
-
-
 def test_threads_are_dialogues_and_pages_have_tables():
     tables = []
     for doc in DOCS:
@@ -303,30 +279,11 @@ def test_questions_have_the_official_fields():
 
 
 def test_question_types_have_the_proportions_of_the_paper():
-    count = Counter(row["question_type"] for row in QUESTIONS)
     assert list(dict.fromkeys(row["question_type"] for row in QUESTIONS)) == list(TYPES)
-    assert count == {kind: official * len(QUESTIONS) // 500 for kind, official in TYPES.items()}
-
-
-@pytest.mark.parametrize(
-    ("kind", "fewest", "most"),
-    [
-        ("basic", 1, 1),
-        ("semantic", 1, 1),
-        ("intra_document_reasoning", 1, 1),
-        ("project_related", 2, 9),
-        ("constrained", 1, 2),
-        ("conflicting_info", 2, 2),
-        ("completeness", 4, 10),
-        ("miscellaneous", 1, 1),
-        ("high_level", 0, 0),
-        ("info_not_found", 0, 0),
-    ],
-)
-def test_gold_sets_have_the_size_of_their_type(kind, fewest, most):
-    sizes = {len(row["expected_doc_ids"]) for row in of_type(kind)}
-    assert fewest <= min(sizes)
-    assert max(sizes) <= most
+    for kind, (official, fewest, most) in TYPES.items():
+        sizes = [len(row["expected_doc_ids"]) for row in of_type(kind)]
+        assert len(sizes) == official * len(QUESTIONS) // 500
+        assert fewest <= min(sizes) <= max(sizes) <= most
 
 
 def test_numbers_in_facts_stand_in_the_gold_documents():
@@ -337,29 +294,6 @@ def test_numbers_in_facts_stand_in_the_gold_documents():
             # What must not be said comes from elsewhere; a total or difference is in no document.
             if not re.search(r"\bmust not\b|\btotal\b|\bdifference\b", fact):
                 assert numbers(fact) - {"1"} <= known, (row["question_id"], fact)
-
-
-def test_places_in_answers_are_named_by_the_documents():
-    """A figure that holds for one depot says nothing in a document that names none."""
-    found = 0
-    for row in GROUNDED:
-        named = re.match(r"For [^,:]+?['’]s? ([^,:]+), ", row["gold_answer"])
-        if named:
-            found += 1
-            text = " ".join(visible(BY_ID[i]) for i in row["expected_doc_ids"])
-            assert named[1] in text, (row["question_id"], named[1])
-    assert found > 50
-
-
-def share_of_words_in_gold(row):
-    question = content_words(row["question"])
-    return len(question & content_words(visible(BY_ID[row["expected_doc_ids"][0]]))) / len(question)
-
-
-def test_semantic_questions_share_few_words_with_their_document():
-    semantic = [share_of_words_in_gold(row) for row in of_type("semantic")]
-    basic = [share_of_words_in_gold(row) for row in of_type("basic")]
-    assert statistics.mean(semantic) < 0.6 * statistics.mean(basic)
 
 
 def test_intra_document_answers_need_two_passages():
@@ -440,11 +374,6 @@ def test_info_not_found_answers_say_so():
 # Questions in the manner of DataMorgana
 
 
-def liverag(**wanted):
-    keys = {key.replace("_", " "): value for key, value in wanted.items()}
-    return [r for r in LIVERAG if all(r["DataMorgana_Config"][k] == v for k, v in keys.items())]
-
-
 def test_liverag_rows_have_their_fields():
     fields = "Index Question Answer Supporting_Documents Answer_Claims Session DataMorgana_Config"
     for row in LIVERAG:
@@ -472,95 +401,11 @@ def test_every_category_is_used(name):
     assert min(count.values()) >= 4
 
 
-def test_sessions_are_44_44_and_12_percent():
-    share = {k: v / len(LIVERAG) for k, v in Counter(r["Session"] for r in LIVERAG).items()}
-    assert share == {
-        "First": pytest.approx(395 / 895, abs=0.01),
-        "Second": pytest.approx(395 / 895, abs=0.01),
-        "Both": pytest.approx(105 / 895, abs=0.01),
-    }
-
-
 def test_two_documents_exactly_where_two_are_needed():
     for row in LIVERAG:
         kind = row["DataMorgana_Config"]["Answer Type"]
         expected = 2 if kind in ("comparison", "multi-aspect") else 1
         assert len({d["doc_id"] for d in row["Supporting_Documents"]}) == expected, row["Question"]
-
-
-def test_two_document_answers_need_both():
-    for row in LIVERAG:
-        if len(row["Supporting_Documents"]) == 2:
-            claims = row["Answer_Claims"]["direct"]
-            for doc in row["Supporting_Documents"]:
-                known = content_words(doc["content"]) | numbers(doc["content"])
-                other = " ".join(d["content"] for d in row["Supporting_Documents"] if d != doc)
-                only = known - content_words(other) - numbers(other)
-                assert any(only & (content_words(c) | numbers(c)) for c in claims), row["Question"]
-
-
-def test_search_queries_are_short_and_bare():
-    for phrasing, most in (("short-search-query", 10), ("long-search-query", 24)):
-        for row in liverag(Phrasing=phrasing):
-            assert len(row["Question"].split()) <= most, row["Question"]
-            assert not row["Question"].endswith(("?", ".", "!")), row["Question"]
-
-
-def test_natural_questions_are_longer_the_more_verbose_they_are():
-    mean = {
-        phrasing: statistics.mean(len(r["Question"].split()) for r in liverag(Phrasing=phrasing))
-        for phrasing in CATEGORIZATIONS["Phrasing"].split()
-    }
-    assert mean["verbose-and-natural"] > mean["concise-and-natural"]
-    assert mean["long-search-query"] > mean["short-search-query"]
-
-
-def test_polite_questions_have_the_words_for_it():
-    courtesy = r"\b(pleas\w*|thank\w*|could you|would you|kindly|kind|grateful|appreciate\w*|sorry|excuse)\b"
-    rows = liverag(Linguistic_Correctness="correct")
-    seen = {
-        kind: statistics.mean(
-            bool(re.search(courtesy, row["Question"].lower()))
-            for row in rows
-            if row["DataMorgana_Config"]["Politeness"] == kind
-        )
-        for kind in ("polite", "neutral")
-    }
-    assert seen["polite"] > 0.8
-    assert seen["neutral"] < 0.05
-
-
-def test_mistakes_are_more_frequent_the_more_severe_they_are():
-    """A word is unknown if no well-spelt text of the whole sample has it."""
-    vocabulary = set()
-    for row in LIVERAG:
-        vocabulary |= set(words(row["Answer"]))
-        if row["DataMorgana_Config"]["Linguistic Correctness"] == "correct":
-            vocabulary |= set(words(row["Question"]))
-    for row in itertools.chain(KB, DOCS):
-        vocabulary |= set(words(full_text(row)))
-    for row in itertools.chain(*COMPARISON.values(), WIXQA["synthetic"], QUESTIONS):
-        vocabulary |= set(words(row["question"]))
-
-    def unknown(kind):
-        rows = liverag(**{"Linguistic_Correctness": kind})
-        return [len([w for w in words(r["Question"]) if w not in vocabulary]) for r in rows]
-
-    mild, severe = unknown("mild-mistakes"), unknown("severe-mistakes")
-    assert statistics.mean(n > 0 for n in severe) > 0.9
-    assert statistics.mean(severe) > 1.5 * statistics.mean(mild) > 0
-
-
-def test_distant_questions_share_fewer_words_with_their_documents():
-    def share(row):
-        question = content_words(row["Question"])
-        text = " ".join(doc["content"] for doc in row["Supporting_Documents"])
-        return len(question & content_words(text)) / len(question)
-
-    correct = {"Linguistic_Correctness": "correct"}
-    similar = liverag(Linguistic_Variation="similar-to-document", **correct)
-    distant = liverag(Linguistic_Variation="distant-from-document", **correct)
-    assert statistics.mean(map(share, distant)) < statistics.mean(map(share, similar)) - 0.1
 
 
 def test_claims_take_their_figures_from_the_documents():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from ragkit import paths
 from ragkit.errors import UsageError
 
 
@@ -29,10 +30,9 @@ def run(name, pairs, profile, data, out, timeout):
 
     Values are Python literals; anything else is taken as a string.
     """
-    from ragkit import paths
     from ragkit.report import notebook, results
 
-    path = Path(name) if name.endswith(".ipynb") else paths.NOTEBOOKS / f"{name}.ipynb"
+    path = _path(name)
     given = {"profile": profile, "data": str(Path(data).resolve()) if data else ""}
     given.update((key, _literal(value)) for key, value in pairs)
     if given["data"] and given["profile"] == "sample":
@@ -46,14 +46,8 @@ def run(name, pairs, profile, data, out, timeout):
     for kind in ("figures", "results", "tables"):
         shutil.rmtree(root / kind / path.stem, ignore_errors=True)
         (root / kind / path.stem).mkdir(parents=True)
-    seconds = notebook.run(
-        path,
-        target,
-        given,
-        log=root / "logs" / f"{path.stem}.log",
-        resume=resume,
-        timeout=timeout,
-    )
+    log = root / "logs" / f"{path.stem}.log"
+    seconds = notebook.run(path, target, given, log=log, resume=resume, timeout=timeout)
     notebook.to_html(target, root / "html" / f"{path.stem}.html")
     click.echo(f"{time.strftime('%H:%M:%S')}  done    {path.stem}  {seconds:.0f} s", err=True)
 
@@ -71,12 +65,15 @@ def code(path):
 @click.argument("name")
 def parameters(name):
     """Print the parameters of a notebook with their defaults."""
-    from ragkit import paths
     from ragkit.report import notebook
 
-    path = Path(name) if name.endswith(".ipynb") else paths.NOTEBOOKS / f"{name}.ipynb"
+    path = _path(name)
     for key, value in notebook.parameters(notebook.read(path), path.stem).items():
         click.echo(f"{key} = {value!r}")
+
+
+def _path(name: str) -> Path:
+    return Path(name) if name.endswith(".ipynb") else paths.NOTEBOOKS / f"{name}.ipynb"
 
 
 def _literal(text: str):

@@ -8,23 +8,21 @@ import click
 
 from ragkit.errors import ModelError
 
+FILE = click.Path(dir_okay=False, path_type=Path)
+
 
 @click.command(name="sweep")
-@click.option(
-    "--systems",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The TOML file of systems. Default: notebooks/systems.toml of the workspace.",
-)
+@click.option("--systems", type=FILE, help="TOML file; default: notebooks/systems.toml.")
 @click.option(
     "--documents",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     required=True,
     help="JSON lines, CSV or Parquet with doc_id and text; and, where known, title and source; "
     "or the released archive of EnterpriseRAG-Bench.",
 )
 @click.option(
     "--questions",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     required=True,
     help="JSON lines, CSV or Parquet with question_id and text; and, where known, answer and "
     "gold_doc_ids.",

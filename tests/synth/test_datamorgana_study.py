@@ -12,9 +12,6 @@ from ragkit.errors import DataError, UsageError
 from ragkit.report import explore
 from ragkit.report.plots import questions as plots
 from ragkit.synth.datamorgana import Benchmark, load_config, make_questions, study
-from ragkit.synth.datamorgana.materials import Material
-from ragkit.synth.datamorgana.wording import Refused, Writer
-from ragkit.synth.streams import Stream
 
 CONFIG = load_config()
 FIRST = {name: choices[0].name for name, choices in CONFIG.categorizations.items()}
@@ -166,25 +163,6 @@ def test_what_a_document_states_of_a_claim():
     assert study.stated("What helps is to free a room at once.", text) == "free a room at once"
     assert study.stated("Option Umber costs 216 euros.", text) == "216 euros"
     assert study.stated("The rent: higher at the office.", text) == ""
-
-
-def test_spare_keywords_only_where_they_are_asked_for():
-    long = "one two three vs four five six dear floor space"
-    material = Material(
-        "comparison", ("compared",), ("d",), {}, (), (), (), (long,), (), (), (),
-        frozenset("one two four five".split()), (), None, "novice", ("one two four five dear",),
-    )  # fmt: skip
-    categories = FIRST | {
-        "Answer Style": "unspecified",
-        "Phrasing": "short-search-query",
-        "Linguistic Variation": "distant-from-document",
-        "Politeness": "neutral",
-    }
-    writer = Writer({"d": "nothing of it"})
-    with pytest.raises(Refused, match="no search query"):
-        writer.write(material, categories, Stream(0))
-    text, _ = writer.write(material, categories, Stream(0), spare=True)
-    assert text == "one two four five dear"
 
 
 def test_cards_show_the_row(benchmark):

@@ -8,19 +8,17 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections import Counter, defaultdict
-from itertools import combinations
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from ragkit import datasets, files
-from ragkit.datasets import enterprise
 from ragkit.errors import RagkitError, UsageError
 from ragkit.synth import generate, pipeline
 from ragkit.synth.briefs import SOURCES, shares
 from ragkit.synth.pipeline import Plan, Settings
-from ragkit.synth.questions import DESCRIBED_OVERLAP, SEMANTIC_OVERLAP, TYPES, overlap, visible
+from ragkit.synth.questions import SEMANTIC_OVERLAP, overlap, visible
 from ragkit.synth.world import LAST_DAY
 from ragkit.systems.retrieval import BM25
 from tests.synth.conftest import SIZE
@@ -104,66 +102,13 @@ def test_facts_name_the_documents_that_state_them(made):
 # Documents
 
 
-def test_threads_are_dialogues_and_pages_have_tables(made):
-    for document in made.documents:
-        if document["source_type"] in ("slack", "fireflies"):
-            people = set(document["participants"].split("; "))
-            names = re.findall(r"^([A-Z][^:\n]{2,40}): ", document["content"], flags=re.M)
-            assert len(set(names) & people) >= 2, document["path"]
-        if document["source_type"] == "github":
-            assert "```diff" in document["content"]
-    pages = [d for d in made.documents if d["source_type"] == "confluence"]
-    assert sum("|---" in d["content"] for d in pages) / len(pages) > 0.9
-
-
 def test_nothing_is_left_unfilled(made):
     for document in made.documents:
         assert not re.search(r"\{\w+\}|\[[^\[\]]*\|", visible(document)), document["path"]
         assert not re.search(r"[\x00-\x08\x0b-\x1f]", json.dumps(document["path"]))
 
 
-def test_few_documents_have_a_close_sibling(made):
-    planted = {p["duplicate"] for p in made.stage("4-noise/near_duplicates.jsonl")}
-    shingles = []
-    for document in made.documents:
-        if document["doc_id"] in planted:
-            continue
-        words = re.findall(r"\w+", document["content"].lower())
-        shingles.append({tuple(words[i : i + 5]) for i in range(len(words) - 4)})
-    holders = defaultdict(list)
-    for i, own in enumerate(shingles):
-        for shingle in own:
-            holders[shingle].append(i)
-    common = Counter(
-        pair for group in holders.values() if len(group) > 1 for pair in combinations(group, 2)
-    )
-    close = set()
-    for (i, j), count in common.items():
-        if 2 * count > len(shingles[i]) + len(shingles[j]) - count:
-            close |= {i, j}
-    assert len(close) / len(shingles) < 0.05
-
-
 # Questions
-
-
-def test_questions_have_the_fields_of_the_benchmark(made):
-    for row in made.questions:
-        assert set(row) == set(enterprise.FIELDS)
-        assert row["question"].strip()[-1] in "?.!)"
-        assert row["answer_facts"]
-    assert len({q["question"] for q in made.questions}) == len(made.questions)
-    assert [q["question_type"] for q in made.questions] == sorted(
-        (q["question_type"] for q in made.questions), key=TYPES.index
-    )
-
-
-def test_gold_documents_are_there_and_have_the_sources(made):
-    for row in made.questions + made.extra:
-        sources = {made.by_id[i]["source_type"] for i in row["expected_doc_ids"]}
-        assert sources == set(row["source_types"])
-        none = row["question_type"] in ("high_level", "info_not_found")
-        assert bool(row["expected_doc_ids"]) != none
 
 
 def test_gold_sources_follow_the_printed_ones(made):
@@ -187,26 +132,6 @@ def test_semantic_questions_are_harder_than_basic_ones_and_not_hopeless(made):
     assert 0.1 < recall["semantic"] < recall["basic"] - 0.2, recall
 
 
-def test_semantic_subjects_are_named_or_described(made):
-    shared = [
-        overlap(q["question"], made.by_id[q["expected_doc_ids"][0]])
-        for q in made.of_type("semantic")
-    ]
-    assert any(share <= DESCRIBED_OVERLAP for share in shared)
-    assert DESCRIBED_OVERLAP < SEMANTIC_OVERLAP
-
-
-def test_headings_under_a_part_are_one_level_lower(made):
-    below = 0
-    for document in made.documents:
-        if document["source_type"] in ("confluence", "google_drive"):
-            text = document["content"]
-            assert not re.search(r"^(#+) [^\n]+\n+\1 ", text, flags=re.M), document["path"]
-            assert not re.search(r"^\d+\. [^\n]+\n+\d+\. [A-Z][a-z ]+\n(?!\d)", text), text
-            below += "\n### " in text
-    assert below
-
-
 def test_semantic_questions_share_few_words(made):
     shares = [
         overlap(q["question"], made.by_id[q["expected_doc_ids"][0]])
@@ -217,37 +142,6 @@ def test_semantic_questions_share_few_words(made):
         overlap(q["question"], made.by_id[q["expected_doc_ids"][0]]) for q in made.of_type("basic")
     ]
     assert sum(shares) / len(shares) < 0.6 * sum(basic) / len(basic)
-
-
-def test_intra_document_answers_stand_in_distant_passages(made):
-    for row in made.of_type("intra_document_reasoning"):
-        text = made.by_id[row["expected_doc_ids"][0]]["content"]
-        found = re.search(r"(?:every|at) ([\d,]+ \w+)", row["gold_answer"])[1]
-        name = re.search(r"class (\w+)|^(\w+) was", row["gold_answer"])
-        value = text.index(found)
-        last = max(m.start() for m in re.finditer(re.escape(name[1] or name[2]), text))
-        assert last - value > 200, row
-
-
-def test_the_index_counts_what_the_briefs_say(made):
-    run = pipeline.Run(made.out, Settings(**SIZE))
-    plan = run.plan
-    stating, told = defaultdict(list), Counter()
-    for source, k in plan.shards:
-        for number, brief in enumerate(plan.shard_briefs(source, k), k * pipeline.SHARD):
-            for fact in brief.facts:
-                stating[source, fact.key].append(number)
-    volume = [b for s, k in plan.shards for b in plan.shard_briefs(s, k)]
-    for brief in [*volume, *(b for group in plan.groups for b in group.briefs)]:
-        for fact in brief.facts:
-            if brief.subject and fact.entity == brief.subject.name:
-                told[fact.key, brief.subject.kind, brief.subject.far] += 1
-    with pipeline.Index(run) as index:
-        for (source, key), numbers in stating.items():
-            assert sorted(index.stating(source, key).tolist()) == numbers
-        assert len(index.stating("slack", "no.attribute")) == 0
-        for names, count in told.items():
-            assert index.count("told", *names) == count
 
 
 def test_a_described_subject_is_the_only_one(made):
@@ -278,34 +172,11 @@ def test_a_described_subject_is_the_only_one(made):
     assert described
 
 
-def test_constrained_questions_have_distractors(made):
-    notes = {n["question_id"]: n for n in made.stage("5-questions/notes.jsonl")}
-    for row in made.of_type("constrained"):
-        rivals = notes[row["question_id"]]["distractor_doc_ids"]
-        assert rivals
-        bans = [f for f in row["answer_facts"] if f.startswith("The answer must not")]
-        assert bans
-        for ban in bans:
-            value = re.match(r"The answer must not give (.+?), which", ban)[1]
-            assert any(value in visible(made.by_id[i]) for i in rivals)
-
-
 def test_gold_documents_of_constrained_questions_are_all_that_state_the_fact(made):
     sources = {f"For {f['subject']}, {f['statement']}.": set(f["sources"]) for f in made.facts}
     for row in made.of_type("constrained"):
         assert set(row["expected_doc_ids"]) == sources[row["gold_answer"]]
         assert len(row["expected_doc_ids"]) <= 2
-
-
-def test_no_single_document_completes_a_completeness_answer(made):
-    for row in made.of_type("completeness"):
-        items = [
-            part.split(": ") for part in row["gold_answer"].split(". ")[0].rstrip(".").split("; ")
-        ]
-        assert len(items) == len(row["expected_doc_ids"])
-        for doc_id in row["expected_doc_ids"]:
-            text = visible(made.by_id[doc_id]).lower()
-            assert 1 <= sum(value.lower() in text for _, value in items) < len(items)
 
 
 def test_what_is_not_found_is_stated_nowhere(made):
@@ -356,19 +227,12 @@ def test_entries_are_stored_with_a_fixed_date(made):
                 assert info.compress_type == zipfile.ZIP_STORED
 
 
-def test_same_settings_same_bytes_whatever_the_jobs(tmp_path, monkeypatch):
-    monkeypatch.setattr(pipeline, "SHARD", 60)
-    generate(tmp_path / "one", **SMALL)
-    generate(tmp_path / "again", **SMALL)
-    assert digests(tmp_path / "one") == digests(tmp_path / "again")
-    generate(tmp_path / "other", documents=400, seed=4, questions=20)
+def test_same_settings_same_bytes_whatever_the_jobs(tmp_path):
+    for name, jobs in (("one", 1), ("again", 1), ("two", 2)):
+        generate(tmp_path / name, **SMALL, jobs=jobs)
+        assert digests(tmp_path / "one") == digests(tmp_path / name)
+    generate(tmp_path / "other", **{**SMALL, "seed": 4})
     assert digests(tmp_path / "one") != digests(tmp_path / "other")
-
-
-def test_two_processes_give_the_same_bytes(tmp_path):
-    generate(tmp_path / "one", **SMALL)
-    generate(tmp_path / "two", **SMALL, jobs=2)
-    assert digests(tmp_path / "one") == digests(tmp_path / "two")
 
 
 def test_a_killed_run_continues_to_the_same_bytes(tmp_path):
@@ -395,17 +259,19 @@ def test_a_killed_run_continues_to_the_same_bytes(tmp_path):
 # Bad input
 
 
-def test_impossible_counts_are_refused(tmp_path):
-    with pytest.raises(UsageError, match="cannot carry"):
-        generate(tmp_path / "x", documents=100, seed=1, questions=90)
-    with pytest.raises(UsageError, match="at least 1"):
-        generate(tmp_path / "x", documents=0, seed=1)
-    with pytest.raises(UsageError, match="seed"):
-        generate(tmp_path / "x", documents=300, seed=-1)
-    with pytest.raises(UsageError, match="author"):
-        generate(tmp_path / "x", documents=300, seed=1, author="poet")
-    with pytest.raises(UsageError, match="jobs"):
-        generate(tmp_path / "x", documents=300, seed=1, jobs=0)
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"documents": 100, "questions": 90}, "cannot carry"),
+        ({"documents": 0}, "at least 1"),
+        ({"seed": -1}, "seed"),
+        ({"author": "poet"}, "author"),
+        ({"jobs": 0}, "jobs"),
+    ],
+)
+def test_impossible_counts_are_refused(tmp_path, wrong, message):
+    with pytest.raises(UsageError, match=message):
+        generate(tmp_path / "x", **{**SMALL, **wrong})
     assert not (tmp_path / "x").exists()
 
 
@@ -416,7 +282,7 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     assert os.listdir(tmp_path) == ["letter.txt"]
 
 
-def test_a_run_only_continues_with_its_own_settings(tmp_path):
+def test_a_run_continues_with_its_own_settings_only(tmp_path):
     generate(tmp_path / "x", **SMALL)
     with pytest.raises(UsageError, match="begun with seed 3"):
         generate(tmp_path / "x", **{**SMALL, "seed": 4})

@@ -10,8 +10,7 @@ from ragkit.measures.describe import composition
 from ragkit.report.plots import data as plots
 from ragkit.synth import generate
 from ragkit.synth import study as companies
-from ragkit.synth.questions import TYPES
-from ragkit.synth.study import CHECKS, FAMILIES, Company, families, pages, question_cards
+from ragkit.synth.study import Company, pages, question_cards
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +30,6 @@ def test_records_agree_with_one_another(made):
     assert made.moves.sum().to_dict() == moved
     rejected = made.statistics["stages"]["5-questions"]["rejected"]
     assert made.rejected["drafts"].sum() == sum(rejected.values())
-
-
-def test_stages_name_what_was_made(made):
-    stages = made.stages().set_index("stage")["made"]
-    assert stages["5-questions"].startswith("questions 30; metadata questions 6")
-    assert stages["6-export"].startswith("documents 500;")
 
 
 def test_generated_again_gives_the_same_bytes(made):
@@ -107,12 +100,6 @@ def test_question_cards_show_each_type_once(made):
     page = question_cards(made).data
     for kind in made.questions["type"].unique():
         assert page.count(f"<b>{kind.replace('_', ' ')}</b>") == 1
-
-
-def test_families_hold_each_type_once(made):
-    assert sorted(kind for kinds in FAMILIES.values() for kind in kinds) == sorted(TYPES)
-    assert set(CHECKS) == set(TYPES)
-    assert families(made.questions)["questions"].sum() == 30
 
 
 def test_unknown_things_are_refused(made, tmp_path):

@@ -1,9 +1,6 @@
-import re
 import subprocess
 import sys
 from collections import Counter
-from datetime import timedelta
-from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -11,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragkit.errors import UsageError
-from ragkit.synth import Stream, World, banks, core, noise, questions
+from ragkit.synth import Stream, World, banks, core, questions
 from ragkit.synth.briefs import LEAF, SOURCES, Volume, shares, slug
 from ragkit.synth.offline import Offline
 from ragkit.synth.pen import Pen
-from ragkit.synth.world import LAST_DAY, MONTHS
 
 
 def test_the_same_name_gives_the_same_draws_and_another_gives_others():
@@ -185,38 +181,6 @@ def test_short_names_mean_one_subject():
         assert world.short(subject) in subject.name
 
 
-def test_nobody_answers_their_own_comment():
-    world = World(4, 900)
-    volume, author = Volume(world, dict.fromkeys(SOURCES, 60)), Offline(world)
-    seen = 0
-    for source in ("linear", "jira"):
-        for number in range(60):
-            content = author.write(volume.brief(source, number))["content"]
-            who = re.findall(r"^([A-Z][^:,\n]+), \d+ [A-Z][a-z]{2}: ", content, flags=re.M)
-            seen += len(who)
-            assert all(a != b for a, b in pairwise(who)), content
-    assert seen > 200
-
-
-def test_titles_begin_with_a_capital():
-    volume = Volume(World(4, 900), dict.fromkeys(SOURCES, 60))
-    for source in SOURCES:
-        for number in range(60):
-            title = volume.brief(source, number).title
-            assert title[0] == title[0].upper()
-
-
-def test_a_near_duplicate_is_later_and_not_after_the_last_day():
-    world = World(4, 900)
-    original = Volume(world, {"slack": 60}).brief("slack", 0)
-    for before in (1, 2, 17, 18, 60, 300):
-        original.day = LAST_DAY - timedelta(days=before)
-        for number in range(20):
-            brief, record = noise.duplicate(world, number, original)
-            assert original.day < brief.day <= LAST_DAY
-            assert record["new_day"] == brief.day.isoformat()
-
-
 def _turns(taking, weights, count, accepts):
     """Return which sources gave the questions, if a source gives one in `accepts` looks."""
     corpus = SimpleNamespace(made=Counter(), volume=SimpleNamespace(counts=dict.fromkeys("abc", 9)))
@@ -256,33 +220,3 @@ def test_projects_can_be_asked_about_by_their_pull_requests_and_tickets():
         for draft in group.drafts:
             for doc_id, strings in draft.needed.items():
                 assert all(s.lower() in texts[doc_id] for s in strings), (draft.text, strings)
-
-
-def test_project_questions_name_no_day_of_their_own():
-    sections = "history figures pilots decisions shortage date money chain part built lesson"
-    for section in (*sections.split(), "noticed", "order"):
-        for line in banks.sections("questions")[section]:
-            assert not any(re.search(rf"\b{month}\b", line) for month in MONTHS), line
-
-
-def test_the_size_of_the_company_is_told_in_the_numbers_asked_for():
-    corpus = SimpleNamespace(world=World(3, 2000))
-    draft = next(d for d in questions._high_level(corpus) if d.pattern == "size")
-    numbers = re.findall(r"\d[\d,]*", draft.answer)
-    assert numbers == [re.search(r"\d[\d,]*", fact)[0] for fact in draft.facts]
-    for word in ("customers", "suppliers", "offices"):
-        assert word in draft.answer
-        assert sum(word in fact for fact in draft.facts) == 1
-    assert "people" not in draft.answer
-
-
-@pytest.mark.parametrize("projects", [1, 3, 6, 40])
-def test_projects_are_not_all_asked_the_same(projects):
-    world = World(5, 2000)
-    groups = [core.project(world, number, 24) for number in range(projects)]
-    corpus = SimpleNamespace(groups=groups, world=world)
-    corpus.phrases = questions._Phrases(Stream(5, "phrases"))
-    found = questions._from_groups(corpus, "project")
-    asked = [next(found).gold for _ in range(12)]
-    assert len(set(map(len, asked))) >= 3
-    assert len(set(asked)) >= 11

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from ragkit import paths
 from ragkit.cli import main
 from ragkit.cli.sweep import command
-from ragkit.errors import DataError, ModelError, UsageError
+from ragkit.errors import ModelError, UsageError
 from ragkit.systems import sweep
 
 
@@ -85,51 +85,19 @@ def test_failed_cells_are_written_and_make_the_exit_status(folder, monkeypatch):
     assert (folder / "out" / "runs.parquet").is_file()
 
 
-def test_missing_weights_stop_the_run_before_it_starts(folder):
-    # The tests' cache has no weights of the reranker.
-    (folder / "s.toml").write_text(
-        '[ok]\nretriever = "bm25"\n[no]\nretriever = "bm25"\nreader = "extractive"\n'
-    )
-    assert call(folder, "--dry-run").output.count("ragkit models fetch") == 1
-    done = call(folder)
-    assert isinstance(done.exception, ModelError)
-    assert "1 systems cannot run ('no')" in str(done.exception)
-    assert "ragkit models fetch" in str(done.exception)
-    assert not (folder / "out").exists()
-
-
-def test_gold_documents_are_among_the_documents(folder):
-    (folder / "q.jsonl").write_text(
-        '{"question_id": "q", "text": "ferry", "gold_doc_ids": ["1", "9"]}\n'
-    )
-    done = call(folder)
-    assert isinstance(done.exception, DataError)
-    assert "'q' names the gold document '9'" in str(done.exception)
-
-
-def test_bad_files_name_the_row(folder):
-    (folder / "d.jsonl").write_text('{"doc_id": "1", "text": "x"}\n{"doc_id": "1", "text": "y"}\n')
-    done = call(folder)
-    assert isinstance(done.exception, DataError)
-    assert "d.jsonl: line 2: doc_id '1' was in line 1 before" in str(done.exception)
-    (folder / "d.jsonl").write_text("")
-    assert "no rows" in str(call(folder).exception)
-
-
 def test_an_interrupted_run_says_how_to_go_on(folder, monkeypatch, capsys):
     def stop(*args, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sweep, "run", stop)
-    options = ["--systems", folder / "s.toml", "--documents", folder / "d.jsonl"]
-    options += ["--questions", folder / "q.jsonl", "--out", folder / "out"]
+    options = ["--documents", folder / "d.jsonl", "--questions", folder / "q.jsonl"]
     with pytest.raises(SystemExit) as stopped:
-        main(["sweep", *map(str, options)])
+        main(["sweep", *map(str, options), "--out", str(folder / "out")])
     assert stopped.value.code == 130
     assert "the same command continues" in capsys.readouterr().err
 
 
-def test_the_workspaces_systems_are_the_default(folder):
+def test_the_systems_of_the_workspace_are_the_default(folder):
     options = ["--documents", folder / "d.jsonl", "--questions", folder / "q.jsonl"]
     options += ["--out", folder / "out", "--dry-run"]
     done = CliRunner().invoke(command, list(map(str, options)))
