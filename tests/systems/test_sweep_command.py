@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -14,21 +12,19 @@ from ragkit.cli.sweep import command
 from ragkit.errors import ModelError, UsageError
 from ragkit.systems import sweep
 
+FILES = {
+    "d.jsonl": """{"doc_id": 1, "text": "The ferry leaves at noon."}
+{"doc_id": "2", "text": "The crew eats fish.", "title": "Crew", "page": 7}""",
+    "q.jsonl": """{"question_id": "q1", "text": "when does the ferry leave", "gold_doc_ids": [1]}
+{"question_id": "q2", "text": "what does the crew eat", "answer": "Fish."}""",
+    "s.toml": """[one]\nretriever = "bm25"\n[two]\nretriever = { kind = "bm25", b = 0.1 }""",
+}
+
 
 @pytest.fixture
 def folder(tmp_path):
-    documents = [
-        {"doc_id": 1, "text": "The ferry leaves at noon."},
-        {"doc_id": "2", "text": "The crew eats fish.", "title": "Crew", "page": 7},
-    ]
-    questions = [
-        {"question_id": "q1", "text": "when does the ferry leave", "gold_doc_ids": [1]},
-        {"question_id": "q2", "text": "what does the crew eat", "answer": "Fish."},
-    ]
-    systems = '[one]\nretriever = "bm25"\n[two]\nretriever = { kind = "bm25", b = 0.1 }\n'
-    for name, rows in (("d.jsonl", documents), ("q.jsonl", questions)):
-        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (tmp_path / "s.toml").write_text(systems)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text + "\n")
     return tmp_path
 
 

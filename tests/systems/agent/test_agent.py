@@ -13,26 +13,15 @@ from ragkit.systems.agent.sandbox import Output
 from tests.llm.conftest import _environment, endpoint  # noqa: F401
 from tests.llm.server import Reply, chat
 
+ROWS = """
+d1 | slack | Ferry delays | The ferry Orla was late: a broken pump. | slack/ops/1.txt
+d2 | slack | Pump order | We ordered two pumps for the Orla at 900 euros. | slack/ops/2.txt
+d3 | slack | Lunch | Soup again on Monday. | slack/fun/3.txt
+d4 | jira | OPS-88 | Broken screens in the harbour. | jira/OPS/OPS-88.txt
+d5 | gmail | Invoice | The invoice of the pump maker. | gmail/5.txt
+"""
 DOCUMENTS = pd.DataFrame(
-    [
-        (
-            "d1",
-            "slack",
-            "Ferry delays",
-            "The ferry Orla was late: a broken pump.",
-            "slack/ops/1.txt",
-        ),
-        (
-            "d2",
-            "slack",
-            "Pump order",
-            "We ordered two pumps for the Orla at 900 euros.",
-            "slack/ops/2.txt",
-        ),
-        ("d3", "slack", "Lunch", "Soup again on Monday.", "slack/fun/3.txt"),
-        ("d4", "jira", "OPS-88", "Broken screens in the harbour.", "jira/OPS/OPS-88.txt"),
-        ("d5", "gmail", "Invoice", "The invoice of the pump maker.", "gmail/5.txt"),
-    ],
+    [row.split(" | ") for row in ROWS.strip().splitlines()],
     columns=["doc_id", "source", "title", "text", "path"],
 )
 QUESTION = "Why was the ferry Orla late?"
@@ -47,12 +36,8 @@ def offline():
 
 
 def test_terms_are_stems_without_stop_words_and_identifiers_whole():
-    assert terms("Why were the ferries late on INC-212, at 9.5%?") == [
-        "ferri",
-        "late",
-        "inc-212",
-        "9.5",
-    ]
+    found = terms("Why were the ferries late on INC-212, at 9.5%?")
+    assert found == ["ferri", "late", "inc-212", "9.5"]
     assert terms("a re-opened issue") == ["open", "issu"]
 
 
@@ -66,12 +51,9 @@ def test_the_document_that_holds_the_rare_words_comes_first(offline):
     assert offline.missing_ == {}
 
 
-def test_identifiers_are_found(offline):
-    assert offline.search(["What is OPS-88 about?"])["doc_id"].iloc[0] == "d4"
-
-
-def test_a_word_found_nowhere_is_widened(offline):
-    assert offline.search(["the harbouring of ships"])["doc_id"].iloc[0] == "d4"
+@pytest.mark.parametrize("question", ["What is OPS-88 about?", "the harbouring of ships"])
+def test_identifiers_are_found_and_words_found_nowhere_are_widened(offline, question):
+    assert offline.search([question])["doc_id"].iloc[0] == "d4"
 
 
 def test_the_number_of_documents_varies_and_k_bounds_it(offline):
@@ -79,10 +61,6 @@ def test_the_number_of_documents_varies_and_k_bounds_it(offline):
     assert len(offline.search(["pump"], k=1)) == 1
     assert offline.search(["zeppelin"]).empty
     assert offline.missing_ == {}, "an empty result is a result"
-
-
-def test_the_same_question_gives_the_same_list(offline):
-    pd.testing.assert_frame_equal(offline.search([QUESTION]), offline.search([QUESTION]))
 
 
 def test_bm25_weights_by_hand():
@@ -167,11 +145,8 @@ def test_a_model_searches_reads_and_submits(scripted):
     assert list(runs["score"]) == [1.0, 0.5]
     assert (runs["system"] == "bash-openai:toy").all()
     transcript = agent.transcripts_["0"]
-    assert [step.command for step in transcript.steps] == [
-        "grep -ril orla .",
-        "cat slack/ops/1.txt",
-        "ls slack",
-    ]
+    commands = [step.command for step in transcript.steps]
+    assert commands == ["grep -ril orla .", "cat slack/ops/1.txt", "ls slack"]
     assert transcript.stopped == "submitted"
     assert (transcript.prompt_tokens, transcript.completion_tokens) == (21, 9)
     sent = json.loads(agent.server.bodies[-1])
@@ -189,12 +164,7 @@ def test_unknown_and_repeated_paths_are_dropped_and_counted(scripted):
     agent = scripted(calls(call("submit", documents=paths)))
     assert list(agent.search([QUESTION])["doc_id"]) == ["d1", "d5"]
     assert agent.transcripts_["0"].unknown_paths == 3
-
-
-def test_no_more_than_k_documents_are_taken(scripted):
-    paths = ["gmail/5.txt", "slack/ops/2.txt", "slack/ops/1.txt"]
-    agent = scripted(calls(call("submit", documents=paths)), k=2)
-    assert list(agent.search([QUESTION])["doc_id"]) == ["d5", "d2"]
+    assert list(agent.search([QUESTION], k=1)["doc_id"]) == ["d1"]
 
 
 def test_an_empty_submission_is_a_result(scripted):
@@ -336,6 +306,7 @@ def test_the_ledger_replays_a_search_without_a_call(endpoint, monkeypatch, tmp_p
     ("options", "message"),
     [
         ({"policy": "zsh"}, "no policy 'zsh'"),
+        ({"policy": "openai:b", "client": Client("openai:a", ledger=None)}, "is of 'openai:a'"),
         ({"steps": 0}, "steps should be a whole number of at least 1"),
         ({"k": 2.5}, "k should be a whole number of at least 1"),
         ({"seconds": -1}, "seconds should be a number of at least 0.01"),
@@ -344,14 +315,6 @@ def test_the_ledger_replays_a_search_without_a_call(endpoint, monkeypatch, tmp_p
 def test_options_out_of_range(options, message):
     with pytest.raises(UsageError, match=message):
         BashAgent(**options)
-
-
-def test_a_client_of_another_model():
-    with pytest.raises(UsageError, match="the client is of 'openai:a'"):
-        BashAgent("openai:b", client=Client("openai:a", ledger=None))
-
-
-def test_a_search_before_the_corpus():
     with pytest.raises(UsageError, match="no corpus yet"):
         BashAgent().search(["x"])
 
@@ -368,11 +331,6 @@ def test_a_search_before_the_corpus():
 def test_bad_questions(questions, message, offline):
     with pytest.raises(DataError, match=message):
         offline.search(questions)
-
-
-def test_the_tree_stays_where_it_is_asked_for(tmp_path):
-    BashAgent(folder=tmp_path / "tree").fit(DOCUMENTS)
-    assert (tmp_path / "tree" / "corpus" / "gmail" / "5.txt").is_file()
 
 
 @pytest.mark.slow

@@ -189,9 +189,6 @@ def test_control_characters_are_replaced(kind, corpus):
 @pytest.mark.parametrize("line", ["ls\0x", 7, "x" * 100_001])
 def test_what_is_no_line_is_not_run(line, kind, corpus):
     assert open_sandbox(corpus, kind).run(line).status == 126
-
-
-def test_a_surrogate_does_no_harm(kind, corpus):
     assert open_sandbox(corpus, kind).run("echo \ud800").status == 0
 
 
