@@ -259,11 +259,6 @@ def test_an_unknown_category_is_refused_by_the_offline_author(made, tmp_path):
 # Folders
 
 
-def test_more_questions_than_facts(made):
-    with pytest.raises(UsageError, match="do not carry the questions"):
-        make_questions(made.out, questions=50_000, seed=1)
-
-
 def test_folders_without_documents_or_facts(tmp_path):
     with pytest.raises(DataError, match="no such folder"):
         make_questions(tmp_path / "none", questions=5, seed=1)
@@ -275,15 +270,18 @@ def test_folders_without_documents_or_facts(tmp_path):
     assert "openai:MODEL" in caught.value.hint
 
 
-@pytest.mark.parametrize(("questions", "seed"), [(0, 1), (-3, 1), (5, -1)])
-def test_numbers_out_of_range(made, questions, seed):
-    with pytest.raises(UsageError, match="at least"):
-        make_questions(made.out, questions=questions, seed=seed)
-
-
-def test_options_of_a_model_are_refused_offline(made):
-    with pytest.raises(UsageError, match="takes no options"):
-        make_questions(made.out, questions=5, seed=1, author_options=AuthorOptions(budget=3.0))
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"questions": 0}, "at least"),
+        ({"seed": -1}, "at least"),
+        ({"questions": 50_000}, "do not carry the questions"),
+        ({"author_options": AuthorOptions(budget=3.0)}, "takes no options"),
+    ],
+)
+def test_arguments_out_of_range(made, wrong, message):
+    with pytest.raises(UsageError, match=message):
+        make_questions(made.out, **{"questions": 5, "seed": 1, **wrong})
 
 
 # Command line

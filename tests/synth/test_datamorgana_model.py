@@ -10,7 +10,7 @@ import pytest
 from ragkit.errors import ModelError
 from ragkit.synth.author import AuthorOptions
 from ragkit.synth.datamorgana import estimate, make_questions
-from tests.llm.server import Reply, chat, serve
+from tests.llm.server import Reply, chat
 
 MODEL = "openai:toy"
 
@@ -63,31 +63,11 @@ def answered(change=lambda body, reply: reply):
     return lambda body, nth, digest: Reply(chat(json.dumps(change(body, play(body)))))
 
 
-@pytest.fixture
-def endpoint(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "RAGKIT_REPLAY", "RAGKIT_PRICES"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "toy-key")
-
-    def start(answer):
-        context = serve(answer)
-        server = context.__enter__()
-        started.append(context)
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        return server
-
-    started: list = []
-    yield start
-    for context in started:
-        context.__exit__(None, None, None)
-
-
 def test_a_model_needs_no_facts(folder, endpoint, tmp_path):
     server = endpoint(answered())
     ledger = tmp_path / "ledger.sqlite"
-    made = make_questions(
-        folder, questions=20, seed=5, author=MODEL, author_options=AuthorOptions(ledger)
-    )
+    options = {"questions": 20, "seed": 5, "author": MODEL}
+    made = make_questions(folder, **options, author_options=AuthorOptions(ledger))
     assert len(made.rows) == 20
     for row in made.rows:
         two = row["DataMorgana_Config"]["Answer Type"] in ("comparison", "multi-aspect")
@@ -97,10 +77,7 @@ def test_a_model_needs_no_facts(folder, endpoint, tmp_path):
     assert made.report["documents"]["left out"] == {"factuality": 1}
     # Again: everything is in the ledger.
     before = sum(server.asked.values())
-    again = make_questions(
-        folder, questions=20, seed=5, author=MODEL, author_options=AuthorOptions(ledger)
-    )
-    assert again == made
+    assert make_questions(folder, **options, author_options=AuthorOptions(ledger)) == made
     assert sum(server.asked.values()) == before
 
 

@@ -134,20 +134,6 @@ def test_questions_about_two_articles_need_both(centre):
                 assert any(all(f.statement not in text for text in others) for f in own)
 
 
-def test_what_is_asked_beside_the_way_stands_in_no_other_article(centre):
-    texts = [article.contents for article in centre.articles]
-    for name in ("expertwritten", "simulated"):
-        for question in centre.questions[name]:
-            for article in question.articles:
-                sole = [
-                    fact
-                    for fact in question.facts
-                    if fact.statement in article.contents
-                    and sum(fact.statement in text for text in texts) == 1
-                ]
-                assert sole, question.text
-
-
 def test_questions_are_different_and_leave_nothing_open(centre):
     for rows in centre.questions.values():
         texts = [question.text for question in rows]

@@ -12,17 +12,11 @@ from ragkit.synth import World, generate
 from ragkit.synth.author import AuthorOptions, LeftOut
 from ragkit.synth.briefs import Volume
 from ragkit.synth.model import ModelAuthor, required
-from tests.llm.server import Reply, chat, serve
+from tests.llm.server import Reply, chat
 from tests.synth.conftest import rows
 
 MODEL = "openai:toy"
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch):
-    for name in ("OPENAI_BASE_URL", "RAGKIT_LEDGER", "RAGKIT_PRICES", "RAGKIT_REPLAY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
+pytestmark = pytest.mark.usefixtures("endpoint")
 
 
 def asked(body) -> str:
@@ -51,10 +45,9 @@ def author(world=None, **options):
     return ModelAuthor(MODEL, world or World(2, 300), AuthorOptions(**options))
 
 
-def test_documents_come_back_in_order_with_their_values(briefs, monkeypatch):
-    with serve(lambda body, nth, digest: Reply(obedient(body))) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        documents = author().write_all(briefs)
+def test_documents_come_back_in_order_with_their_values(briefs, endpoint):
+    endpoint(lambda body, nth, digest: Reply(obedient(body)))
+    documents = author().write_all(briefs)
     assert [d["doc_id"] for d in documents] == [b.doc_id for b in briefs]
     for brief, document in zip(briefs, documents, strict=True):
         assert all(value in document["content"] for value in required(brief))
@@ -72,7 +65,7 @@ def test_documents_come_back_in_order_with_their_values(briefs, monkeypatch):
         ({"content": "x\u0000" * 300}, "control characters"),
     ],
 )
-def test_nonsense_is_asked_for_again_and_then_left_out(briefs, monkeypatch, changes, reason):
+def test_nonsense_is_asked_for_again_and_then_left_out(briefs, endpoint, changes, reason):
     bad = briefs[3].title
     calls = []
 
@@ -82,9 +75,8 @@ def test_nonsense_is_asked_for_again_and_then_left_out(briefs, monkeypatch, chan
             return Reply(obedient(body, **changes))
         return Reply(obedient(body))
 
-    with serve(answer) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        documents = author().write_all(briefs)
+    endpoint(answer)
+    documents = author().write_all(briefs)
     left = [d for d in documents if isinstance(d, LeftOut)]
     assert [d.doc_id for d in left] == [briefs[3].doc_id]
     assert reason in left[0].reason
@@ -92,7 +84,7 @@ def test_nonsense_is_asked_for_again_and_then_left_out(briefs, monkeypatch, chan
     assert calls[-1] > calls[0], "the model is told what was wrong"
 
 
-def test_a_refusal_is_asked_again_and_a_second_answer_is_taken(briefs, monkeypatch):
+def test_a_refusal_is_asked_again_and_a_second_answer_is_taken(briefs, endpoint):
     seen = []
 
     def answer(body, nth, digest):
@@ -102,16 +94,13 @@ def test_a_refusal_is_asked_again_and_a_second_answer_is_taken(briefs, monkeypat
             return Reply(chat(None, refusal="I would rather not."))
         return Reply(obedient(body))
 
-    with serve(answer) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        documents = author().write_all(briefs)
+    endpoint(answer)
+    documents = author().write_all(briefs)
     assert seen
     assert not any(isinstance(d, LeftOut) for d in documents)
 
 
-def test_an_endpoint_in_trouble_stops_the_run_and_the_ledger_resumes_it(
-    briefs, monkeypatch, tmp_path
-):
+def test_an_endpoint_in_trouble_stops_the_run_and_the_ledger_resumes_it(briefs, endpoint, tmp_path):
     ledger = tmp_path / "ledger.sqlite"
     answered = []
 
@@ -125,31 +114,28 @@ def test_an_endpoint_in_trouble_stops_the_run_and_the_ledger_resumes_it(
         assert digest not in answered
         return Reply(obedient(body))
 
-    with serve(half) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        with pytest.raises(ModelError, match="no answer"):
-            author(ledger=ledger, concurrency=1).write_all(briefs)
+    endpoint(half)
+    with pytest.raises(ModelError, match="no answer"):
+        author(ledger=ledger, concurrency=1).write_all(briefs)
     assert 0 < len(answered) < len(briefs)
-    with serve(whole) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        documents = author(ledger=ledger).write_all(briefs)
+    endpoint(whole)
+    documents = author(ledger=ledger).write_all(briefs)
     assert not any(isinstance(d, LeftOut) for d in documents)
 
 
-def test_a_whole_benchmark_leaves_out_what_was_not_written(monkeypatch, tmp_path):
+def test_a_whole_benchmark_leaves_out_what_was_not_written(endpoint, tmp_path):
     def answer(body, nth, digest):
         if "Kind of place: hubspot" in asked(body) and "record_type: contact" in asked(body):
             return Reply(chat(json.dumps({"nothing": 1})))
         return Reply(obedient(body))
 
     settings = {"documents": 260, "seed": 3, "questions": 20, "author": MODEL}
-    with serve(answer) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        statistics = generate(
-            tmp_path / "x",
-            **settings,
-            author_options=AuthorOptions(tmp_path / "l.sqlite", concurrency=16),
-        )
+    endpoint(answer)
+    statistics = generate(
+        tmp_path / "x",
+        **settings,
+        author_options=AuthorOptions(tmp_path / "l.sqlite", concurrency=16),
+    )
     left = [row for p in (tmp_path / "x").rglob("*left_out.jsonl") for row in rows(p)]
     made = rows(tmp_path / "x" / "enterpriserag_bench" / "documents.jsonl")
     assert left

@@ -117,7 +117,7 @@ def test_figures(made):
     sizes = composition(frame.reset_index(drop=True))
     fig = plots.volumes(sizes, table9)
     labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
-    assert labels[-1] == "slack"
+    assert labels[0] == "slack"
     assert len(labels) == 9
     table4 = reported.load("enterpriserag_bench", "4")["value"]
     fig = plots.misfiled(made.moves, sizes["documents"], table4)

@@ -1,7 +1,6 @@
 import subprocess
 import sys
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -179,32 +178,6 @@ def test_short_names_mean_one_subject():
     assert len(shorts) > 50
     for subject in subjects:
         assert world.short(subject) in subject.name
-
-
-def _turns(taking, weights, count, accepts):
-    """Return which sources gave the questions, if a source gives one in `accepts` looks."""
-    corpus = SimpleNamespace(made=Counter(), volume=SimpleNamespace(counts=dict.fromkeys("abc", 9)))
-    turns = questions._Turns(corpus, Stream(taking), "basic", weights, count)
-    gave, looks = Counter(), Counter()
-    while corpus.made["basic"] < count and (source := turns.next()):
-        looks[source] += 1
-        if accepts[source] and looks[source] % accepts[source] == 0:
-            corpus.made["basic"] += 1
-            gave[source] += 1
-    return gave
-
-
-def test_a_source_that_can_seldom_be_asked_about_gives_its_share_all_the_same():
-    weights = {"a": 6.0, "b": 3.0, "c": 1.0, "d": 5.0}  # no document of d
-    assert _turns(1, weights, 20, {"a": 1, "b": 100, "c": 37}) == {"a": 12, "b": 6, "c": 2}
-
-
-def test_a_source_that_gives_nothing_leaves_its_turns_to_the_others():
-    gave = _turns(1, {"a": 1.0, "b": 1.0, "c": 2.0}, 20, {"a": 2, "b": 3, "c": 0})
-    assert gave["c"] == 0
-    assert gave.total() == 20
-    assert min(gave["a"], gave["b"]) >= 5
-    assert _turns(1, {"a": 1.0}, 3, {"a": 0}) == {}
 
 
 def test_projects_can_be_asked_about_by_their_pull_requests_and_tickets():
