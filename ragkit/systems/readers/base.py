@@ -106,11 +106,10 @@ class Reader(ABC):
             for question, text in zip(questions["question_id"], questions["text"], strict=True)
         ]
         readings = self.read([(text, library.take(found)) for *_, found, text in rows])
-        columns = ["system", "question_id", "doc_ids", "text"]
-        answers = pd.DataFrame(rows, columns=columns, dtype=object).drop(columns="text")
-        for column in Reading._fields:
-            values = [getattr(reading, column) for reading in readings]
-            answers[column] = pd.Series(values, dtype=bool if column == "abstained" else object)
+        answers = pd.DataFrame(readings, columns=Reading._fields, dtype=object)
+        for place, column in enumerate(("system", "question_id", "doc_ids")):
+            answers.insert(place, column, pd.Series([row[place] for row in rows], dtype=object))
+        answers["abstained"] = answers["abstained"].astype(bool)
         return answers[["system", "question_id", "answer", "doc_ids", "abstained", "failure"]]
 
 
@@ -122,13 +121,7 @@ class Library:
         self._found = {row[0]: Document(*row) for row in zip(*columns, strict=True)}
 
     def take(self, doc_ids: Sequence[str]) -> list[Document]:
-        """Return documents in the order of their ids.
-
-        Raises
-        ------
-        DataError
-            If one is not there.
-        """
+        """Return documents in the order of their ids; `DataError` if one is not there."""
         for doc_id in doc_ids:
             if doc_id not in self._found:
                 raise DataError(

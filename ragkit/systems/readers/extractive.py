@@ -35,10 +35,8 @@ class Extractive(Reader):
 
     Raises
     ------
-    UsageError
-        If an option is out of range or the reranker unknown.
     ModelError
-        If its weights are not at hand.
+        If the reranker's weights are missing.
 
     Notes
     -----

@@ -35,14 +35,7 @@ def split(text: str) -> list[Piece]:
     stands before other text is a heading, as is one with `#`. Fenced and indented code is one
     piece.
 
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    list of Piece
-        In order and without overlap; only white space is left out.
+    The pieces are in order and do not overlap; only white space is left out.
     """
     pieces: list[Piece] = []
     for number, (kind, start, end) in enumerate(_blocks(text)):
@@ -57,12 +50,7 @@ def split(text: str) -> list[Piece]:
 
 
 def join(pieces: list[tuple[str, int]]) -> str:
-    """Return texts as one: those of one paragraph joined by a space, others by a line end.
-
-    Parameters
-    ----------
-    pieces : list of (text, paragraph)
-    """
+    """Return (text, paragraph) pairs as one text: a space within a paragraph, else a line end."""
     out = ""
     for number, (text, paragraph) in enumerate(pieces):
         if number:

@@ -50,7 +50,6 @@ class Dense(Retriever):
     Attributes
     ----------
     doc_ids_ : list of str
-        The ids in the order of the documents.
     vectors_ : array of shape (m, d)
         One row for each document or piece.
     owners_ : array of int, shape (m,)
@@ -59,10 +58,10 @@ class Dense(Retriever):
     Notes
     -----
     The search is exact. faiss chooses more than k candidates by 32-bit products; their scores are
-    then summed again in double precision, term by term in a fixed order, and rounded to 32 bits. If
-    another document could still belong to the first k, given the largest error that a 32-bit
-    sum can have, the search is repeated with more candidates. Documents of equal score come in the
-    order in which they were given.
+    summed again in double precision, in a fixed order, and rounded to 32 bits. As long as the
+    largest error of a 32-bit sum leaves another document a place among the first k, the search is
+    repeated with more candidates. Documents of equal score come in the order in which they were
+    given.
 
     A document without text is never found, and nothing is found for a question without text.
 

@@ -137,7 +137,7 @@ def query_texts(questions: pd.DataFrame | Iterable[str]) -> tuple[list[str], lis
     return ids, texts
 
 
-def check_ids(ids: Sequence, thing: str = "question", name: str = "question_id") -> None:
+def check_ids(ids: Iterable, thing: str = "question", name: str = "question_id") -> None:
     """Raise `DataError` if an id is repeated, empty or not a string."""
     seen: set[str] = set()
     for number, found in enumerate(ids, start=1):

@@ -61,7 +61,7 @@ def choose(
         groups = halves[other].groupby(["subject_id", "metric"], sort=False)["score"]
         for (system, measure), values in groups:
             interval = stats.bootstrap_interval(values.to_numpy(), n_resamples=9999, seed=seed)
-            row = (half, system, system == best, measure, here[system, measure])
-            rows.append((*row, *interval))
+            mean = here[system, measure]
+            rows.append((half, system, system == best, measure, mean, *interval))
     columns = ["half", "system", "chosen", "metric", "here", "value", "low", "high", "n"]
     return pd.DataFrame(rows, columns=columns)

@@ -23,9 +23,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,199}")  # no wildcard: `overwrite` del
 
 
 class Server(Retriever):
-    """An index on a server.
-
-    `fit` sends documents and keeps none of them; `attach` uses the index of an earlier `fit`.
+    """An index on a server: `fit` sends documents and keeps none; `attach` uses an earlier index.
 
     Parameters
     ----------
@@ -150,7 +148,8 @@ class OpenSearch(Server):
 
     Parameters
     ----------
-    server : str or opensearchpy.OpenSearch
+    server, fields, overwrite, batch, timeout
+        See `Server`. A batch is cut at 10 MB.
     index : str
         Its name on the server.
     k1, b
@@ -159,8 +158,6 @@ class OpenSearch(Server):
         Parts that the server spreads over its machines; statistics are those of the whole index.
     system : str
         The name in the `system` column.
-    fields, overwrite, batch, timeout
-        See `Server`. A batch is cut at 10 MB.
 
     Notes
     -----
@@ -263,8 +260,9 @@ class Qdrant(Server):
 
     Parameters
     ----------
-    server : str or qdrant_client.QdrantClient
-        Also ":memory:", for Qdrant's embedded mode.
+    server, fields, overwrite, batch, timeout
+        See `Server`; a server may also be ":memory:", Qdrant's embedded mode. The timeout is rounded
+        to whole seconds.
     collection : str
         Its name on the server.
     encoder
@@ -275,8 +273,6 @@ class Qdrant(Server):
         graph (HNSW), which is faster and approximate.
     system : str, optional
         The name in the `system` column; "dense-", the encoder's name and "-qdrant" by default.
-    fields, overwrite, batch, timeout
-        See `Server`. The timeout is rounded to whole seconds.
 
     Notes
     -----
@@ -345,13 +341,12 @@ class Qdrant(Server):
         self.client.create_collection(self.name, vectors_config=params, metadata={OURS: meta})
         sent = 0
         while part := list(islice(documents, self.batch)):
-            filled = [(sent + n, *row) for n, row in enumerate(part) if row[1].strip()]
+            filled = {n: row for n, row in enumerate(part, start=sent) if row[1].strip()}
             sent += len(part)
             if filled:
-                numbers, doc_ids, texts = map(list, zip(*filled, strict=True))
-                vectors = encode(self.encoder, texts, "passage").tolist()
-                payloads = [{"doc_id": doc_id} for doc_id in doc_ids]
-                points = Batch(ids=numbers, vectors=vectors, payloads=payloads)
+                vectors = encode(self.encoder, [text for _, text in filled.values()], "passage")
+                payloads = [{"doc_id": doc_id} for doc_id, _ in filled.values()]
+                points = Batch(ids=list(filled), vectors=vectors.tolist(), payloads=payloads)
                 self.client.upsert(self.name, points, wait=True)
         self.client.update_collection(self.name, metadata={OURS: {**meta, "documents": sent}})
         return sent

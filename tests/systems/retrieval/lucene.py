@@ -41,13 +41,8 @@ def ask(job: dict, timeout: float = 300) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         asked, answered = Path(folder) / "job.json", Path(folder) / "answer.json"
         asked.write_text(json.dumps(job), "utf-8")
-        command = [
-            sys.executable,
-            "-m",
-            "tests.systems.retrieval.lucene",
-            str(asked),
-            str(answered),
-        ]
+        module = ["-m", "tests.systems.retrieval.lucene"]
+        command = [sys.executable, *module, str(asked), str(answered)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
         if done.returncode:
             raise RuntimeError(f"Lucene failed:\n{done.stderr[-2000:]}")
