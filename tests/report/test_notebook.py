@@ -13,10 +13,12 @@ from ragkit.errors import DataError, NotebookError, UsageError
 from ragkit.report import notebook
 
 
-def make(path, *cells, parameters="profile = 'sample'\nseed = 0\nshare = 0.5"):
+def make(
+    path, *cells, tags=("parameters",), parameters="profile = 'sample'\nseed = 0\nshare = 0.5"
+):
     book = new_notebook()
     book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    first = new_code_cell(parameters, metadata={"tags": ["parameters"]}, id="params")
+    first = new_code_cell(parameters, metadata={"tags": list(tags)}, id="params")
     book.cells = [new_markdown_cell("# A title", id="title"), first]
     book.cells += [new_code_cell(text, id=name) for name, text in cells]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,20 +47,13 @@ def test_parameters_are_literals(tmp_path):
 def test_other_parameter_cells_are_refused(tmp_path, parameters, words):
     with pytest.raises(DataError, match=words):
         known(make(tmp_path / "a.ipynb", parameters=parameters))
+    with pytest.raises(DataError, match="0 cells are tagged"):
+        known(make(tmp_path / "a.ipynb", tags=(), parameters=parameters))
 
 
 def test_a_parameter_may_not_be_overwritten(tmp_path):
     path = make(tmp_path / "a.ipynb", ("later", "x = 1\nseed = 3"))
     with pytest.raises(DataError, match="a > later: line 2 assigns to the parameter 'seed'"):
-        known(path)
-
-
-def test_exactly_one_parameters_cell(tmp_path):
-    path = make(tmp_path / "a.ipynb")
-    book = nbformat.read(path, 4)
-    book.cells[1].metadata.tags = []
-    nbformat.write(book, path)
-    with pytest.raises(DataError, match="0 cells are tagged"):
         known(path)
 
 
@@ -147,10 +142,5 @@ def test_dependencies_are_modules_data_and_named_files():
 
 
 def test_code_reads_like_code(tmp_path):
-    path = make(tmp_path / "a.ipynb", ("work", "x = 1"))
-    assert notebook.code(path).split("\n")[:4] == [
-        "# %% title",
-        "# # A title",
-        "",
-        "# %% params [parameters]",
-    ]
+    text = notebook.code(make(tmp_path / "a.ipynb", ("work", "x = 1")))
+    assert text.startswith("# %% title\n# # A title\n\n# %% params [parameters]\n")

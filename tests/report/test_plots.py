@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 from ragkit import irt
 from ragkit.datasets import liverag, reported
-from ragkit.errors import DataError
+from ragkit.errors import UsageError
 from ragkit.report import figures, tables
 from ragkit.report.plots import (
     base,
@@ -301,9 +303,9 @@ def test_dots_are_values_with_their_intervals():
     _, ax = base.axes()
     base.dots(ax, table, "kind")
     lines = [line.get_xydata().tolist() for line in ax.get_lines()]
-    assert [[0.5, 0.0], [0.9, 1.0]] in lines
-    assert [[0.25, 0.0], [0.75, 0.0]] in lines
-    assert [[0.9, 1.0], [0.97, 1.0]] in lines  # an interval reaches at least to its value
+    # The values, the first interval, and the second, which reaches at least to its value.
+    for drawn in ([[0.5, 0], [0.9, 1]], [[0.25, 0], [0.75, 0]], [[0.9, 1], [0.97, 1]]):
+        assert drawn in lines
 
 
 def test_marks_differ_and_are_the_same_everywhere():
@@ -348,16 +350,6 @@ def test_categories_carry_their_counts(fitted):
     assert {"a (10)", "b (30)"} <= labels
 
 
-def test_nothing_to_draw_is_said():
-    empty = crossed(categorization=["x"], category=["y"]).iloc[:0]
-    with pytest.raises(DataError, match="no categories"):
-        questions.by_category(empty, label="share")
-    with pytest.raises(DataError, match="no 'words' of 'Phrasing'"):
-        questions.effects(
-            pd.DataFrame(), empty.assign(measure=""), measures={"w": ("Phrasing", "words")}
-        )
-
-
 def test_the_explorer_needs_no_network_and_shows_titles_as_text():
     rows = points()
     rows = rows[rows["method"] == "UMAP"]
@@ -366,10 +358,46 @@ def test_the_explorer_needs_no_network_and_shows_titles_as_text():
     assert "<script src=" not in page
     assert "<script>alert" not in page  # a title is text
     assert page == corpus.explorer(rows)._repr_mimebundle_()["text/html"]
-    shown = [
-        row
-        for trace in bundle["application/vnd.plotly.v1+json"]["data"]
-        for row in trace["customdata"]
-    ]
+    traces = bundle["application/vnd.plotly.v1+json"]["data"]
+    shown = [row for trace in traces for row in trace["customdata"]]
     assert len(shown) == 160
     assert all(title.startswith("&lt;script&gt;") for title, _, _ in shown)
+
+
+def sketch():
+    fig, ax = plt.subplots(figsize=figures.size("column"))
+    ax.scatter(np.arange(50), np.arange(50) ** 2, rasterized=True, color=figures.mark("liverag")[0])
+    ax.set_xlabel("document length (words)")
+    return fig
+
+
+def test_saving_twice_gives_the_same_bytes(tmp_path):
+    one, two = (figures.save(sketch(), tmp_path / name / "plot") for name in ("one", "two"))
+    for suffix in (".png", ".pdf"):
+        assert one.with_suffix(suffix).read_bytes() == two.with_suffix(suffix).read_bytes()
+    assert one.suffix == ".png"
+    pdf = one.with_suffix(".pdf").read_bytes()
+    assert b"CreationDate" not in pdf
+    assert b"/Type3" not in pdf  # Type 42 fonts can be edited and searched
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    path = figures.save(sketch(), tmp_path / "plot")
+    before = path.read_bytes()
+    fig = sketch()
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(fig, "savefig", full)
+    with pytest.raises(OSError, match="No space"):
+        figures.save(fig, tmp_path / "plot")
+    assert path.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["plot.pdf", "plot.png"]
+
+
+def test_sizes_by_name():
+    assert figures.size("column")[0] == 3.3
+    assert figures.size("page", 2)[1] == 2
+    with pytest.raises(UsageError, match="did you mean 'column'"):
+        figures.size("colunm")

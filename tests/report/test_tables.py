@@ -44,12 +44,10 @@ TABLE = printed(
 )
 def test_status_by_hand(text, value, measured, expected):
     assert tables.status(text, value, measured) == expected
-
-
-def test_substitutes_never_match():
-    assert tables.status("5", 5, 5.0, "embedded sample") == "substitute"
-    assert tables.status("", math.nan, 5.0, "embedded sample") == "not available"
-    assert tables.status("5", 5, math.nan) == "not available"
+    # A number made with a substitute never matches, and a lost one cannot be compared.
+    assert tables.status(text, value, measured, "embedded sample") == "substitute"
+    assert tables.status("", math.nan, measured, "embedded sample") == "not available"
+    assert tables.status(text, value, math.nan) == "not available"
 
 
 @given(st.floats(-1e6, 1e6), st.integers(0, 4))
@@ -108,13 +106,8 @@ def test_counts_add_up_on_the_real_numbers():
 
 
 def test_best_knows_which_way_is_better():
-    frame = pd.DataFrame(
-        {
-            "row": ["a", "b"] * 2,
-            "metric": ["ngram_diversity"] * 2 + ["homogenization_score"] * 2,
-            "measured": [1.0, 2.0, 0.1, 0.2],
-        }
-    )
+    metrics = ["ngram_diversity"] * 2 + ["homogenization_score"] * 2
+    frame = pd.DataFrame({"row": ["a", "b"] * 2, "metric": metrics, "measured": [1.0, 2, 0.1, 0.2]})
     assert tables.best(frame, "ngram_diversity") == "b"
     assert tables.best(frame, "homogenization_score") == "a"
     with pytest.raises(DataError):
@@ -131,6 +124,4 @@ def test_written_tables_are_the_same_bytes_and_complete(tmp_path):
         assert one.read_bytes() == two.read_bytes()
         assert "3.062" in one.read_text("utf-8")
     assert tables.COLOURS["match"] in (tmp_path / "one" / "table.html").read_text("utf-8")
-    assert r"100 \%" in (tmp_path / "one" / "table.tex").read_text("utf-8") or r"27\%" in (
-        tmp_path / "one" / "table.tex"
-    ).read_text("utf-8")
+    assert r"100 \%" in (tmp_path / "one" / "table.tex").read_text("utf-8")
