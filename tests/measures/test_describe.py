@@ -69,19 +69,13 @@ def questions():
     )
 
 
-def test_multi_gold_share_by_hand():
-    assert describe.multi_gold_share(questions()).to_dict() == {
-        "basic": 0.5,
-        "project": 0.5,
-        "none": 0.0,
-    }
-
-
 def test_gold_sizes_by_hand():
     table = describe.gold_sizes(questions())
     assert list(table.index) == ["basic", "project"]  # "none" has no gold document
     assert table.loc["basic"].tolist() == [2, 1.5, 1.5, 1, 2]
     assert table.loc["project"].tolist() == [2, 2, 2, 1, 3]
+    shares = describe.multi_gold_share(questions())
+    assert shares.to_dict() == {"basic": 0.5, "project": 0.5, "none": 0.0}
 
 
 def test_source_coverage_counts_questions_not_mentions():
@@ -89,14 +83,7 @@ def test_source_coverage_counts_questions_not_mentions():
     assert list(table.index) == ["basic", "project"]
     assert table.loc["basic"].to_dict() == {"chat": 1, "mail": 2, "wiki": 0}
     assert table.loc["project"].to_dict() == {"chat": 1, "mail": 0, "wiki": 1}
-
-
-def test_source_coverage_of_no_question_is_empty():
     assert describe.source_coverage(questions().iloc[[3]]).empty
-
-
-def test_shares_fall():
-    assert describe.shares(pd.Series(list("abbb"))).tolist() == [0.75, 0.25]
 
 
 def test_rows_without_a_group_are_counted_whatever_the_index():
@@ -115,8 +102,6 @@ def test_composition_and_sources_of_gold_documents_by_hand():
     table = describe.composition(documents)
     assert table["documents"].to_dict() == {"mail": 2, "chat": 1, "total": 3}
     assert table.loc["mail", ["mean", "median"]].tolist() == [3, 3]
-    assert describe.gold_source_share(questions()).to_dict() == {
-        "mail": 0.5,
-        "chat": 0.5,
-        "wiki": 0.25,
-    }
+    shares = describe.gold_source_share(questions())
+    assert shares.to_dict() == {"mail": 0.5, "chat": 0.5, "wiki": 0.25}
+    assert describe.shares(pd.Series(list("abbb"))).tolist() == [0.75, 0.25]

@@ -59,23 +59,14 @@ def test_permutation_by_hand():
     assert stats.paired_permutation([2, 0, 5], [0, 1, 5]).p == 1
 
 
-def test_no_difference():
+def test_what_does_not_vary():
     same = [0.2, 0.4, 0.4, 1.0]
     assert stats.paired_permutation(same, same) == (0, 1, 4, True)
     row = stats.compare_systems(long({"a": same, "b": same})).iloc[0]
     assert row[["difference", "low", "high", "p"]].tolist() == [0, 0, 0, 1]
-
-
-def test_a_constant_has_no_width():
-    estimate, low, high, _ = stats.bootstrap_interval([0.7] * 9)
-    assert (estimate, low, high) == pytest.approx((0.7, 0.7, 0.7))
-
-
-def test_a_single_value_has_no_interval():
-    estimate, low, high, n = stats.bootstrap_interval([0.7])
-    assert (estimate, n) == (0.7, 1)
-    assert math.isnan(low)
-    assert math.isnan(high)
+    assert stats.bootstrap_interval([0.7] * 9)[:3] == pytest.approx((0.7, 0.7, 0.7))
+    single = stats.bootstrap_interval([0.7])
+    assert single == pytest.approx((0.7, math.nan, math.nan, 1), nan_ok=True)
 
 
 # -- scipy as oracle --------------------------------------------------------------------------
@@ -125,24 +116,14 @@ def test_an_interval_stays_within_the_values(values):
 
 
 @SETTINGS
-@given(PAIRS)
-def test_the_paired_test_is_symmetric_and_never_zero(pairs):
-    a, b = zip(*pairs, strict=True)
-    forth = stats.paired_permutation(a, b, **QUICK)
-    back = stats.paired_permutation(b, a, **QUICK)
-    assert back.difference == pytest.approx(-forth.difference)
-    assert back.p == forth.p
-    assert 0 < forth.p <= 1
-
-
-@SETTINGS
 @given(PAIRS, st.randoms(), st.sampled_from([0.01, 100.0]), st.sampled_from([-3.0, 7.0]))
-def test_permutation_ignores_order_unit_and_origin(pairs, random, unit, origin):
+def test_permutation_ignores_sides_order_unit_and_origin(pairs, random, unit, origin):
     a, b = np.array(pairs).T
     p = stats.paired_permutation(a, b).p
+    assert 0 < p <= 1
     c, d = np.array(random.sample(pairs, len(pairs))).T
-    assert stats.paired_permutation(c, d).p == p
-    assert stats.paired_permutation(a * unit + origin, b * unit + origin).p == p
+    for one, other in ((b, a), (c, d), (a * unit + origin, b * unit + origin)):
+        assert stats.paired_permutation(one, other).p == p
 
 
 @SETTINGS
@@ -168,31 +149,6 @@ def test_same_seed_same_numbers_whatever_the_blocks(monkeypatch):
     again = stats.compare_systems(table, seed=4)
     pd.testing.assert_frame_equal(again, first, rtol=1e-12)
     assert again["p"][0] == first["p"][0]
-
-
-# -- simulation -------------------------------------------------------------------------------
-
-
-def test_coverage_of_the_mean():
-    """Skewed scores, n = 60: a 90 % interval holds the true mean in 85 to 94 % of 400 samples."""
-    rng = np.random.default_rng(11)
-    samples = rng.beta(0.5, 1.5, (400, 60))
-    covered = 0
-    for sample in samples:
-        _, low, high, _ = stats.bootstrap_interval(sample, level=0.9, n_resamples=499)
-        covered += low <= 0.25 <= high
-    assert 0.85 <= covered / 400 <= 0.94
-
-
-def test_permutation_keeps_its_level_and_sees_a_difference():
-    """400 pairs of equal systems: p <= .05 in at most 8 %; a real difference is seen in 80 %."""
-    rng = np.random.default_rng(12)
-    common = rng.random((400, 30))
-    a, b = (common + rng.normal(0, 0.2, common.shape) for _ in range(2))
-    null = [stats.paired_permutation(x, y, **QUICK).p for x, y in zip(a, b, strict=True)]
-    assert 0.02 <= np.mean(np.array(null) <= 0.05) <= 0.08
-    real = [stats.paired_permutation(x + 0.2, y, **QUICK).p for x, y in zip(a, b, strict=True)]
-    assert np.mean(np.array(real) <= 0.05) > 0.8
 
 
 # -- frames -----------------------------------------------------------------------------------
@@ -246,14 +202,10 @@ def test_compare_with_a_baseline_and_by_metric():
     np.testing.assert_array_equal(one["p_holm"], stats.holm(one["p"]))
 
 
-def test_systems_without_common_items_have_no_numbers():
-    result = stats.compare_systems(long({"a": [0.5, 0.7, None], "b": [None, None, 0.4]}))
-    row = result.iloc[0]
+def test_few_common_items():
+    row = stats.compare_systems(long({"a": [0.5, 0.7, None], "b": [None, None, 0.4]})).iloc[0]
     assert (row["n"], row["left_out"]) == (0, 3)
     assert row[["a", "b", "difference", "low", "high", "p", "p_holm"]].isna().all()
-
-
-def test_one_common_item_has_a_p_value_of_one_and_no_interval():
     row = stats.compare_systems(long({"a": [0.5, 0.7], "b": [0.4, None]})).iloc[0]
     assert (row["n"], row["p"], row["difference"]) == (1, 1, pytest.approx(0.1))
     assert row[["low", "high"]].isna().all()
@@ -263,11 +215,8 @@ def test_summarise():
     table = stats.summarise(
         pd.concat([long({"a": [0, 1, 1], "b": [0.5]}, "one"), long({"a": [1, 1]}, "two")])
     )
-    assert table[["metric", "subject_id", "n"]].to_numpy().tolist() == [
-        ["one", "a", 3],
-        ["one", "b", 1],
-        ["two", "a", 2],
-    ]
+    assert table["subject_id"].tolist() == ["a", "b", "a"]
+    assert table["n"].tolist() == [3, 1, 2]
     assert table["mean"].tolist() == pytest.approx([2 / 3, 0.5, 1])
     assert table["low"].isna().tolist() == [False, True, False]
     assert list(stats.summarise(long({"a": [0, 1]})).columns[:1]) == ["subject_id"]
@@ -289,10 +238,7 @@ def test_bad_pairs():
         stats.paired_permutation([1, 2], [1, math.nan])
 
 
-@pytest.mark.parametrize(
-    "option",
-    [{"level": 0}, {"level": 95}, {"level": "95%"}, {"n_resamples": 0}, {"n_resamples": 2.5}],
-)
+@pytest.mark.parametrize("option", [{"level": 95}, {"level": "95%"}, {"n_resamples": 0}])
 def test_bad_options(option):
     with pytest.raises(UsageError):
         stats.bootstrap_interval([1, 2], **option)
@@ -300,7 +246,7 @@ def test_bad_options(option):
         stats.compare_systems(long({"a": [1, 2], "b": [2, 3]}), **option)
 
 
-@pytest.mark.parametrize(("k", "n"), [(1, 0), (3, 2), (-1, 2), (0.5, 2), (True, 2)])
+@pytest.mark.parametrize(("k", "n"), [(1, 0), (3, 2), (-1, 2), (0.5, 2)])
 def test_bad_counts(k, n):
     with pytest.raises(UsageError, match="should be a whole number"):
         stats.wilson_interval(k, n)
@@ -314,15 +260,14 @@ def test_bad_p_values(p):
 
 def test_bad_frames():
     scores = long({"a": [0.1, 0.2], "b": [0.3, 0.4]})
-    with pytest.raises(DataError, match="lack the column 'item_id'"):
-        stats.compare_systems(scores.drop(columns="item_id"))
-    with pytest.raises(DataError, match="two scores for 'q000'"):
-        stats.summarise(pd.concat([scores, scores]))
-    with pytest.raises(DataError, match="number 1 of 4 is nan"):
-        stats.compare_systems(scores.assign(score=[math.nan, 1, 1, 1]))
-    with pytest.raises(DataError, match="at least two systems, found 1"):
-        stats.compare_systems(scores[scores["subject_id"] == "a"])
-    with pytest.raises(DataError, match="at least one number"):
-        stats.summarise(scores.head(0))
+    for frame, words in (
+        (scores.drop(columns="item_id"), "lack the column 'item_id'"),
+        (pd.concat([scores, scores]), "two scores for 'q000'"),
+        (scores.assign(score=[math.nan, 1, 1, 1]), "number 1 of 4 is nan"),
+        (scores[scores["subject_id"] == "a"], "at least two systems, found 1"),
+        (scores.head(0), "at least one number"),
+    ):
+        with pytest.raises(DataError, match=words):
+            stats.compare_systems(frame)
     with pytest.raises(UsageError, match="no system 'aa'"):
         stats.compare_systems(scores, baseline="aa")

@@ -159,27 +159,19 @@ def test_a_memory_map_of_half_precision(clustered, tmp_path):
     assert found.in_exact == pytest.approx(single.in_exact, abs=2e-4)
 
 
-def test_silhouette_by_the_closed_form(clustered):
-    """The mean distance of a unit vector u to a cluster of n_c with sum S_c is 1 - u.S_c / n_c."""
-    for k in (2, 6, 40):
-        found = corpus.cluster(clustered, k=k)
-        units = clustered / np.linalg.norm(clustered.astype(float), axis=1, keepdims=True)
-        products, own, at = units @ found.sums.T, found.labels, np.arange(len(units))
-        inside = 1 - (products[at, own] - 1) / np.maximum(found.sizes[own] - 1, 1)
-        distances = 1 - products / found.sizes
-        distances[at, own] = np.inf
-        outside = distances.min(axis=1)
-        values = (outside - inside) / np.maximum(inside, outside)
-        expected = np.where(found.sizes[own] > 1, values, 0).mean()
-        assert corpus.silhouette(clustered, found.labels) == pytest.approx(expected, abs=1e-9)
+def test_silhouette_by_hand():
+    array = np.array([[1, 0], [1, 0], [0, 1], [0.5, np.sqrt(0.75)]])
+    root = np.sqrt(0.75)
+    far, near, own = 1, 1 / 2, 1 - root  # cosine distances
+    first = ((far + near) / 2 - 0) / ((far + near) / 2)
+    expected = (2 * first + (far - own) / far + (near - own) / near) / 4
+    assert corpus.silhouette(array, [0, 0, 1, 1]) == pytest.approx(expected)
 
 
-def test_silhouette_of_duplicates():
-    array = np.array([[1, 0], [1, 0], [0, 1], [0, 1]])
-    assert corpus.silhouette(array, [0, 0, 1, 1]) == pytest.approx(1)
-    for labels in ([0, 0, 0, 0], [0, 1, 2, 3]):
-        with pytest.raises(DataError, match="silhouette"):
-            corpus.silhouette(array, labels)
+@pytest.mark.parametrize("labels", [[0, 0, 0, 0], [0, 1, 2, 3]])
+def test_silhouette_needs_clusters(labels):
+    with pytest.raises(DataError, match="silhouette"):
+        corpus.silhouette(np.eye(4), labels)
 
 
 @pytest.mark.parametrize("dimension", [2, 5])

@@ -38,16 +38,14 @@ def test_samples_differ_by_seed_and_are_uniform():
 
 
 def test_samples_that_cannot_be():
-    with pytest.raises(DataError, match="such as 'x'"):
-        corpus.nested(IDS, ["x", "d1"], [10])
-    with pytest.raises(DataError, match="sample of 1 does not fit: 2 gold of 50"):
-        corpus.nested(IDS, ["d1", "d2"], [1])
-    with pytest.raises(DataError, match="sample of 51"):
-        corpus.nested(IDS, [], [51])
-    with pytest.raises(DataError, match="1 of 51 document ids repeat"):
-        corpus.nested([*IDS, "d0"], [], [10])
-    with pytest.raises(UsageError):
-        corpus.nested(IDS, [], [0])
+    for ids, gold, sizes, words in (
+        (IDS, ["x", "d1"], [10], "such as 'x'"),
+        (IDS, ["d1", "d2"], [1], "sample of 1 does not fit: 2 gold of 50"),
+        (IDS, [], [51], "sample of 51"),
+        ([*IDS, "d0"], [], [10], "1 of 51 document ids repeat"),
+    ):
+        with pytest.raises(DataError, match=words):
+            corpus.nested(ids, gold, sizes)
 
 
 def test_a_line_through_two_sizes_is_exact():
@@ -113,19 +111,19 @@ def test_recall_that_drops_at_once_has_a_finite_fit():
     assert fit.predict(SIZES[3]).value < 0.05
 
 
-def test_bad_input():
-    good = simulated(0, n=20)
-    for recalls, sizes, error, words in (
-        (good[:, :3], SIZES, UsageError, "do not fit"),
-        (good[:, :2], [10, 10], UsageError, "different"),
-        (good[:, :2], [0, 10], UsageError, "positive"),
-        (good[:1], SIZES, DataError, "two questions"),
-        (good * 0, SIZES, DataError, "all recalls are 0"),
-        (good * 0 + 1, SIZES, DataError, "all recalls are 1"),
-        (good * np.nan, SIZES, DataError, "question 1 at size 5,000 is nan"),
-        (good + 0.5, SIZES, DataError, "expected 0 to 1"),
-    ):
-        with pytest.raises(error, match=words):
-            corpus.fit_scaling(recalls, sizes)
-    with pytest.raises(UsageError, match="three sizes"):
-        corpus.extrapolate(good[:, :2], SIZES[:2])
+@pytest.mark.parametrize(
+    ("turn", "sizes", "error", "words"),
+    [
+        (lambda r: r[:, :3], SIZES, UsageError, "do not fit"),
+        (lambda r: r[:, :2], [10, 10], UsageError, "different"),
+        (lambda r: r[:, :2], [0, 10], UsageError, "positive"),
+        (lambda r: r[:1], SIZES, DataError, "two questions"),
+        (lambda r: r * 0, SIZES, DataError, "all recalls are 0"),
+        (lambda r: r * 0 + 1, SIZES, DataError, "all recalls are 1"),
+        (lambda r: r * np.nan, SIZES, DataError, "question 1 at size 5,000 is nan"),
+        (lambda r: r[:, :2], SIZES[:2], UsageError, "three sizes"),
+    ],
+)
+def test_bad_input(turn, sizes, error, words):
+    with pytest.raises(error, match=words):
+        corpus.extrapolate(turn(simulated(0, n=20)), sizes)
