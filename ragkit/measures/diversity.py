@@ -64,10 +64,7 @@ def length_entropy(texts: Sequence[str]) -> float:
 
 
 def pos_tags(texts: Sequence[str]) -> list[str]:
-    """Return each text's Penn Treebank tags, joined by spaces.
-
-    Raises `ModelError` if no spaCy English model is installed.
-    """
+    """Return each text's Penn Treebank tags, joined by spaces; `ModelError` without a tagger."""
     docs = _tagger().pipe(_texts(texts), batch_size=256)
     return [" ".join(token.tag_ for token in doc) for doc in docs]
 
@@ -87,7 +84,7 @@ def compression_ratio(text: str, *, scheme: str = "reference") -> float:
     packed = raw if scheme == "file" else gzip.compress(raw, mtime=0)
     if scheme == "twice":
         packed = gzip.compress(packed, mtime=0)
-    if scheme in ("reference", "file"):
+    elif scheme != "once":
         buffer = io.BytesIO()
         with gzip.GzipFile("compressed.gz", "wb", fileobj=buffer, mtime=0) as stream:
             stream.write(packed)
@@ -206,11 +203,8 @@ def definitions(texts: Sequence[str], embeddings: np.ndarray) -> pd.DataFrame:
 
 def _texts(texts: Sequence[str]) -> list[str]:
     texts = list(checks.strings(texts, "texts"))
-    if not texts:
-        raise DataError("no texts")
-    for number, text in enumerate(texts, start=1):
-        if not text.strip():
-            raise DataError(f"text {number} of {len(texts)} is empty")
+    if not texts or not all(map(str.strip, texts)):
+        raise DataError("there is no text, or one is empty")
     return texts
 
 

@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -244,41 +243,22 @@ _flashrag_rows = partial(_sacre_rows, shortest=True)
 _smoothed_bleu = partial(_bleu, smooth_method="exp")
 
 
-class Metric(NamedTuple):
-    """A metric of one answer: `function(prediction, golds)`, and whose definition it is."""
-
-    function: Callable
-    origin: str
-
-
-class CorpusMetric(NamedTuple):
-    """A metric of all answers together: a statistic of the sums of `rows(predictions, golds)`."""
-
-    rows: Callable
-    statistic: stats.Statistic
-    origin: str
-
-
-METRICS = {
-    "token_f1": Metric(token_f1, "FlashRAG f1"),
-    "rouge_1": Metric(partial(rouge_n, n=1), "FlashRAG rouge-1"),
-    "rouge_2": Metric(partial(rouge_n, n=2), "FlashRAG rouge-2"),
-    "exact_match": Metric(exact_match, "SQuAD and FlashRAG em"),
-    "squad_f1": Metric(squad_f1, "SQuAD"),
-    "google_rouge_1": Metric(
-        partial(google_rouge, kind="rouge1"), "rouge-score rouge1, not stemmed"
-    ),
-    "google_rouge_2": Metric(
-        partial(google_rouge, kind="rouge2"), "rouge-score rouge2, not stemmed"
-    ),
-    "google_rouge_l": Metric(
-        partial(google_rouge, kind="rougeL"), "rouge-score rougeL, not stemmed"
-    ),
-    "sentence_bleu": Metric(sentence_bleu, "sacreBLEU, sentence level"),
+# A metric of one answer: a function of (prediction, golds).
+METRICS: dict[str, Callable[[str | None, Golds], float]] = {
+    "token_f1": token_f1,
+    "rouge_1": partial(rouge_n, n=1),
+    "rouge_2": partial(rouge_n, n=2),
+    "exact_match": exact_match,
+    "squad_f1": squad_f1,
+    "google_rouge_1": partial(google_rouge, kind="rouge1"),
+    "google_rouge_2": partial(google_rouge, kind="rouge2"),
+    "google_rouge_l": partial(google_rouge, kind="rougeL"),
+    "sentence_bleu": sentence_bleu,
 }
-CORPUS_METRICS = {
-    "corpus_bleu": CorpusMetric(_flashrag_rows, _bleu, "FlashRAG bleu"),
-    "sacre_bleu": CorpusMetric(_sacre_rows, _smoothed_bleu, "sacreBLEU, default settings"),
+# A metric of all answers together: rows of (predictions, golds), and a statistic of their sums.
+CORPUS_METRICS: dict[str, tuple[Callable, stats.Statistic]] = {
+    "corpus_bleu": (_flashrag_rows, _bleu),
+    "sacre_bleu": (_sacre_rows, _smoothed_bleu),
 }
 # The measures of WixQA's Tables 3 to 5 that need no judge.
 WIXQA_METRICS = ("token_f1", "corpus_bleu", "rouge_1", "rouge_2")
@@ -314,8 +294,7 @@ def score_answers(
     texts, golds = present["answer"].tolist(), present["golds"].tolist()
     keys = present[["system", "question_id"]].set_axis(["subject_id", "item_id"], axis=1)
     parts = [
-        keys.assign(metric=name, score=list(map(METRICS[name].function, texts, golds)))
-        for name in metrics
+        keys.assign(metric=name, score=list(map(METRICS[name], texts, golds))) for name in metrics
     ]
     return pd.concat(parts, ignore_index=True).astype({"score": float})
 
@@ -348,12 +327,11 @@ def summarise_answers(
         for name in metrics:
             found = (math.nan,) * 4
             if texts and name in METRICS:
-                scores = list(map(METRICS[name].function, texts, golds))
+                scores = list(map(METRICS[name], texts, golds))
                 found = stats.bootstrap_interval(scores, **options)
             elif texts:
-                metric = CORPUS_METRICS[name]
-                counts = metric.rows(texts, golds)
-                found = stats.bootstrap_interval(counts, metric.statistic, **options)
+                counted, statistic = CORPUS_METRICS[name]
+                found = stats.bootstrap_interval(counted(texts, golds), statistic, **options)
             table.append((system, name, len(texts), empty, *left_out, *found[:3]))
     columns = "system metric n empty missing absent no_gold value low high".split()
     return pd.DataFrame(table, columns=columns)
@@ -370,15 +348,15 @@ def compare_corpus(
 
     Source: Koehn (2004), Statistical significance tests for machine translation evaluation.
     """
-    found = CORPUS_METRICS[checks.choice(metric, "corpus metric", CORPUS_METRICS)]
+    counted, statistic = CORPUS_METRICS[checks.choice(metric, "corpus metric", CORPUS_METRICS)]
     present = _joined(answers, questions).dropna(subset=["answer"])
     items, places = np.unique(present["question_id"], return_inverse=True)
     columns, systems = pd.factorize(present["system"])
-    counts = found.rows(present["answer"].tolist(), present["golds"].tolist())
+    counts = counted(present["answer"].tolist(), present["golds"].tolist())
     rows = np.zeros((len(items), len(systems), counts.shape[1]))
     mask = np.zeros((len(items), len(systems)), dtype=bool)
     rows[places, columns], mask[places, columns] = counts, True
-    table = stats.compare_statistics(rows, mask, list(systems), found.statistic, **options)
+    table = stats.compare_statistics(rows, mask, list(systems), statistic, **options)
     table.insert(0, "metric", metric)
     return table
 

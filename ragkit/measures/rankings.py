@@ -44,12 +44,8 @@ def told_apart(
     Each system of `ranks`, the `ranking` of `scores`, is compared with the next one of its group,
     and with the best, by paired permutation tests at a level of 0.05, adjusted by Holm's method.
 
-    Returns
-    -------
-    DataFrame
-        By group: systems, best, worst, neighbours that differ, not told from the best.
-    DataFrame
-        judge_group, above, below, difference, p and p_holm of neighbours.
+    Returns by group: systems, best, worst, neighbours that differ, not told from the best; and the
+    tests of neighbours: judge_group, above, below, difference, p and p_holm.
     """
     found = ranks.groupby("judge_group")["mean"].agg(systems="size", best="max", worst="min")
     rows = []

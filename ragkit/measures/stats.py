@@ -4,10 +4,9 @@ Scores are per item (question), comparisons are paired, and questions are what i
 measure that is no mean, such as corpus BLEU, takes part as a *statistic of sums*: each item
 contributes a row of counts, and the measure is a function of the column sums.
 
-The resampling is the project's own because scipy draws anew for every pair: for all pairs of 24
-systems its permutation test alone takes 100 times as long (`python -m tests.bench metrics`). The
-tests hold both methods against scipy. Draws come from `numpy.random.default_rng(seed)`; a pair
-gets the same numbers whatever other systems are in the table and in whatever order the rows come.
+The resampling is the project's own because scipy draws anew for every pair, which takes 100 times
+as long for 24 systems (`python -m tests.bench metrics`); the tests hold both methods against scipy.
+A pair gets the same numbers whatever other systems are in the table and in whatever order.
 """
 
 from __future__ import annotations
@@ -60,21 +59,10 @@ def bootstrap_interval(
 ) -> Interval:
     """Return a mean, or a statistic of sums, with its BCa bootstrap confidence interval.
 
-    Parameters
-    ----------
-    values : sequence of float, length n, or array of shape (n, m)
-        The score of each of n >= 1 items, or what each adds to m sums.
-    statistic : callable, optional
-        `statistic(sums, n)` with sums of shape (..., m) returns an array of shape (...).
-        Default: the mean of the first column.
-    level : float in (0, 1), default=0.95
-    n_resamples : int >= 1, default=9999
-    seed : int, default=0
-
-    Raises
-    ------
-    DataError
-        If there is no value, or one is NaN or infinite; `UsageError` if an option is out of range.
+    `values` are the scores of n >= 1 items, or rows of shape (n, m) with what each item adds to m
+    sums; then `statistic(sums, n)` turns sums of shape (..., m) into an array of shape (...).
+    `level` lies in (0, 1). Raises `DataError` if there is no value, or one is NaN or infinite,
+    `UsageError` if an option is out of range.
 
     Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, sections 13.3 and 14.3.
     """

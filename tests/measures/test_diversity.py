@@ -82,25 +82,19 @@ def test_homogenization_equals_the_matrix(n, d, seed, kind):
 def test_homogenization_by_hand():
     assert diversity.homogenization_score(np.array([[1.0, 0], [2.0, 0]])) == pytest.approx(1)
     assert diversity.homogenization_score(np.array([[1.0, 0], [-3.0, 0]])) == pytest.approx(-1)
-    assert diversity.homogenization_score(np.eye(5)) == pytest.approx(0, abs=1e-15)
-
-
-@pytest.mark.parametrize(
-    "vectors", [np.zeros((3, 2)), np.array([[1, 0], [np.nan, 1]]), np.ones((1, 4)), np.ones(4)]
-)
-def test_homogenization_refuses(vectors):
-    with pytest.raises(DataError):
-        diversity.homogenization_score(vectors)
-
-
-@pytest.mark.parametrize("items", [[], [""], ["a", "  "]])
-def test_texts_are_refused(items):
-    for measure in (diversity.ngram_diversity, diversity.length_entropy, diversity.lengths):
+    for vectors in (np.zeros((3, 2)), np.ones((1, 4))):
         with pytest.raises(DataError):
-            measure(items)
+            diversity.homogenization_score(vectors)
 
 
-@pytest.mark.parametrize("items", ["a b c", ["a", None], ["a", 3]])
+@pytest.mark.parametrize("items", [[], ["a", "  "]])
+@pytest.mark.parametrize("measure", [diversity.ngram_diversity, diversity.lengths])
+def test_no_texts(measure, items):
+    with pytest.raises(DataError, match="no text"):
+        measure(items)
+
+
+@pytest.mark.parametrize("items", ["a b c", ["a", None]])
 def test_what_is_no_set_of_texts(items):
     with pytest.raises(UsageError, match="texts"):
         diversity.lengths(items)
@@ -126,9 +120,10 @@ def test_deviations_from_samples_by_simulation():
 def test_sampled_profiles_are_seeded():
     items = [f"word{i} and word{i % 7} here" for i in range(20)]
     vectors = np.random.default_rng(1).normal(size=(20, 5))
-    first = diversity.sampled_profiles(items, vectors, size=10, repeats=3, seed=4)
-    again = diversity.sampled_profiles(items, vectors, size=10, repeats=3, seed=4)
-    other = diversity.sampled_profiles(items, vectors, size=10, repeats=3, seed=5)
+    first, again, other = (
+        diversity.sampled_profiles(items, vectors, size=10, repeats=3, seed=seed)
+        for seed in (4, 4, 5)
+    )
     assert first.equals(again)
     assert not first.equals(other)
     assert len(diversity.sampled_profiles(items, vectors, size=20, repeats=3)) == 1

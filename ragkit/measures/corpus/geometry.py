@@ -310,17 +310,11 @@ def cluster_similarity(
 
 
 def silhouette(embeddings: np.ndarray, labels: Sequence) -> float:
-    """Return scikit-learn's mean silhouette under cosine distance, in [-1, 1].
-
-    Raises `DataError` if there are fewer than two clusters, or as many as documents. Source:
-    Rousseeuw (1987), Silhouettes.
-    """
+    """Return scikit-learn's mean silhouette under cosine distance, -1 to 1 (Rousseeuw 1987)."""
     from sklearn.metrics import silhouette_score
 
-    array, clusters = matrix(embeddings), len(np.unique(labels))
-    if not 2 <= clusters < len(array):
-        raise DataError(f"a silhouette needs from 2 to {len(array) - 1} clusters, found {clusters}")
-    return float(silhouette_score(unit(array, dtype=np.float64), labels, metric="cosine"))
+    units = unit(matrix(embeddings), dtype=np.float64)
+    return float(silhouette_score(units, labels, metric="cosine"))
 
 
 def intrinsic_dimension(
@@ -359,14 +353,10 @@ def profile(
     (default: all) are drawn without replacement; `DataError` if there are fewer, or too few for
     ten neighbours or ten clusters.
 
-    Returns
-    -------
-    DataFrame
-        One row per part: local_similarity, in_cluster_similarity and cross_cluster_similarity as
-        the paper samples them; in_exact, cross_exact, gap (their difference), silhouette,
-        evenness and tightness_spread (standard deviation) of the clusters; intrinsic_dimension
-        from ten neighbours; near_duplicates, the share (0 to 1) of documents with a neighbour at
-        a cosine of 0.9 or more.
+    One row per part: local_similarity, in_cluster_similarity and cross_cluster_similarity as the
+    paper samples them; in_exact, cross_exact, gap (their difference), silhouette, evenness and
+    tightness_spread (standard deviation) of the clusters; intrinsic_dimension from ten neighbours;
+    near_duplicates, the share (0 to 1) of documents with a neighbour at a cosine of 0.9 or more.
     """
     array, rows = matrix(embeddings, at_least=size or 2, purpose="a part"), []
     for number in range(seed, seed + repeats):
@@ -409,9 +399,8 @@ def similarity_by_k(
         part = array[draw(len(array), size or len(array), seed)]
         for k in ks:
             found = cluster(part, k, seed)
-            means = {"in_cluster": found.in_cluster, "cross_cluster": found.cross_cluster}
-            row = {"corpus": name, "k": k, "seed": seed, **means}
-            rows.append({**row, **_shape(part, found)})
+            row = {"corpus": name, "k": k, "seed": seed, "in_cluster": found.in_cluster}
+            rows.append({**row, "cross_cluster": found.cross_cluster, **_shape(part, found)})
     return pd.DataFrame(rows)
 
 

@@ -92,13 +92,10 @@ def text_repetition(
     A part consists of texts in random order up to `characters`, the last one cut; a phrase is `n`
     words in a row. Raises `DataError` if the texts are shorter together, or hold no phrase.
 
-    Returns
-    -------
-    DataFrame
-        One row per part: compression_ratio (size over gzip size), distinct_words (distinct over
-        all words, 0 to 1), shared_phrases (share, 0 to 1, of a text's distinct phrases that
-        another text of the part also has), length_variation (standard deviation over mean of the
-        words in a text, over all texts).
+    One row per part: compression_ratio (size over gzip size), distinct_words (distinct over all
+    words, 0 to 1), shared_phrases (share, 0 to 1, of a text's distinct phrases that another text of
+    the part also has), length_variation (standard deviation over mean of the words in a text, over
+    all texts).
     """
     checks.whole(characters, "characters")
     checks.whole(n, "n")
