@@ -81,13 +81,9 @@ def questions(
 def cards(examples: Sequence[Mapping], *, characters: int = 700) -> HTML:
     """Return questions as cards: the question, its categories, its claims by class, its documents.
 
-    Parameters
-    ----------
-    examples : sequence of mappings
-        With the keys question, correct (the question without mistakes), categories, claims (lists
-        by class), documents (texts) and marked (the parts of documents to highlight).
-    characters : int, default=700
-        Of each document, around the first highlighted part; the whole length is given.
+    Each example has the keys question, correct (the question without mistakes), categories, claims
+    (lists by class), documents (texts) and marked (the parts of documents to highlight). Of a
+    document `characters` are shown around the first highlighted part, and its whole length is given.
     """
     return HTML("".join(_card(example, characters) for example in examples))
 

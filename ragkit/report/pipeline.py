@@ -61,11 +61,8 @@ class Step:
 def catalogue(path: Path = CATALOGUE) -> list[Step]:
     """Return the notebooks in order.
 
-    Raises
-    ------
-    DataError
-        If the catalogue is malformed or names a notebook, dataset or predecessor that is not
-        there.
+    `DataError` if the catalogue is malformed, or names a notebook, dataset or predecessor that is
+    not there.
     """
     try:
         rows = tomllib.loads(path.read_text("utf-8")).get("notebook", [])
@@ -156,12 +153,7 @@ def measured(root: Path, name: str) -> Path:
 def make_plan(profile: str = "sample", data: str | None = None) -> Plan:
     """Look at the data and decide which notebooks can run.
 
-    Raises
-    ------
-    UsageError
-        If the profile is unknown.
-    MissingData, DataError
-        If the data folder does not exist, or the catalogue is malformed.
+    `UsageError` if the profile is unknown, `MissingData` if the data folder does not exist.
     """
     checks.choice(profile, "profile", datasets.PROFILES)
     steps, store = catalogue(), None if profile == "sample" else Store(data)
@@ -219,10 +211,7 @@ def stale(plan: Plan) -> set[str]:
 def export(plan: Plan) -> list[Path]:
     """Copy the figures and results of the profile "paper" to `figures/` and `data/results/`.
 
-    Raises
-    ------
-    UsageError
-        For another profile: only real data may stand there.
+    `UsageError` for another profile: only real data may stand there.
     """
     if plan.profile != "paper":
         raise UsageError("only the profile 'paper' exports to figures/ and data/results/")

@@ -67,24 +67,9 @@ class Results:
         The numbers are kept for `board` and `export`. A second call for the same table adds
         numbers to it. Printed rows without a measured number are not shown, unless none has one.
 
-        Parameters
-        ----------
-        paper, table : str
-            See `ragkit.datasets.reported.load`.
-        values : DataFrame or None
-            Measured numbers; see `ragkit.report.tables.fill`. None if there are none, for the
-            reason `unavailable`.
-        columns, substitute
-            See `ragkit.report.tables.fill`.
-        caption : str, optional
-            Said after the table's name.
-        unavailable : str, optional
-            Why nothing can be measured.
-
-        Raises
-        ------
-        DataError
-            If a value fits no printed number, more than one, or one that has a value already.
+        `values`, `columns` and `substitute` are those of `ragkit.report.tables.fill`; without
+        values `unavailable` says why nothing can be measured. `caption` follows the table's name.
+        `DataError` if a value fits no printed number, more than one, or one that has a value.
         """
         printed = reported.load(paper, table)
         if values is None:

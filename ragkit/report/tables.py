@@ -55,23 +55,12 @@ def fill(
 ) -> pd.DataFrame:
     """Return measured numbers under the keys of the printed ones.
 
-    Parameters
-    ----------
-    reported : DataFrame
-        The printed numbers of one table.
-    values : DataFrame
-        Either long: a column `measured`, and as many of row, column and metric as single out a
-        printed number each; perhaps substitute and note. Or in the shape of the printed table:
-        indexed by row, with a column for each printed column; NaN cells are left out.
-    columns : {"column", "metric"}
-        What the columns of a frame in the printed shape are.
-    substitute : str or dict of str to str
-        What was used in place of the paper's model or data, for all rows or by row.
-
-    Raises
-    ------
-    DataError
-        If a value fits no printed number, or more than one.
+    `reported` are the printed numbers of one table. `values` is either long: a column `measured`,
+    and as many of row, column and metric as single out a printed number each, perhaps substitute
+    and note; or in the shape of the printed table: indexed by row, with a column for each printed
+    `columns` ("column" or "metric"), and NaN cells are left out. `substitute` is what was used in
+    place of the paper's model or data, for all rows or by row. `DataError` if a value fits no
+    printed number, or more than one.
     """
     if "measured" not in values.columns:
         values = values.rename_axis("row").reset_index()

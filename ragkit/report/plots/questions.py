@@ -51,11 +51,6 @@ def by_category(
     `table`: categorization, category, share, low, high, in the order to be drawn. `titles` are
     added to the names of categorizations; `mark` is a column of values to be marked as well, and
     `marked` says what they are; `line` is a value drawn through all panels, and `lined` says what.
-
-    Raises
-    ------
-    DataError
-        If there is no row.
     """
     if table.empty:
         raise DataError("no categories to draw")
@@ -91,11 +86,7 @@ def effects(
     `frame` has a row a question, with the columns of `measures` and of their categorizations;
     `table`: categorization, measure, category, value, low, high. `measures` maps a column of
     `frame` to a categorization and a measure of `table`, the label of its axis: a panel each.
-
-    Raises
-    ------
-    DataError
-        If `table` lacks one of them.
+    `DataError` if `table` lacks one of them.
     """
     groups = {}
     for column, (name, measure) in measures.items():
