@@ -9,87 +9,53 @@ import click
 from ragkit.errors import ModelError, UsageError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-_AT_LEAST_1 = click.IntRange(1)
+_POSITIVE = click.IntRange(1)
+PARTS, RULES = ("both", "answers", "documents"), ("paper", "code")
 
 
 @click.command(name="evaluate", context_settings={"show_default": True})
-@click.option("--questions", required=True, type=_FILE, help="JSON lines with gold and facts.")
-@click.option(
-    "--answers",
-    required=True,
-    type=_FILE,
-    help="JSON lines with question_id; answer, doc_ids, or both; system where there are several.",
-)
+@click.option("--questions", required=True, type=_FILE, help="With gold answers and facts.")
+@click.option("--answers", required=True, type=_FILE, help="With answer, doc_ids, or both.")
 @click.option("--versus", type=_FILE, help="Another system's answers: compare the two systems.")
 @click.option("--judge", "judge_name", required=True, metavar="J", help="openai:MODEL, or offline.")
-@click.option(
-    "--out",
-    required=True,
-    type=_FILE,
-    help="The report, as JSON. Of several systems, each goes to NAME.SYSTEM.json.",
-)
+@click.option("--out", required=True, type=_FILE, help="The report, as JSON.")
 @click.option("--system", help="The system to evaluate. Default: all that the file names.")
 @click.option("--versus-system", help="The other system of a comparison.")
-@click.option(
-    "--parts",
-    type=click.Choice(["both", "answers", "documents"]),
-    default="both",
-    help="What to evaluate of a system.",
-)
-@click.option(
-    "--documents",
-    type=_FILE,
-    help="Texts of documents (the released zip, or JSON lines "
-    "with doc_id and text): a panel then separates valid extra documents from invalid.",
-)
+@click.option("--parts", type=click.Choice(PARTS), default="both", help="What to evaluate.")
+@click.option("--documents", type=_FILE, help="Document texts: a panel finds valid extra ones.")
 @click.option(
     "--panel", multiple=True, metavar="J", help="A member of the panel. Default: --judge, 3 times."
 )
+@click.option("--correct-gold/--fixed-gold", default=None, help="Correct gold sets by the panel.")
 @click.option(
-    "--correct-gold/--fixed-gold",
-    default=None,
-    help="Correct the gold sets by the "
-    "panel; corrected questions go to NAME.corrected.jsonl. Default: only in a "
-    "comparison with --documents.",
+    "--rules", type=click.Choice(RULES), default="paper", help="How votes decide a class."
 )
-@click.option(
-    "--rules",
-    type=click.Choice(["paper", "code"]),
-    default="paper",
-    help="How votes decide a document's class: as in the paper, or in its released code.",
-)
-@click.option("--cutoff", type=_AT_LEAST_1, help="Use at most so many documents per answer.")
-@click.option(
-    "--repeat",
-    type=_AT_LEAST_1,
-    default=1,
-    metavar="N",
-    help="Verdicts on each answer and fact; more than half decide, so better odd.",
-)
-@click.option(
-    "--round",
-    type=click.IntRange(0),
-    default=0,
-    metavar="N",
-    help="Each round gets new verdicts, independent of those of other rounds.",
-)
+@click.option("--cutoff", type=_POSITIVE, help="Use at most so many documents per answer.")
+@click.option("--repeat", type=_POSITIVE, default=1, help="Verdicts on each answer and fact.")
+@click.option("--round", type=click.IntRange(0), default=0, help="Each round has new verdicts.")
 @click.option("--seed", type=int, default=0)
 @click.option("--skip-bad", is_flag=True, help="Leave out bad lines and list them.")
 @click.option("--dry-run", is_flag=True, help="Show verdicts and price, without asking.")
 @click.option("--ledger", type=_FILE, help="Default: $RAGKIT_LEDGER, else build/llm.sqlite.")
 @click.option("--replay", is_flag=True, help="Take verdicts from the ledger alone.")
 @click.option("--budget", type=float, metavar="USD", help="Stop before a judge costs more.")
-@click.option("--concurrency", type=_AT_LEAST_1, default=8)
+@click.option("--concurrency", type=_POSITIVE, default=8)
 @click.option("--timeout", type=click.FloatRange(0.001), default=120.0)
 @click.option("--temperature", type=float)
-@click.option("--max-tokens", type=_AT_LEAST_1)
+@click.option("--max-tokens", type=_POSITIVE)
 def command(**given):
     """Judge answers: correctness, completeness, document recall, invalid extra documents.
 
-    All questions count; one without an answer earns nothing. The report holds every verdict and
-    the metrics with intervals; `ragkit.judging.read` returns frames of it. The same command again
-    continues a run that was stopped, and judges again what failed. Exit status 1 if a verdict is
-    missing; the report is written nevertheless.
+    All questions count; one without an answer earns nothing. Files are JSON lines, CSV, TSV or
+    Parquet; answers have question_id and, where there are several, system: each system's report
+    goes to NAME.SYSTEM.json. Documents may also be the released zip. Corrected questions (by
+    default only in a comparison with --documents) go to NAME.corrected.jsonl. The rules are those
+    of the paper or of its released code. Of repeated verdicts more than half decide; each --round
+    gets verdicts independent of the others.
+
+    The report holds every verdict and the metrics with intervals; `ragkit.judging.read` returns
+    frames of it. The same command again continues a run that was stopped, and judges again what
+    failed. Exit status 1 if a verdict is missing; the report is written nevertheless.
     """
     from ragkit.judging import Options, compare, estimate, evaluate, load_judge, read_answers
     from ragkit.judging.inputs import read_questions

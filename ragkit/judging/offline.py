@@ -50,25 +50,15 @@ bare = lru_cache(maxsize=1 << 16)(strip_citations)
 
 @dataclass(frozen=True)
 class Coefficients:
-    """The fitted coefficients of the offline judge.
+    """The fitted coefficients of the offline judge."""
 
-    Parameters
-    ----------
-    models : mapping
-        For "correctness", "fact" and "attack" the `intercept` and the weight of each feature.
-    unanswerable : mapping
-        For each of `IGNORANCE`, the probability that an answer which says so there (or never)
-        counts as correct where the gold answer says that there is none.
-    unsure : mapping
-        `margin`: a verdict whose probability is nearer to one half is unsure.
-    provenance : mapping
-        The data that they were fitted to.
-    """
-
+    # For "correctness", "fact" and "attack" the `intercept` and the weight of each feature.
     models: Mapping[str, Mapping[str, float]]
+    # For each of `IGNORANCE`, the probability that an answer which says so there (or never)
+    # counts as correct where the gold answer says that there is none.
     unanswerable: Mapping[str, float]
-    unsure: Mapping[str, float]
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    unsure: Mapping[str, float]  # `margin`: unsure is a probability nearer to one half
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # the data of the fit
 
     def __post_init__(self):
         for kind, features in MODELS.items():

@@ -39,8 +39,6 @@ def test_from_files_to_a_report(run):
     status, said = run()
     assert status == 0
     assert "a: 3 of 3 questions answered; 0 of 9 verdicts unsure" in said.out
-    assert "correctness" in said.out
-    assert "3 of 3" in said.out
     report = read(run.folder / "R.json")
     assert report.questions["correctness"].tolist() == [1, 0, 1]
     status, said = run(out="S.json")
@@ -88,35 +86,29 @@ def test_all_systems_of_a_file_or_one(run):
 
 def test_answers_of_a_sweep_are_read_as_they_are(run):
     """`doc_ids` and `document_ids` are one column; without it there is no recall and no report."""
-    rows = [
-        {"doc_ids" if k == "document_ids" else k: v for k, v in row.items()}
-        for row in answer_rows()
-    ]
-    write_jsonl(run.folder / "sweep.jsonl", rows)
+    rows = answer_rows()
+    named = [{**row, "doc_ids": row.pop("document_ids")} for row in rows]
+    write_jsonl(run.folder / "sweep.jsonl", named)
     assert run(answers_file="sweep.jsonl")[0] == 0
     assert read(run.folder / "R.json").questions["document_recall"].tolist()[:2] == [1, 0.5]
-    write_jsonl(run.folder / "none.jsonl", [{**row, "doc_ids": None} for row in rows])
+    write_jsonl(run.folder / "none.jsonl", rows)
     status, said = run(answers_file="none.jsonl", out="S.json")
     assert status == 1
     assert "no row has doc_ids, so document recall cannot be computed" in said.err
     assert not (run.folder / "S.json").exists()
+    write_jsonl(run.folder / "empty.jsonl", [{**row, "doc_ids": []} for row in rows])
+    assert run(answers_file="empty.jsonl", out="S.json")[0] == 0
+    assert read(run.folder / "S.json").questions["document_recall"].tolist()[:2] == [0, 0]
 
 
-def test_half_of_the_answers_are_half_of_the_score(run):
-    write_jsonl(
-        run.folder / "half.jsonl", [{"question_id": "q1", "answer": "red", "doc_ids": ["d1"]}]
-    )
-    status, said = run(answers_file="half.jsonl")
+def test_half_of_the_answers_are_half_of_the_score_and_repeats_show_their_agreement(run):
+    row = {"question_id": "q1", "answer": "red", "doc_ids": ["d1"]}
+    write_jsonl(run.folder / "half.jsonl", [row])
+    status, said = run("--repeat", "3", answers_file="half.jsonl")
     assert status == 0
     assert "half: 1 of 3 questions answered" in said.out
     assert re.search(r"correctness +0\.3333 .* 3 of 3", said.out)
-
-
-def test_repeats_show_their_agreement(run):
-    status, said = run("--repeat", "3")
-    assert status == 0
-    assert "spread" in said.out
-    assert "alpha" in said.out
+    assert re.search("spread +alpha", said.out)
 
 
 def test_bad_lines(run):

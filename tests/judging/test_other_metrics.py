@@ -100,10 +100,9 @@ def test_correctness_lies_in_the_papers_range(coverage, relatedness):
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, math.nan])
 def test_shares_out_of_range(share):
-    with pytest.raises(DataError, match="coverage should be a share"):
-        liverag.correctness_score(share, 1)
-    with pytest.raises(DataError, match="relatedness should be a share"):
-        liverag.correctness_score(1, share)
+    for name, pair in (("coverage", (share, 1)), ("relatedness", (1, share))):
+        with pytest.raises(DataError, match=f"{name} should be a share"):
+            liverag.correctness_score(*pair)
 
 
 def claims(task, number):
@@ -154,44 +153,35 @@ def test_answers_without_claims_and_without_verdicts():
     assert (empty["coverage"], empty["relatedness"], empty["correctness"]) == (0, 0, -1)
     evasive = liverag.correctness(*one("no idea"), judge).iloc[0]
     assert (evasive["claims"], evasive["correctness"]) == (0, -1)
-    lost = liverag.correctness(*one("down"), judge).iloc[0]
-    assert math.isnan(lost["correctness"])
-    assert lost["note"] == "the judge failed to extract the claims of the answer"
-    unknown = liverag.correctness(*one("red", "down"), judge).iloc[0]
-    assert math.isnan(unknown["correctness"])
-    assert unknown["note"] == "the judge failed to extract the claims of the reference"
-    pointless = liverag.correctness(*one("red", "by"), judge).iloc[0]
-    assert math.isnan(pointless["correctness"])
-    assert pointless["note"] == "the reference has no vital claim"
 
     def half(task, number):
         if task.kind == "fact" and task.fields["fact"] == "dark":
             raise LookupError("down")
         return claims(task, number)
 
-    partly = liverag.correctness(*one("red"), Scripted(half)).iloc[0]
-    assert math.isnan(partly["correctness"])
-    assert partly["note"] == "1 of 2 claims were not judged"
+    for pair, own, note in (
+        (("down",), judge, "the judge failed to extract the claims of the answer"),
+        (("red", "down"), judge, "the judge failed to extract the claims of the reference"),
+        (("red", "by"), judge, "the reference has no vital claim"),
+        (("red",), Scripted(half), "1 of 2 claims were not judged"),
+    ):
+        lost = liverag.correctness(*one(*pair), own).iloc[0]
+        assert math.isnan(lost["correctness"])
+        assert lost["note"] == note
 
 
 def test_claims_from_the_model(endpoint):
-    def script(said, properties, nth):
-        if "claims" in properties:
-            return {"claims": [{"claim": "red", "kind": "direct"}]}
-        return True
-
-    endpoint(replies(script))
+    claim = {"claims": [{"claim": "red", "kind": "direct"}]}
+    endpoint(replies(lambda said, properties, nth: claim if "claims" in properties else True))
     judge = ModelJudge(Client("openai:toy", ledger=None))
-    row = liverag.correctness(*one("red"), judge).iloc[0]
+    assert liverag.correctness(*one("red"), judge)["correctness"].tolist() == [2]
     judge.close()
-    assert row["correctness"] == 2
 
 
 def test_liverag_bad_input():
     judge = Scripted(claims)
-    with pytest.raises(UsageError, match="vital claims are some of"):
-        liverag.correctness(*one(), judge, vital=["vital"])
-    with pytest.raises(UsageError, match="vital claims are some of"):
-        liverag.correctness(*one(), judge, vital=[])
+    for vital in (["vital"], []):
+        with pytest.raises(UsageError, match="vital claims are some of"):
+            liverag.correctness(*one(), judge, vital=vital)
     with pytest.raises(DataError, match="'q1' has neither a gold answer nor claims"):
         liverag.correctness(*one(gold=None), judge)
