@@ -7,7 +7,17 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from ragkit.irt.data import Scores
-from ragkit.irt.engine import DISC_END, HYPER_BOUNDS, Model, Optimum, Prior, climb, start
+from ragkit.irt.engine import (
+    ABILITY_NEAR,
+    DISC_END,
+    DISC_NEAR,
+    HYPER_BOUNDS,
+    Model,
+    Optimum,
+    Prior,
+    climb,
+    start,
+)
 from ragkit.irt.marginal import NODES
 
 _HYPER_ROUNDS, _HYPER_TOL = 60, 5e-3
@@ -52,8 +62,8 @@ def fit_em(data: Scores, setup: Setup, *, tol: float, max_iter: int) -> Estimate
         data, setup.family, shared=setup.shared, positive=setup.positive, prior=setup.prior
     )
     vector, problems = start(model), []
-    for _ in range(_HYPER_ROUNDS if setup.hierarchical else 1):
-        optimum = climb(model, vector, tol=tol, max_iter=max_iter)
+    for turn in range(_HYPER_ROUNDS if setup.hierarchical else 1):
+        optimum = climb(model, vector, tol=tol, max_iter=max_iter, near=turn > 0)
         if not setup.hierarchical:
             break
         vector, before = optimum.vector, model.prior
@@ -100,7 +110,7 @@ def _problems(model: Model, optimum: Optimum, tol: float) -> list[str]:
     alpha, _, _, _ = model.unpack(optimum.vector)
     a = np.abs(model.slopes(alpha))
     data = model.data
-    steep = a > 0.95 * DISC_END
+    steep = a > DISC_NEAR
     ends = (data.x == 0) | (data.x == 1)
     if model.family.name == "cb":
         advice = (
@@ -117,7 +127,7 @@ def _problems(model: Model, optimum: Optimum, tol: float) -> list[str]:
             f"the discrimination of {int(steep.sum())} items, such as {name!r}, reached the end of "
             f"its range ({DISC_END:g}): {advice}"
         )
-    far = np.abs(optimum.abilities.mean) + 2 * optimum.abilities.sd > NODES[-1]
+    far = np.abs(optimum.abilities.mean) > ABILITY_NEAR
     if far.any():
         name = data.subjects[int(np.abs(optimum.abilities.mean).argmax())]
         out.append(
@@ -131,7 +141,7 @@ def _problems(model: Model, optimum: Optimum, tol: float) -> list[str]:
             + ("use prior='weak'" if model.prior is None else "use a narrower prior")
         )
     limit = 0.05 if optimum.information.form == "apart" else tol
-    if optimum.information.definite and not optimum.gradient <= limit:
+    if not out and not optimum.gradient <= limit:
         out.append(
             f"the optimiser stopped after {optimum.iterations} iterations, "
             f"{optimum.gradient:.1e} errors from the optimum: raise max_iter"

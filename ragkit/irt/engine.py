@@ -38,6 +38,7 @@ from ragkit.irt.marginal import (
 )
 
 DISC_END = 10.0  # where the range of a discrimination ends
+DISC_NEAR, ABILITY_NEAR = 9.5, 6.0  # too near the ends of their ranges to be estimates
 SEVERITY_SD = 5.0
 MOST_WORK = 2e10  # multiplications up to which the joint information is inverted
 HYPER_BOUNDS = {
@@ -48,6 +49,7 @@ HYPER_BOUNDS = {
 }
 _DIFFERENCE = 1e-4  # step of a numerical derivative
 _STARTS = 5  # Newton steps before the climb
+_NEWTON = 25  # steps at the end
 _ROUND = 15  # iterations of L-BFGS in the same coordinates
 
 
@@ -149,6 +151,11 @@ class Model:
         own[:, 0 if self.shared else 1] = intercept
         own[:, 1 if self.shared else 2 :] = gaps
         return vector
+
+    def outside(self, vector: np.ndarray) -> bool:
+        """Return whether a discrimination or an ability is at the end of its range."""
+        a = np.abs(self.slopes(self.unpack(vector)[0]))
+        return bool(a.max() > DISC_NEAR or np.abs(self.quadrature.centre).max() > ABILITY_NEAR)
 
     # --- log posterior ------------------------------------------------------------------------
 
@@ -384,14 +391,21 @@ class Optimum:
     iterations: int
 
 
-def climb(model: Model, vector: np.ndarray, *, tol: float, max_iter: int) -> Optimum:
-    """Maximise the log posterior: L-BFGS, then Newton's method where the information is at hand."""
-    iterations = 0
-    for _ in range(1 + max_iter // _ROUND):  # the information changes on the way
+def climb(
+    model: Model, vector: np.ndarray, *, tol: float, max_iter: int, near: bool = False
+) -> Optimum:
+    """Maximise the log posterior: L-BFGS, then Newton's method where the information is at hand.
+
+    With `near` the vector is taken to be near the optimum and Newton's method begins at once.
+    """
+    iterations = outside = 0
+    for _ in range(0 if near else 1 + max_iter // _ROUND):  # the information changes on the way
         vector, used = _whitened(model, vector, min(_ROUND, max_iter))
         iterations += used
-        if used < _ROUND:
+        outside = outside + 1 if model.outside(vector) else 0
+        if used < _ROUND or outside == 2:
             break
+    newton = 0
     while True:
         abilities, slopes = model.expect(vector, COMPONENTS + 1)
         information = Information(model, vector, abilities, slopes)
@@ -400,9 +414,10 @@ def climb(model: Model, vector: np.ndarray, *, tol: float, max_iter: int) -> Opt
             return Optimum(vector, abilities, information, value, float("inf"), iterations)
         step = information.solve(gradient)
         norm = float(np.sqrt(max(gradient @ step, 0.0)))
-        if norm <= tol or iterations >= max_iter or information.form == "apart":
+        done = norm <= tol or iterations >= max_iter or newton == _NEWTON or outside == 2
+        if done or information.form == "apart":
             return Optimum(vector, abilities, information, value, norm, iterations)
-        iterations += 1
+        iterations, newton = iterations + 1, newton + 1
         for _ in range(10):  # a step that does not gain is halved
             if model.objective(vector + step)[0] >= value - 1e-9 * abs(value):
                 break

@@ -228,7 +228,7 @@ def _prior(
 # --- the engines and their options ------------------------------------------------------------
 
 
-def _run_em(data: Scores, setup: Setup, tol=1e-6, max_iter=1000) -> Estimates:
+def _run_em(data: Scores, setup: Setup, tol=1e-6, max_iter=500) -> Estimates:
     return fit_em(
         data, setup, tol=number(tol, "tol", least=0), max_iter=whole(max_iter, "max_iter")
     )

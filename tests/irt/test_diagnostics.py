@@ -119,7 +119,7 @@ def test_item_fit_finds_the_item_that_does_not_fit():
     assert table.loc["q05", "p"] < 1e-6
     assert (others["p"] < 0.05).sum() <= 3
     assert others["infit"].between(0.6, 1.15).all()
-    assert others["outfit"].between(0.5, 1.3).all()
+    assert (others["outfit"] < 1.3).all()
     assert (others["df"] > 0).all()
     # scores in between have no total-score test
     assert irt.item_fit(irt.fit(irt.simulate(20, 30, seed=1).scores))["s_x2"].isna().all()
