@@ -41,7 +41,7 @@ def test_ids_that_look_like_numbers_stay_text(scores, tmp_path):
     [
         (lambda s: s.rename(columns={"score": "points"}), "no column 'score'"),
         (lambda s: s, "outside the range"),
-        (lambda s: s.assign(score=s["score"].mask(s.index == 3)), "score should be a number"),
+        (lambda s: s.assign(score=s["score"].mask(s.index == 3)), "line 5: no score"),
     ],
 )
 def test_errors_name_the_file(scores, tmp_path, capsys, change, message):
