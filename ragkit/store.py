@@ -102,6 +102,11 @@ def _imported(path: Path) -> tuple[str, ...]:
     return tuple(_names(ast.parse(path.read_text("utf-8"))))
 
 
+def imports(path: Path) -> list[str]:
+    """Return the names that a Python file imports, those for type checkers aside."""
+    return _imports(ast.parse(path.read_text("utf-8")))
+
+
 def _names(tree: ast.AST) -> list[str]:
     """Return the `ragkit` modules that code imports or names in a string."""
     names = [name for name in _imports(tree) if name.split(".")[0] == "ragkit"]

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from ragkit import store
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "ragkit"
@@ -45,7 +50,14 @@ def test_imports_run_down(path):
         assert FLOOR[parts[1]] <= FLOOR[own], f"{path.name}:{line} imports {name} from above"
 
 
-def test_rooms_form_no_circle():
+def test_only_the_command_line_imports_synth():
+    for path in FILES:
+        if room(path) not in ("synth", "cli"):
+            for name, line in imported(path):
+                assert not name.startswith("ragkit.synth"), f"{path.name}:{line} imports {name}"
+
+
+def test_subpackages_form_no_circle():
     edges = {
         (room(path), name.split(".")[1])
         for path in FILES
@@ -57,6 +69,46 @@ def test_rooms_form_no_circle():
         leaves = {b for _, b in edges} - {a for a, _ in edges}
         assert leaves, f"a circle among {sorted({a for a, _ in edges})}"
         edges = {(a, b) for a, b in edges if b not in leaves}
+
+
+def test_modules_form_no_circle():
+    """Imports inside functions count; those for type checkers alone do not."""
+    names = {
+        path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): path for path in FILES
+    }
+    graph = {
+        name: {other for other in store.imports(path) if other in names and other != name}
+        for name, path in names.items()
+    }
+    list(TopologicalSorter(graph).static_order())
+
+
+def test_files_and_functions_are_short():
+    for path in FILES:
+        place = path.relative_to(ROOT).as_posix()
+        if room(path) == "synth":  # long tables of phrases
+            continue
+        text = path.read_text("utf-8")
+        assert text.count("\n") <= 600, place
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                first = node.body[1:2] if ast.get_docstring(node) else node.body[:1]
+                lines = node.end_lineno - (first[0].lineno if first else node.end_lineno) + 1
+                assert lines <= 80, f"{place}:{node.name} has {lines} lines, docstring aside"
+
+
+def test_subpackages_are_as_small_as_the_drawing_says():
+    """The table of ARCHITECTURE.md: lines of Python, docstrings included."""
+    table = re.findall(
+        r"^\| (\w+) \| ([\d,]+) \|", (ROOT / "ARCHITECTURE.md").read_text("utf-8"), re.M
+    )
+    most = {name: int(lines.replace(",", "")) for name, lines in table}
+    found = Counter()
+    for path in FILES:
+        if path.parent != PACKAGE:
+            found[room(path)] += path.read_text("utf-8").count("\n")
+    assert found.keys() == most.keys()
+    assert {name: n for name, n in found.items() if n > most[name]} == {}
 
 
 def test_irt_knows_nothing_of_rag():

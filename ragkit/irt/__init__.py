@@ -32,7 +32,6 @@ from ragkit.irt.compare import compare_likelihoods, crps, heldout, nearest
 from ragkit.irt.data import Scores, prepare
 from ragkit.irt.diagnostics import (
     agreement,
-    chain_summary,
     correlations,
     loo,
     posterior_predictive,
@@ -45,6 +44,7 @@ from ragkit.irt.fitting import ENGINES, fit
 from ragkit.irt.itemfit import calibration, item_fit, q3
 from ragkit.irt.likelihood import Bernoulli, ContinuousBernoulli, get_likelihood
 from ragkit.irt.linking import Link, link
+from ragkit.irt.nuts import chain_summary
 from ragkit.irt.result import IRTResult, load
 from ragkit.irt.simulate import Simulation, simulate
 

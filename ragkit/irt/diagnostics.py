@@ -13,39 +13,10 @@ from ragkit.errors import DataError, UsageError
 from ragkit.irt import graded
 from ragkit.irt.data import Scores
 from ragkit.irt.likelihood import get_likelihood
+from ragkit.irt.nuts import arviz_quiet
 from ragkit.irt.result import IRTResult
 
 _Z90 = 1.6448536269514722
-
-
-def _arviz():
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # printed on every import of 0.23
-        import arviz
-    return arviz
-
-
-def chain_summary(draws: Mapping[str, np.ndarray]) -> dict[str, dict[str, float]]:
-    """Return the worst r-hat and the smallest effective sample sizes of each kind of parameter.
-
-    Parameters
-    ----------
-    draws : mapping of str to numpy.ndarray
-        Arrays of shape (chains, draws, parameters).
-    """
-    az = _arviz()
-    out = {}
-    for name, value in draws.items():
-        data = az.convert_to_dataset({name: value})
-        r_hat = az.rhat(data)[name].to_numpy() if value.shape[0] > 1 else np.array([np.nan])
-        out[name] = {
-            "max_r_hat": float(np.max(r_hat)) if value.shape[0] > 1 else float("nan"),
-            "min_ess_bulk": float(az.ess(data, method="bulk")[name].min()),
-            "min_ess_tail": float(az.ess(data, method="tail")[name].min()),
-        }
-    return out
 
 
 def recovery(
@@ -367,7 +338,7 @@ def loo(result: IRTResult, *, draws: int = 400):
             "fit with engine='nuts', or compare models with heldout()",
         )
     whole(draws, "draws")
-    az = _arviz()
+    az = arviz_quiet()
     data = result._fitted()
     subject, item, x = data.cells()
     likelihood = get_likelihood(result.info["likelihood"])

@@ -151,8 +151,6 @@ def fit_nuts(
 
     Converged means no divergence and every r-hat below 1.05, which takes two chains to compute.
     """
-    from ragkit.irt.diagnostics import chain_summary
-
     found, divergences = _sample(
         data, setup, draws=draws, warmup=warmup, chains=chains, progress=progress
     )
@@ -209,3 +207,34 @@ def log_likelihood(data: Scores, setup: Setup, at: Mapping[str, np.ndarray]) -> 
     a = np.exp(at["alpha"]) if setup.positive else at["alpha"]
     eta = np.broadcast_to(a, at["b"].shape)[item] * (ability - at["b"][item])
     return float((x * eta - setup.family.log_normalizer(eta)).sum())
+
+
+def chain_summary(draws: Mapping[str, np.ndarray]) -> dict[str, dict[str, float]]:
+    """Return the worst r-hat and the smallest effective sample sizes of each kind of parameter.
+
+    Parameters
+    ----------
+    draws : mapping of str to numpy.ndarray
+        Arrays of shape (chains, draws, parameters).
+    """
+    az = arviz_quiet()
+    out = {}
+    for name, value in draws.items():
+        data = az.convert_to_dataset({name: value})
+        r_hat = az.rhat(data)[name].to_numpy() if value.shape[0] > 1 else np.array([np.nan])
+        out[name] = {
+            "max_r_hat": float(np.max(r_hat)) if value.shape[0] > 1 else float("nan"),
+            "min_ess_bulk": float(az.ess(data, method="bulk")[name].min()),
+            "min_ess_tail": float(az.ess(data, method="tail")[name].min()),
+        }
+    return out
+
+
+def arviz_quiet():
+    """Return arviz, without the warning that it prints when it is imported."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # printed on every import of 0.23
+        import arviz
+    return arviz

@@ -25,15 +25,80 @@ from ragkit.irt.nuts import log_likelihood
 
 
 @cache
-def _base() -> type:
-    """Define the model; its class attributes are set by the subclass that is registered."""
+def _model(irt):
+    """Return the generative model of a fit."""
+    import pyro
+    import pyro.distributions as dist
+
+    from ragkit.irt.nuts import log_normalizer
+
+    def hyper(name):
+        mean = pyro.sample(f"mu_{name}", dist.Normal(0.0, 1e6))
+        precision = pyro.sample(f"u_{name}", dist.Gamma(1.0, 1.0))
+        return mean, 1 / precision
+
+    def model(subjects, items, obs):
+        type(irt).on_epoch()
+        theta_prior, b_prior = hyper("theta"), hyper("b")
+        with pyro.plate("subjects", irt.num_subjects):
+            theta = pyro.sample("theta", dist.Normal(*theta_prior))
+        if not irt.shared:
+            mean, sd = hyper("a")
+            mean, sd = mean.clamp(-5, 5), sd.clamp(max=2.0)
+        with pyro.plate("items", irt.num_items):
+            b = pyro.sample("b", dist.Normal(*b_prior))
+            if not irt.shared:
+                family = dist.LogNormal if irt.positive else dist.Normal
+                a = pyro.sample("a", family(mean, sd))
+        eta = theta[subjects] - b[items]
+        if not irt.shared:
+            eta = a[items] * eta
+        pyro.factor("obs", (obs * eta - log_normalizer(eta, irt.likelihood)).sum())
+
+    return model
+
+
+def _guide(irt):
+    """Return the variational family of a fit."""
     import pyro
     import pyro.distributions as dist
     import torch
-    from py_irt.models.abstract_model import IrtModel
     from torch.distributions import constraints
 
-    from ragkit.irt.nuts import log_normalizer
+    def normal(site, size=None, sd=1.0):
+        shape = () if size is None else (size,)
+        where = pyro.param(f"loc_{site}", torch.zeros(shape))
+        scale = pyro.param(f"scale_{site}", torch.full(shape, sd), constraint=constraints.positive)
+        return where, scale
+
+    def hyper(name):
+        pyro.sample(f"mu_{name}", dist.Normal(*normal(f"mu_{name}", sd=10.0)))
+        shape, rate = (
+            pyro.param(f"{part}_{name}", torch.tensor(1.0), constraint=constraints.positive)
+            for part in ("alpha", "beta")
+        )
+        pyro.sample(f"u_{name}", dist.Gamma(shape, rate))
+
+    def guide(subjects, items, obs):
+        hyper("theta")
+        hyper("b")
+        if not irt.shared:
+            hyper("a")
+        with pyro.plate("subjects", irt.num_subjects):
+            pyro.sample("theta", dist.Normal(*normal("theta", irt.num_subjects)))
+        with pyro.plate("items", irt.num_items):
+            pyro.sample("b", dist.Normal(*normal("b", irt.num_items)))
+            if not irt.shared:
+                family = dist.LogNormal if irt.positive else dist.Normal
+                pyro.sample("a", family(*normal("a", irt.num_items)))
+
+    return guide
+
+
+def _base() -> type:
+    """Define the model; its class attributes are set by the subclass that is registered."""
+    import pyro
+    from py_irt.models.abstract_model import IrtModel
 
     class ContinuousIrt(IrtModel):
         likelihood = "cb"
@@ -48,62 +113,10 @@ def _base() -> type:
             )
 
         def get_model(self):
-            def hyper(name):
-                mean = pyro.sample(f"mu_{name}", dist.Normal(0.0, 1e6))
-                precision = pyro.sample(f"u_{name}", dist.Gamma(1.0, 1.0))
-                return mean, 1 / precision
-
-            def model(subjects, items, obs):
-                type(self).on_epoch()
-                theta_prior, b_prior = hyper("theta"), hyper("b")
-                with pyro.plate("subjects", self.num_subjects):
-                    theta = pyro.sample("theta", dist.Normal(*theta_prior))
-                if not self.shared:
-                    mean, sd = hyper("a")
-                    mean, sd = mean.clamp(-5, 5), sd.clamp(max=2.0)
-                with pyro.plate("items", self.num_items):
-                    b = pyro.sample("b", dist.Normal(*b_prior))
-                    if not self.shared:
-                        family = dist.LogNormal if self.positive else dist.Normal
-                        a = pyro.sample("a", family(mean, sd))
-                eta = theta[subjects] - b[items]
-                if not self.shared:
-                    eta = a[items] * eta
-                pyro.factor("obs", (obs * eta - log_normalizer(eta, self.likelihood)).sum())
-
-            return model
+            return _model(self)
 
         def get_guide(self):
-            def normal(site, size=None, sd=1.0):
-                shape = () if size is None else (size,)
-                where = pyro.param(f"loc_{site}", torch.zeros(shape))
-                scale = pyro.param(
-                    f"scale_{site}", torch.full(shape, sd), constraint=constraints.positive
-                )
-                return where, scale
-
-            def hyper(name):
-                pyro.sample(f"mu_{name}", dist.Normal(*normal(f"mu_{name}", sd=10.0)))
-                shape, rate = (
-                    pyro.param(f"{part}_{name}", torch.tensor(1.0), constraint=constraints.positive)
-                    for part in ("alpha", "beta")
-                )
-                pyro.sample(f"u_{name}", dist.Gamma(shape, rate))
-
-            def guide(subjects, items, obs):
-                hyper("theta")
-                hyper("b")
-                if not self.shared:
-                    hyper("a")
-                with pyro.plate("subjects", self.num_subjects):
-                    pyro.sample("theta", dist.Normal(*normal("theta", self.num_subjects)))
-                with pyro.plate("items", self.num_items):
-                    pyro.sample("b", dist.Normal(*normal("b", self.num_items)))
-                    if not self.shared:
-                        family = dist.LogNormal if self.positive else dist.Normal
-                        pyro.sample("a", family(*normal("a", self.num_items)))
-
-            return guide
+            return _guide(self)
 
         def export(self):
             sites = ["theta", "b"] + ([] if self.shared else ["a"])

@@ -23,9 +23,9 @@ from ragkit.judging.judges import (
     Verdict,
     ask,
     combine,
-    load_judge,
     unit_rating,
 )
+from ragkit.judging.named import load_judge
 from ragkit.judging.report import (
     Comparison,
     Evaluation,

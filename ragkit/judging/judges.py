@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragkit import checks
-from ragkit.errors import DataError, UsageError, did_you_mean
+from ragkit.errors import DataError, UsageError
 from ragkit.store import Store
 
 if TYPE_CHECKING:
@@ -360,25 +360,3 @@ def ask(judge: Judge, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0)
         lost[str(item)] if value is None else Verdict.from_dict(value)
         for item, value in zip(items, kept, strict=True)
     ]
-
-
-def load_judge(name: str, **options) -> Judge:
-    """Return the judge of a name; another name raises `UsageError`.
-
-    Parameters
-    ----------
-    name : str
-        "openai:MODEL"; "offline", or "offline:FILE" with coefficients of your own.
-    **options
-        For a model those of `ragkit.llm.Client`, such as `ledger`.
-    """
-    scheme, _, rest = str(name).partition(":")
-    if scheme == "openai":
-        from ragkit.llm import Client
-
-        return ModelJudge(Client(name, **{"ledger": None, **options}))
-    if scheme == "offline":
-        from ragkit.judging.offline import OfflineJudge, read_coefficients
-
-        return OfflineJudge(read_coefficients(Path(rest)) if rest else None, **options)
-    raise UsageError(f"no judge is called {name!r}", did_you_mean(str(name), ("openai", "offline")))

@@ -1,0 +1,130 @@
+"""Chains of commands as a user types them: each ends in the right number, or in one error."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from ragkit.cli import evaluate, irt, sweep
+from ragkit.errors import RagkitError
+from tests.conftest import ROOT
+
+SYSTEMS = """
+[bm25]
+retriever = "bm25"
+reader = { kind = "extractive", sentences = 1, threshold = 0.0 }
+
+[titles]
+retriever = { kind = "bm25", fields = ["title"] }
+reader = { kind = "extractive", sentences = 1, threshold = 0.0 }
+"""
+TOPICS = ["ferry", "pump", "harbour", "invoice", "lighthouse", "anchor", "compass", "sail"]
+
+
+def run(command, *arguments):
+    done = CliRunner().invoke(command, [str(argument) for argument in arguments])
+    if done.exception and not isinstance(done.exception, SystemExit | RagkitError):
+        raise done.exception
+    return done
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A swept benchmark in the column names that other people's files have."""
+    folder = tmp_path_factory.mktemp("chain")
+    weights = ROOT / "data" / "cache" / "models"
+    if not weights.is_dir():
+        pytest.skip("no reranker: ragkit models fetch --offline-set")
+    (folder / "cache").mkdir()
+    (folder / "cache" / "models").symlink_to(weights)
+    (folder / "systems.toml").write_text(SYSTEMS)
+    documents = [
+        {"id": n, "title": f"Note {n}", "contents": f"The {topic} costs {n + 100} euros."}
+        for n, topic in enumerate(TOPICS)
+    ]
+    questions = [
+        {
+            "question_id": f"q{n}",
+            "question": f"What does the {topic} cost?",
+            "answer": f"The {topic} costs {n + 100} euros.",
+            "article_ids": [n],
+            "answer_facts": [f"The {topic} costs {n + 100} euros."],
+        }
+        for n, topic in enumerate(TOPICS)
+    ]
+    for name, rows in (("documents", documents), ("questions", questions)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAGKIT_CACHE", str(folder / "cache"))
+        done = run(sweep.command, *options(folder), "--out", folder / "out", "--jobs", 1)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return folder
+
+
+def options(folder):
+    names = ("systems.toml", "documents.jsonl", "questions.jsonl")
+    for name in names:
+        yield from (f"--{name.split('.')[0]}", folder / name)
+
+
+def test_a_sweep_reads_other_names_of_columns(swept):
+    summary = pd.read_csv(swept / "out" / "summary.csv").set_index("system")
+    assert summary.loc["bm25", "R@5"] == 1.0
+    assert summary.loc["titles", "R@5"] < 1.0
+
+
+def test_what_sweep_writes_evaluate_reads(swept, tmp_path):
+    done = run(
+        evaluate.command,
+        "--questions",
+        swept / "questions.jsonl",
+        "--answers",
+        swept / "out" / "answers.jsonl",
+        "--judge",
+        "offline",
+        "--out",
+        tmp_path / "report.json",
+    )
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert sorted(path.name for path in tmp_path.iterdir() if "report" in path.name) == [
+        "report.bm25.json",
+        "report.titles.json",
+    ]
+    for system, recall in (("bm25", 1.0), ("titles", 0.0)):
+        report = json.loads((tmp_path / f"report.{system}.json").read_text())
+        overall = report["aggregate"]["overall"]
+        assert overall["document_recall"]["value"] == recall
+        assert overall["correctness"]["of"] == len(TOPICS)
+
+
+def test_what_sweep_writes_irt_fits_one_metric_at_a_time(swept, tmp_path):
+    scores = swept / "out" / "scores.csv"
+    several = run(irt.command, "fit", scores, "--out", tmp_path / "fit")
+    assert isinstance(several.exception, RagkitError)
+    assert "--metric" in str(several.exception)
+    done = run(irt.command, "fit", scores, "--metric", "token_f1", "--out", tmp_path / "fit")
+    assert done.exit_code == 0 or "nothing" in str(done.exception), done.exception
+
+
+def test_a_gold_document_that_is_missing_is_an_error(swept, tmp_path):
+    rows = (
+        (swept / "questions.jsonl").read_text().replace('"article_ids": [3]', '"article_ids": [99]')
+    )
+    (swept / "wrong.jsonl").write_text(rows)
+    arguments = [
+        a if a != swept / "questions.jsonl" else swept / "wrong.jsonl" for a in options(swept)
+    ]
+    done = run(sweep.command, *arguments, "--out", tmp_path / "out")
+    assert "names the gold document '99'" in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_with_a_semicolon_is_one_error(tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_text("subject_id;item_id;score\na;q1;0,5\nb;q1;0,7\n")
+    done = run(irt.command, "fit", path, "--out", tmp_path / "fit")
+    assert isinstance(done.exception, RagkitError)
+    assert "scores.csv" in str(done.exception)
