@@ -171,8 +171,8 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
     [
         (lambda f: f.drop(columns="title"), "lack the column 'title'"),
         (lambda f: f.assign(doc_id=["d1", "d1"]), "row 2 of documents repeats doc_id='d1'"),
-        (lambda f: f.assign(doc_id=["", "d1"]), "row 1 of documents has an empty doc_id"),
-        (lambda f: f.assign(text=["x", 5]), "row 2 of documents: text should be a string, found 5"),
+        (lambda f: f.assign(doc_id=["", "d1"]), "row 1 of documents: doc_id should be a text"),
+        (lambda f: f.assign(text=["x", 5]), "row 2 of documents: text should be a text, found 5"),
         (lambda f: f.assign(path=[5, "x"]), "document 'd1': path should be a string, found 5"),
     ],
 )
