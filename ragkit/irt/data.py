@@ -86,6 +86,17 @@ class Scores:
         x = x - self.per_item("mean")[item]
         return np.bincount(subject, x, self.n_subjects) / self.per_subject("count")
 
+    def sums_with(self, ability: np.ndarray) -> list[np.ndarray]:
+        """Return each item's sums of x, x^2, x ability, ability and ability^2 over its scores."""
+        if self.full:
+            x, ones = self.x, np.ones(self.n_items)
+            cross = x @ ability.astype(x.dtype)
+            squares = np.einsum("ji,ji->j", x, x)
+            return [x.sum(1), squares, cross, ones * ability.sum(), ones * (ability @ ability)]
+        own = ability[self.subject]
+        columns = (self.x, self.x**2, self.x * own, own, own**2)
+        return [np.bincount(self.item, column, self.n_items) for column in columns]
+
     def cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return subject and item positions and scores, one entry per cell, in item order."""
         if self.full:

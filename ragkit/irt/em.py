@@ -64,7 +64,7 @@ def fit_em(data: Scores, setup: Setup, *, tol: float, max_iter: int) -> Estimate
     vector, problems = start(model), []
     for turn in range(_HYPER_ROUNDS if setup.hierarchical else 1):
         optimum = climb(model, vector, tol=tol, max_iter=max_iter, near=turn > 0)
-        if not setup.hierarchical:
+        if not (setup.hierarchical and optimum.information.definite):
             break
         vector, before = optimum.vector, model.prior
         model.prior, bounded = _estimated(model, optimum)

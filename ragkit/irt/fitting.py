@@ -334,19 +334,12 @@ def _result(data: Scores, found: Estimates, *, signed: bool) -> IRTResult:
 
 def _runs_backwards(data: Scores, theta: np.ndarray) -> np.ndarray:
     """Return which items' scores fall with ability: a one-sided test of correlation at 5 %."""
-    subject, item, x = data.cells()
-    n, m = data.per_item("count"), data.n_items
-
-    def total(values: np.ndarray) -> np.ndarray:
-        return np.bincount(item, values, m)
-
-    x = x - data.per_item("mean")[item]
-    ability = theta[subject]
-    ability = ability - (total(ability) / n)[item]
-    below = np.sqrt(total(x**2) * total(ability**2))
+    n = data.per_item("count")
+    x, square, cross, ability, ability_square = data.sums_with(theta)
     with np.errstate(invalid="ignore", divide="ignore"):
-        r = np.clip(total(x * ability) / below, -1 + 1e-12, 1 - 1e-12)
-        return (below > 1e-12) & (n >= FEW) & (np.arctanh(r) * np.sqrt(n - 3) < -_Z95)
+        spread = (square - x**2 / n) * (ability_square - ability**2 / n)
+        r = np.clip((cross - x * ability / n) / np.sqrt(spread), -1 + 1e-12, 1 - 1e-12)
+        return (spread > 1e-20) & (n >= FEW) & (np.arctanh(r) * np.sqrt(n - 3) < -_Z95)
 
 
 def _flags(**masks: np.ndarray) -> np.ndarray:
