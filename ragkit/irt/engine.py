@@ -48,7 +48,7 @@ HYPER_BOUNDS = {
     "disc_sd": (0.1, 1),
 }
 _DIFFERENCE = 1e-4  # step of a numerical derivative
-_STARTS = 5  # Newton steps before the climb
+_STARTS = 4  # Newton steps before the climb
 _NEWTON = 25  # steps at the end
 _ROUND = 15  # iterations of L-BFGS in the same coordinates
 
@@ -132,14 +132,16 @@ class Model:
         """Return the thresholds' offsets from their mean, items x thresholds."""
         return np.exp(gaps) @ self.spread.T
 
-    def eta(self, vector: np.ndarray) -> np.ndarray:
-        """Return units x thresholds x nodes."""
+    def curves(self, vector: np.ndarray):
+        """Yield each part of the units, its curves and their derivatives in eta."""
         alpha, d, gaps, severity = self.unpack(vector)
         a, level = self.slopes(alpha), d[:, None] - self.offsets(gaps)
         if self.groups:
             a, level = a[self.stats.unit_item], level[self.stats.unit_item]
             level = level - (a * severity[self.stats.unit_group])[:, None]
-        return a[:, None, None] * NODES + level[:, :, None]
+        for part in self.stats.parts:
+            eta = a[part, None, None] * NODES + level[part, :, None]
+            yield part, *self.family.curves(eta)
 
     def start(self) -> np.ndarray:
         """Return intercepts from the mean scores, and equal discriminations."""
@@ -159,10 +161,13 @@ class Model:
 
     # --- log posterior ------------------------------------------------------------------------
 
-    def expect(self, vector: np.ndarray, components: int = 1) -> tuple[Abilities, np.ndarray]:
-        """Return the abilities' posteriors and the curves' derivatives in eta."""
-        curves, slopes = self.family.curves(self.eta(vector))
-        return self.quadrature.integrate(self.stats.log_likelihood(curves), components), slopes
+    def expect(self, vector: np.ndarray, components: int = 1) -> tuple[Abilities, list]:
+        """Return the abilities' posteriors and the curves' derivatives in eta, by parts."""
+        logs, slopes = np.zeros((self.stats.n, len(NODES))), []
+        for part, curves, slope in self.curves(vector):
+            logs += self.stats.log_likelihood(part, curves)
+            slopes.append(slope)
+        return self.quadrature.integrate(logs, components), slopes
 
     def objective(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the log posterior and its gradient."""
@@ -172,10 +177,19 @@ class Model:
         gradient += self.chain(vector, expected, slopes)
         return float(abilities.log_likelihood.sum()) + value, gradient
 
-    def chain(self, vector, expected: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        """Return the gradient of the expected complete log-likelihood."""
-        pull = np.einsum("vfq,vftq->vtq", expected, slopes)
-        return self.pullback(vector, pull.sum(-1)[..., None], (pull @ NODES)[..., None])[:, 0]
+    def chain(self, vector, expected: list, slopes) -> np.ndarray:
+        """Return the gradient of the expected complete log-likelihood; arguments by parts."""
+        pull = np.empty((self.stats.units, self.k, 1))
+        along = np.empty_like(pull)
+        for part, own, slope in zip(self.stats.parts, expected, slopes, strict=True):
+            by_node = np.einsum("vfq,vftq->vtq", own, slope)
+            pull[part, :, 0], along[part, :, 0] = by_node.sum(-1), by_node @ NODES
+        return self.pullback(vector, pull, along)[:, 0]
+
+    def complete(self, vector, expected: list) -> np.ndarray:
+        """Return the gradient of the log posterior with the abilities' posterior held fixed."""
+        slopes = (slope for _, _, slope in self.curves(vector))
+        return self.chain(vector, expected, slopes) + self.log_prior(vector)[1]
 
     def pullback(self, vector, pull: np.ndarray, along: np.ndarray) -> np.ndarray:
         """Return derivatives in the parameters from those in eta.
@@ -240,18 +254,15 @@ class Model:
             gradient[part] = -vector[part] / SEVERITY_SD**2
         return float(value), gradient
 
-    def curvature(self, vector: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def curvature(self, vector: np.ndarray, expected: list) -> tuple[np.ndarray, np.ndarray]:
         """Return minus the second derivatives with the abilities' posterior held fixed.
 
         The items' blocks, items x width x width, and the rows of the parameters before them.
         """
 
         def change(move: np.ndarray) -> np.ndarray:
-            sides = []
-            for at in (vector + move, vector - move):
-                slopes = self.family.curves(self.eta(at))[1]
-                sides.append(self.chain(at, expected, slopes) + self.log_prior(at)[1])
-            return (sides[1] - sides[0]) / (2 * _DIFFERENCE)
+            up, down = (self.complete(vector + s * move, expected) for s in (1, -1))
+            return (down - up) / (2 * _DIFFERENCE)
 
         blocks = np.empty((self.m, self.width, self.width))
         for column in range(self.width):
@@ -262,19 +273,16 @@ class Model:
         border = np.array(rows).reshape(self.head, self.size)
         return (blocks + blocks.transpose(0, 2, 1)) / 2, border
 
-    def covariances(self, vector, abilities: Abilities, slopes: np.ndarray) -> np.ndarray:
+    def covariances(self, vector, abilities: Abilities, slopes: list) -> np.ndarray:
         """Return U: parameters x (components x subjects)."""
         parts = []
         for weight in abilities.weights[1:]:
             pull = np.empty((self.stats.units, self.k, self.stats.n))
             along = np.empty_like(pull)
-            step = max(1, (1 << 22) // (slopes.shape[1] * self.k * self.stats.n))
-            for start in range(0, self.stats.units, step):
-                part = slice(start, min(start + step, self.stats.units))
+            for part, slope in zip(self.stats.parts, slopes, strict=True):
                 x = self.stats.of_units(part)
                 for out, factor in ((pull, 1.0), (along, NODES)):
-                    by_feature = slopes[part] @ (weight * factor).T
-                    out[part] = np.einsum("vfi,vfti->vti", x, by_feature)
+                    out[part] = np.einsum("vfi,vfti->vti", x, slope @ (weight * factor).T)
             parts.append(self.pullback(vector, pull, along))
         return np.concatenate(parts, 1)
 
@@ -290,7 +298,7 @@ class Information:
         Whether the matrix is positive definite.
     """
 
-    def __init__(self, model: Model, vector: np.ndarray, abilities: Abilities, slopes: np.ndarray):
+    def __init__(self, model: Model, vector: np.ndarray, abilities: Abilities, slopes: list):
         self.model = model
         n = model.data.n_subjects
         expected = model.stats.expected(abilities.weights[0])
@@ -441,8 +449,7 @@ def start(model: Model) -> np.ndarray:
     expected, vector = model.stats.expected(known), model.start()
     for _ in range(_STARTS):
         blocks, _ = model.curvature(vector, expected)
-        slopes = model.family.curves(model.eta(vector))[1]
-        gradient = model.chain(vector, expected, slopes) + model.log_prior(vector)[1]
+        gradient = model.complete(vector, expected)
         low, axes = _definite(blocks)
         step = np.swapaxes(axes, 1, 2) @ model.items(gradient)[..., None]
         step = (axes @ (step / low[..., None]))[..., 0]

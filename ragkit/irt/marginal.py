@@ -33,6 +33,7 @@ NODES = np.arange(-32, 33) * STEP
 _OFFSETS = np.arange(-14, 15) * 0.5  # in posterior standard deviations
 _POINTS = 6  # of an interpolating polynomial
 COMPONENTS = 3
+_PART = 1 << 20  # entries of an array of a part: small enough to be reused by the allocator
 _DENSE = 2e7  # entries up to which the statistics of the scores are kept as a dense matrix
 
 
@@ -139,6 +140,10 @@ class Statistics:
                 self.unit_item, self.unit_group = np.divmod(found, data.n_groups)
             self._build(family, unit, subject, x)
         self.units = len(self.unit_item)
+        wide = max(self.n, self.features * family.thresholds * len(NODES))
+        step = max(1, _PART // wide)
+        starts = range(0, self.units, step)
+        self.parts = [slice(start, min(start + step, self.units)) for start in starts]
 
     def _build(self, family, unit, subject, x) -> None:
         from scipy.sparse import csr_array
@@ -151,34 +156,29 @@ class Statistics:
         if shape[0] * shape[1] <= _DENSE:
             self.matrix = self.matrix.toarray()
 
-    def _parts(self):
-        step = max(1, (1 << 24) // self.n)
-        for start in range(0, len(self.x), step):
-            part = slice(start, start + step)
-            yield part, self.x[part].astype(float, copy=False)
+    def log_likelihood(self, part: slice, curves: np.ndarray) -> np.ndarray:
+        """Return subjects x nodes from the curves of a part, units x features x nodes."""
+        if self.matrix is None:
+            return self.x[part].T.astype(float) @ curves[:, 0] + curves[:, 1].sum(0)
+        return self._rows(part).T @ curves.reshape(-1, len(NODES))
 
-    def log_likelihood(self, curves: np.ndarray) -> np.ndarray:
-        """Return subjects x nodes from the curves, units x features x nodes."""
-        if self.matrix is not None:
-            return self.matrix.T @ curves.reshape(-1, len(NODES))
-        total = sum(x.T @ curves[part, 0] for part, x in self._parts())
-        return total + curves[:, 1].sum(0)
-
-    def expected(self, weights: np.ndarray) -> np.ndarray:
-        """Return the statistics' expectations at the nodes, units x features x nodes."""
-        if self.matrix is not None:
-            return (self.matrix @ weights).reshape(self.units, self.features, len(NODES))
-        out = np.empty((self.units, 2, len(NODES)))
-        out[:, 1] = weights.sum(0)
-        for part, x in self._parts():
-            out[part, 0] = x @ weights
-        return out
+    def expected(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Return the statistics' expectations of each part, units x features x nodes."""
+        if self.matrix is None:
+            count = weights.sum(0)
+            sums = (self.x[part].astype(float) @ weights for part in self.parts)
+            return [np.stack([x, np.broadcast_to(count, x.shape)], 1) for x in sums]
+        shape = (-1, self.features, len(NODES))
+        return [(self._rows(part) @ weights).reshape(shape) for part in self.parts]
 
     def of_units(self, part: slice) -> np.ndarray:
         """Return units x features x subjects, dense."""
         if self.matrix is None:
             x = self.x[part].astype(float)
             return np.stack([x, np.ones_like(x)], 1)
-        rows = self.matrix[part.start * self.features : part.stop * self.features]
+        rows = self._rows(part)
         rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
         return rows.reshape(-1, self.features, self.n)
+
+    def _rows(self, part: slice):
+        return self.matrix[part.start * self.features : part.stop * self.features]

@@ -229,6 +229,7 @@ def test_few_chunks_or_many_give_the_same(monkeypatch):
     scores = irt.simulate(20, 30, missing=0.1, seed=2).scores
     one = irt.fit(scores)
     monkeypatch.setattr(marginal, "_DENSE", 0)  # a sparse matrix of statistics
+    monkeypatch.setattr(marginal, "_PART", 1000)
     two = irt.fit(scores)
     assert two.items["diff"].to_numpy() == pytest.approx(one.items["diff"], abs=1e-7)
 
