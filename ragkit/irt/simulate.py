@@ -1,4 +1,4 @@
-"""Scores made from known abilities and items."""
+"""Scores simulated from known abilities and items."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragkit.irt.likelihood import get_likelihood
 
 @dataclass(frozen=True)
 class Simulation:
-    """Made scores and the truth behind them.
+    """Simulated scores and their true parameters.
 
     Attributes
     ----------
