@@ -26,26 +26,53 @@ PARTS = ("both", "answers", "documents")
 
 @dataclass(frozen=True)
 class Options:
-    """How answers are evaluated; an option out of range raises `UsageError`."""
+    """How answers are evaluated.
 
-    # The texts of gold and retrieved documents (id to text, or a path). With them a panel
-    # classifies the retrieved documents; without them every one that is not gold is invalid.
+    Parameters
+    ----------
+    documents : mapping of id to text, or path, optional
+        The texts of gold and retrieved documents. With them a panel classifies the retrieved
+        documents; without them every document that is not gold is invalid.
+    panel : sequence of Judge, optional
+        Who classifies documents and compares answers. Default: the judge, three times.
+    correct_gold : bool, optional
+        Correct the gold sets by the panel's classes before scoring. Corrected questions are
+        flagged, and written to NAME.corrected.jsonl beside the report. Default: only when two
+        systems are compared and documents are given; the leaderboard does not correct.
+    rules : {"paper", "code"}
+        How the votes on a document decide; see `ragkit.judging.classify`.
+    cutoff : int, optional
+        The most documents to use of each answer. Default: all.
+    repeat : int, at least 1
+        Verdicts on every answer and fact. More than half decide, so an odd number is best: of an
+        even one, half yes counts as no.
+    round : int, at least 0
+        Each round gets verdicts that are independent of those of other rounds.
+    seed : int
+        For the intervals, and for the order in which two answers are shown.
+    parts : {"both", "answers", "documents"}
+        What to evaluate of a system.
+    skip_bad : bool
+        Leave out bad rows of the inputs, and list them in the report.
+
+    Raises
+    ------
+    UsageError
+        If an option is out of range.
+
+    Source: EnterpriseRAG-Bench, sections 5.1 to 5.3.
+    """
+
     documents: Mapping[str, str] | str | Path | None = None
-    # Who classifies documents and compares answers. Default: the judge, three times.
     panel: Sequence[Judge] | None = None
-    # Correct the gold sets by the panel's classes before scoring. Corrected questions are flagged
-    # and written to NAME.corrected.jsonl beside the report. Default: only when two systems are
-    # compared and documents are given; the leaderboard does not correct (section 5.3, note).
     correct_gold: bool | None = None
-    rules: str = "paper"  # or "code"; see `ragkit.judging.classify`
-    cutoff: int | None = None  # the most documents to use of each answer; default: all
-    # Verdicts on every answer and fact. More than half decide, so an odd number is best: of an
-    # even one, half yes counts as no.
+    rules: str = "paper"
+    cutoff: int | None = None
     repeat: int = 1
-    round: int = 0  # each round gets verdicts that are independent of those of other rounds
-    seed: int = 0  # for the intervals, and the order in which two answers are shown
-    parts: str = "both"  # what to evaluate of a system; one of `PARTS`
-    skip_bad: bool = False  # leave out bad rows of the inputs and list them in the report
+    round: int = 0
+    seed: int = 0
+    parts: str = "both"
+    skip_bad: bool = False
 
     def __post_init__(self):
         checks.choice(self.rules, "rules", RULES)

@@ -71,17 +71,36 @@ class Task:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a task."""
+    """The verdict on a task.
 
-    value: Any  # on the scale of the task's kind; None if the verdict is missing
-    reason: str  # the judge's explanation, or why the verdict is missing
-    model: str  # the name of the judge
-    values: tuple = ()  # the verdict of each repeat; None for one that failed
-    failures: tuple[str, ...] = ()  # why those failed
-    spread: float | None = None  # standard deviation of two or more values, as numbers in [0, 1]
-    # The mean probability, in [0, 1], of a yes, for judges that estimate it.
+    Parameters
+    ----------
+    value
+        On the scale of the task's kind; None if the verdict is missing.
+    reason : str
+        The judge's explanation, or why the verdict is missing.
+    model : str
+        The name of the judge.
+    values : tuple
+        The verdict of each repeat; None for one that failed.
+    failures : tuple of str
+        Why those failed.
+    spread : float or None
+        The standard deviation of two or more values, as numbers in [0, 1].
+    score : float or None
+        The mean probability of a yes, in [0, 1], for judges that estimate it.
+    unsure : bool
+        Whether the judge cannot tell; the value is the likelier side.
+    """
+
+    value: Any
+    reason: str
+    model: str
+    values: tuple = ()
+    failures: tuple[str, ...] = ()
+    spread: float | None = None
     score: float | None = None
-    unsure: bool = False  # the judge cannot tell; the value is the likelier side
+    unsure: bool = False
 
     @property
     def missing(self) -> bool:
