@@ -168,7 +168,7 @@ def test_what_a_document_states_of_a_claim():
 def test_cards_show_the_row(benchmark):
     page = explore.cards(study.examples(benchmark, [1, 2]))._repr_html_()
     assert page.count("border:1px solid") == 2
-    assert "<mark>" in explore.cards(study.examples(benchmark, range(1, 30))).html
+    assert "<mark>" in explore.cards(study.examples(benchmark, range(1, 30))).data
     with pytest.raises(DataError, match="no question 99"):
         study.examples(benchmark, [99])
 
