@@ -49,7 +49,7 @@ class Reader(ABC):
 
     @abstractmethod
     def read(self, tasks: Sequence[tuple[str, Sequence[Document]]]) -> list[Reading]:
-        """Return the reading of every (question, documents from the best), in order."""
+        """Return the answer to every (question, documents from the best), in order."""
 
     def answer(
         self,
