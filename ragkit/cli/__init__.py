@@ -1,8 +1,8 @@
 """The command line: `ragkit COMMAND ...`.
 
-Each command lives in `ragkit.cli.NAME` and is imported when it is called. Errors that a
-user can act on are printed in one or two lines, without a traceback; the exit status is 1 for
-those, 2 for a misspelt option, and 130 after Ctrl-C.
+Each command lives in `ragkit.cli.NAME` and is imported when it is called; `commands.toml` declares
+its parameters and help. Errors that a user can act on are printed in one or two lines, without a
+traceback; the exit status is 1 for those, 2 for a misspelt option, and 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -13,20 +13,10 @@ import sys
 import click
 
 from ragkit import __version__
+from ragkit.cli.declare import DECLARED
 from ragkit.errors import RagkitError, did_you_mean
 
-COMMANDS = {
-    "data": "What data is here, and how to get the rest.",
-    "evaluate": "Judge a system's answers, or two systems.",
-    "generate": "Generate documents and questions: a company from a seed.",
-    "irt": "Item response models of scores.",
-    "llm": "The language-model endpoint and its ledger.",
-    "models": "Encoders and rerankers: what is here, and how to get the rest.",
-    "notebook": "Run or read one notebook.",
-    "readme": "Write the generated parts of the README.",
-    "reproduce": "Run all notebooks that the data at hand allows.",
-    "sweep": "Run systems of a file on documents and questions.",
-}
+COMMANDS = {name: words["help"] for name, words in DECLARED.items() if " " not in name}
 
 
 class LazyGroup(click.Group):

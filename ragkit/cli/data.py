@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import groupby
+
 import click
 
+from ragkit.cli import declare
 from ragkit.errors import RagkitError
 
+command = declare.Group("data")
+COLOURS = {
+    "present": "green",
+    "other release": "yellow",
+    "partial": "yellow",
+    "missing": None,
+    "cut or damaged": "red",
+}
 
-@click.group()
-def command():
-    """What data is here, and how to get the rest."""
 
-
-@command.command()
-@click.option("--data", help="A folder with real files; default: $RAGKIT_DATA.")
-@click.option("--dataset", help="Only this dataset.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def status(data, dataset, as_json):
-    """List every registered file: whether it is at hand, and whether its bytes are known.
-
-    A file is present, another release than the registered one, partial (another file with fewer
-    rows stands in), cut or damaged, or missing. The exit status is 1 if a file is cut or damaged,
-    and 0 whatever is missing.
-    """
-    import json
-
+@command.define
+def status(data, dataset, form):
     from ragkit import checks
     from ragkit.datasets.registry import Store, entries
 
@@ -34,22 +31,13 @@ def status(data, dataset, as_json):
     damaged: set[str] = set()
     rows = []
     for file in entries().values():
-        if dataset not in (None, file.dataset):
-            continue
-        state, detail = _look(store, file, damaged)
-        rows.append(
-            {
-                "state": state,
-                "dataset": file.dataset,
-                "file": file.path,
-                "rows": file.rows,
-                "origin": f"{file.origin}@{file.revision[:9]}",
-                "licence": file.licence,
-                "detail": detail,
-            }
-        )
-    if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        if dataset in (None, file.dataset):
+            state, detail = _look(store, file, damaged)
+            found = {"state": state, "dataset": file.dataset, "file": file.path, "rows": file.rows}
+            origin = f"{file.origin}@{file.revision[:9]}"
+            rows.append(found | {"origin": origin, "licence": file.licence, "detail": detail})
+    if form:
+        declare.table(rows, form)
     else:
         _print(rows)
         for folder in store.folders:
@@ -81,15 +69,23 @@ def _look(store, file, damaged: set[str]) -> tuple[str, str]:
     return state, ", ".join(words)
 
 
-@command.command()
-@click.argument("names", nargs=-1, required=True)
-@click.option("--refresh", is_flag=True, help="Ask whether the source has another version.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
-def fetch(names, refresh, quiet):
-    """Download datasets (or single files) into the cache; continue where an earlier call stopped.
+def _print(rows: list[dict]) -> None:
+    width = max(len(row["file"]) for row in rows)
+    rows = sorted(rows, key=lambda row: row["dataset"])
+    for dataset, files in groupby(rows, key=lambda row: row["dataset"]):
+        click.secho(f"\n{dataset}", bold=True)
+        for row in files:
+            state = click.style(f"{row['state']:<14}", fg=COLOURS[row["state"]])
+            count = f"{row['rows']:,}" if row["rows"] else ""
+            click.echo(f"  {state} {row['file']:<{width}} {count:>8}  {row['origin']}")
+            told = "; ".join(filter(None, (f"licence: {row['licence']}", row["detail"])))
+            click.echo(f"{'':17}{told}")
+    counts = Counter(row["state"] for row in rows)
+    click.echo("\n" + ", ".join(f"{counts[state]} {state}" for state in COLOURS if counts[state]))
 
-    $HF_ENDPOINT names a mirror of the Hugging Face hub.
-    """
+
+@command.define
+def fetch(names, refresh, quiet):
     from ragkit.datasets import fetch as fetching
     from ragkit.datasets.registry import read_pin
 
@@ -103,30 +99,3 @@ def fetch(names, refresh, quiet):
         elif pin and file.sha256:
             word = "other release than the registered one"
         click.echo(f"{file.path}: {path.stat().st_size:,} bytes, {word}")
-
-
-COLOURS = {
-    "present": "green",
-    "other release": "yellow",
-    "partial": "yellow",
-    "missing": None,
-    "cut or damaged": "red",
-}
-
-
-def _print(rows: list[dict]) -> None:
-    width = max(len(row["file"]) for row in rows)
-    dataset = None
-    for row in sorted(rows, key=lambda row: row["dataset"]):
-        if row["dataset"] != dataset:
-            dataset = row["dataset"]
-            click.secho(f"\n{dataset}", bold=True)
-        state = click.style(f"{row['state']:<14}", fg=COLOURS[row["state"]])
-        count = f"{row['rows']:,}" if row["rows"] else ""
-        click.echo(f"  {state} {row['file']:<{width}} {count:>8}  {row['origin']}")
-        click.echo(
-            f"                 licence: {row['licence']}"
-            + (f"; {row['detail']}" if row["detail"] else "")
-        )
-    counts = {state: sum(row["state"] == state for row in rows) for state in COLOURS}
-    click.echo("\n" + ", ".join(f"{n} {state}" for state, n in counts.items() if n))

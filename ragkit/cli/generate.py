@@ -4,51 +4,16 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import click
 
-FILE = click.Path(dir_okay=False, path_type=Path)
-new_folder = click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="A new folder."
-)
-seeded = click.option("--seed", type=int, default=0, show_default=True)
+from ragkit.cli import declare
+
+command = declare.Group("generate")
 
 
-def authored(function):
-    """Add the options of a command that a model may write for: they arrive as keywords."""
-    options = [
-        click.option("--author", default="offline", show_default=True, help="or openai:MODEL."),
-        click.option("--dry-run", is_flag=True, help="Print counts, and for a model the cost."),
-        click.option("--ledger", type=FILE, help="Keeps a model's answers. Default: with --out."),
-        click.option("--budget", type=float, metavar="USD", help="The most that a model may cost."),
-        click.option("--concurrency", type=click.IntRange(1), default=8, show_default=True),
-        click.option("--yes", is_flag=True, help="Do not ask before a model is paid."),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-@click.group(help="Generate documents and questions: a company from a seed.")
-def command():
-    pass
-
-
-@command.command()
-@new_folder
-@click.option("--documents", type=int, required=True, help="All documents, noise included.")
-@seeded
-@click.option("--questions", type=int, help="Default: one for ten documents, at most 500.")
-@click.option("--metadata-questions", type=int, help="Default: a fifth of the questions.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
-@authored
+@command.define
 def erb(out, dry_run, jobs, ledger, budget, concurrency, yes, **counts):
-    """Generate a benchmark in the layout of EnterpriseRAG-Bench.
-
-    The same options give the same bytes, whatever --jobs. A run that was interrupted continues
-    when the same command is given again.
-    """
     from ragkit.synth.pipeline import Plan, Settings, generate
 
     settings = Settings(**counts)
@@ -74,19 +39,8 @@ def erb(out, dry_run, jobs, ledger, budget, concurrency, yes, **counts):
         click.echo(f"{left:,} documents were left out by the author: see left_out.jsonl in stages")
 
 
-@command.command()
-@new_folder
-@click.option("--articles", type=int, required=True, help="All three types together.")
-@seeded
-@click.option("--expertwritten", type=int, help="Default: 200, at most two thirds of the articles.")
-@click.option("--simulated", type=int, help="Default: 200, at most two thirds of the articles.")
-@click.option("--dry-run", is_flag=True, help="Print counts; no more.")
+@command.define
 def helpcentre(out, dry_run, **counts):
-    """Generate a help centre and its three question sets in the layout of WixQA.
-
-    The synthetic set has one question for each article. No language model is used, and the same
-    options give the same bytes.
-    """
     from ragkit.synth.helpcentre import HelpCentre, generate_helpcentre
 
     if dry_run:
@@ -98,26 +52,8 @@ def helpcentre(out, dry_run, **counts):
     click.echo(f"{counts['articles']:,} articles and {asked:,} questions in {out}")
 
 
-@command.command()
-@click.option(
-    "--documents",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="A folder with documents.jsonl and, for the offline author, facts.jsonl.",
-)
-@click.option("--questions", type=int, required=True, help="How many.")
-@click.option("--config", type=FILE, help="Categories (TOML). Default: those of LiveRAG.")
-@seeded
-@click.option("--out", type=FILE, default="datamorgana.jsonl", show_default=True)
-@authored
+@command.define
 def datamorgana(documents, out, dry_run, ledger, budget, concurrency, yes, **asked):
-    """Generate LiveRAG-style questions with DataMorgana's categories.
-
-    Without a model, the questions ask about the facts of a folder from `ragkit generate erb`, and
-    the same options give the same bytes. A model asks about any documents. Its answers are kept in
-    the ledger, so a run that was interrupted continues when the same command is given again. Notes
-    and a report are written beside the questions.
-    """
     from ragkit.files import read_json
     from ragkit.synth.author import check_author
     from ragkit.synth.datamorgana import estimate, load_config, make_questions
@@ -149,10 +85,8 @@ def datamorgana(documents, out, dry_run, ledger, budget, concurrency, yes, **ask
         click.echo(f"{sum(failed.values()):,} left out: see the report beside it")
 
 
-@command.command()
-@click.option("--out", type=click.Path(path_type=Path), help="Default: data/sample.")
+@command.define
 def sample(out):
-    """Generate the sample that comes with ragkit again, byte for byte."""
     from ragkit import paths
     from ragkit.synth.sample import write_sample
 

@@ -4,64 +4,36 @@ from __future__ import annotations
 
 import click
 
+from ragkit.cli import declare
 from ragkit.errors import HashMismatch, RagkitError, UsageError
 
-
-@click.group(help="Encoders and rerankers: what is here, and how to get the rest.")
-def command():
-    pass
+command = declare.Group("models")
 
 
-@command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def list_(as_json):
-    """Show every model: kind, whether it is here, size, licence, where it comes from."""
-    import json
-
-    from tabulate import tabulate
-
+@command.define
+def list_(form):
     from ragkit.models import registry
-    from ragkit.models.registry import find, verified
 
-    rows = []
+    rows, damaged = [], {}
     for model in registry.cards().values():
-        folder, detail = find(model), ""
-        state = "present" if folder else "missing"
+        folder = registry.find(model)
         try:
-            _ = folder and verified(model, folder)
+            if folder:
+                registry.verified(model, folder)
         except HashMismatch as error:
-            state, detail = "damaged", error.message
-        rows.append(
-            {
-                "name": model.name,
-                "kind": model.kind,
-                "state": state,
-                "megabytes": round(model.bytes / 1e6),
-                "licence": model.licence,
-                "origin": model.origin,
-                "command": "" if state == "present" else model.command,
-                "detail": detail,
-            }
-        )
-    if as_json:
-        click.echo(json.dumps(rows, indent=1))
-    else:
-        shown = [{name: row[name] for name in row if name != "detail"} for row in rows]
-        click.echo(tabulate(shown, headers="keys", tablefmt="plain"))
-        for detail in filter(None, (row["detail"] for row in rows)):
-            click.echo(detail)
-    damaged = [row["name"] for row in rows if row["state"] == "damaged"]
+            damaged[model.name] = error.message
+        state = "damaged" if model.name in damaged else "present" if folder else "missing"
+        row = {"name": model.name, "kind": model.kind, "state": state}
+        row |= {"megabytes": round(model.bytes / 1e6), "licence": model.licence}
+        row |= {"origin": model.origin, "command": "" if state == "present" else model.command}
+        rows.append(row | ({"detail": damaged.get(model.name, "")} if form else {}))
+    declare.table(rows, form, "\n".join(damaged.values()))
     if damaged:
         raise RagkitError(f"damaged weights: {', '.join(damaged)}", "see above")
 
 
-@command.command()
-@click.argument("names", nargs=-1)
-@click.option(
-    "--offline-set", is_flag=True, help="The small models that need no hub: what samples use."
-)
+@command.define
 def fetch(names, offline_set):
-    """Get the weights of models by NAME; those that are here are checked and kept."""
     from ragkit.models import fetch as fetching
     from ragkit.models.registry import card
 

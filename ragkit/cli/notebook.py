@@ -10,26 +10,14 @@ from pathlib import Path
 import click
 
 from ragkit import paths
+from ragkit.cli import declare
 from ragkit.errors import UsageError
 
-
-@click.group()
-def command():
-    """Run or read one notebook."""
+command = declare.Group("notebook")
 
 
-@command.command()
-@click.argument("name")
-@click.option("-p", "--parameter", "pairs", nargs=2, multiple=True, help="NAME VALUE; repeatable.")
-@click.option("--profile", default="sample", show_default=True, help="sample or paper.")
-@click.option("--data", default="", help="A folder with real files.")
-@click.option("--out", help="Where the executed copy goes; default: build/PROFILE/notebooks/.")
-@click.option("--timeout", type=float, help="Seconds that one cell may take.")
+@command.define
 def run(name, pairs, profile, data, out, timeout):
-    """Execute the notebook NAME (a name in notebooks/, or a path) headlessly.
-
-    Values are Python literals; anything else is taken as a string.
-    """
     from ragkit.report import notebook, results
 
     path = _path(name)
@@ -40,7 +28,7 @@ def run(name, pairs, profile, data, out, timeout):
             "the profile 'sample' reads no data folder", "add --profile paper to use it"
         )
     root = results.folder(profile)
-    target = Path(out) if out else root / "notebooks" / path.name
+    target = out or root / "notebooks" / path.name
     resume = f"make reproduce PROFILE={profile}" + (f" DATA={data}" if data else "")
     click.echo(f"{time.strftime('%H:%M:%S')}  start   {path.stem}", err=True)
     for kind in ("figures", "results", "tables"):
@@ -52,19 +40,15 @@ def run(name, pairs, profile, data, out, timeout):
     click.echo(f"{time.strftime('%H:%M:%S')}  done    {path.stem}  {seconds:.0f} s", err=True)
 
 
-@command.command()
-@click.argument("path", type=click.Path())
+@command.define
 def code(path):
-    """Print a notebook as code, for `git diff`."""
     from ragkit.report import notebook
 
     click.echo(notebook.code(path))
 
 
-@command.command()
-@click.argument("name")
+@command.define
 def parameters(name):
-    """Print the parameters of a notebook with their defaults."""
     from ragkit.report import notebook
 
     path = _path(name)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import click
 
+from ragkit.cli import declare
 from ragkit.errors import DataError
 
 
-@click.command()
-@click.option("--check", help="A fresh scoreboard.csv to hold against the committed one.")
+@declare.command("readme")
 def command(check):
-    """Write the scoreboard and the strip of figures into README.md, from data/results/.
-
-    With --check nothing is written: the exit status is 1 if the fresh scoreboard has another
-    status, or another value at the printed decimals, than the committed one.
-    """
     from ragkit.files import write_text
     from ragkit.report import scoreboard
 

@@ -2,48 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from ragkit.cli import declare
 from ragkit.errors import ModelError
 
-FILE = click.Path(dir_okay=False, path_type=Path)
 
-
-@click.command(name="sweep")
-@click.option("--systems", type=FILE, help="TOML file; default: notebooks/systems.toml.")
-@click.option(
-    "--documents",
-    type=FILE,
-    required=True,
-    help="JSON lines, CSV or Parquet with doc_id and text; and, where known, title and source; "
-    "or the released archive of EnterpriseRAG-Bench.",
-)
-@click.option(
-    "--questions",
-    type=FILE,
-    required=True,
-    help="JSON lines, CSV or Parquet with question_id and text; and, where known, answer and "
-    "gold_doc_ids.",
-)
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder to write to.",
-)
-@click.option("--jobs", type=click.IntRange(1), help="Processes. Default: one per core.")
-@click.option("--system", "names", multiple=True, metavar="NAME", help="Run only this system.")
-@click.option("-k", type=click.IntRange(1), default=10, show_default=True, help="List length.")
-@click.option("--dry-run", is_flag=True, help="Show what would run, without running it.")
+@declare.command("sweep")
 def command(systems, documents, questions, out, jobs, names, k, dry_run):
-    """Run every system on every question; repeat --system to run several of them.
-
-    Writes runs.parquet, answers.jsonl, scores.csv, summary.csv and failures.csv to the folder.
-    Ranked lists and answers are kept in the cache folder: the same command continues a run that
-    was stopped, and after a change computes what the change concerns.
-    """
     import joblib
 
     from ragkit.files import read_frame

@@ -95,8 +95,8 @@ def test_a_budget_needs_a_price(run):
     ("text", "says"),
     [
         ("", "no request in it"),
-        ("{", "line 1: not a request"),
-        ('{"messages": "a"}\n[]', "line 2: not a request"),
+        ("{", "line 1, column 2: not valid JSON"),
+        ('{"messages": "a"}\n[]', "line 2: expected an object"),
         ('{"messages": "a", "purpos": "b"}', "did you mean 'purpose'"),
         ('{"messages": []}', "line 1: messages must be"),
         ('{"messages": "a", "parameters": {"x": 1}}', "line 1: no option of the chat endpoint 'x'"),
