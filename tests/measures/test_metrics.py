@@ -402,7 +402,7 @@ def test_bad_frames():
     for asked, words in (
         (questions.drop(columns="answer"), "questions lack the column 'answer'"),
         (pd.concat([questions, questions]), "'q1' is there twice"),
-        (renamed, "'x' has none of the 3 questions with a gold"),
+        (renamed, "'x' has none of the 3 questions"),
         (questions.assign(answer=None), "no question has a gold answer"),
     ):
         with pytest.raises(DataError, match=words):

@@ -28,40 +28,26 @@ def fetched(*names: str) -> None:
             pytest.skip(f"the weights of {name} are not here: {cards()[name].command}")
 
 
-def tiny_tokenizer(folder: Path):
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-    vocabulary = {word: number for number, word in enumerate(WORDS)}
-    vocabulary |= {letter: len(WORDS) + n for n, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
-    start = len(vocabulary)
-    vocabulary |= {f"##{chr(97 + n)}": start + n for n in range(26)}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    tokenizer.save(str(folder / "tokenizer.json"))
+def tiny_tokenizer(folder: Path) -> None:
     from transformers import BertTokenizerFast
 
-    made = BertTokenizerFast(tokenizer_object=tokenizer, model_max_length=32)
-    made.save_pretrained(folder)
-    return made
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = [*WORDS, *letters, *(f"##{letter}" for letter in letters)]
+    vocabulary = {word: number for number, word in enumerate(words)}
+    BertTokenizerFast(vocabulary, model_max_length=32).save_pretrained(folder)
 
 
 def in_hub_cache(home: Path, card: Card, build) -> Path:
     """Lay a model out as the hub's own cache does: weights filed under their sha256."""
     root = home / ("models--" + card.hub.replace("/", "--"))
-    folder = root / "snapshots" / ("0" * 40)
-    folder.mkdir(parents=True)
-    (root / "refs").mkdir()
+    folder, weights = root / "snapshots" / ("0" * 40), "model.safetensors"
+    for part in (folder, root / "refs", root / "blobs"):
+        part.mkdir(parents=True)
     (root / "refs" / "main").write_text("0" * 40)
     build(folder)
-    weights = folder / "model.safetensors"
-    raw = weights.read_bytes()
-    blob = root / "blobs" / hashlib.sha256(raw).hexdigest()
-    blob.parent.mkdir()
-    blob.write_bytes(raw)
-    weights.unlink()
-    weights.symlink_to(blob)
+    blob = root / "blobs" / hashlib.sha256((folder / weights).read_bytes()).hexdigest()
+    (folder / weights).rename(blob)
+    (folder / weights).symlink_to(blob)
     return folder
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ragkit import models
 from ragkit.errors import DataError, UsageError
-from ragkit.models import registry, rerankers
+from ragkit.models import base, registry, rerankers
 from ragkit.models.registry import card
 from tests.models import support
 
@@ -55,9 +55,9 @@ def test_a_long_passage_loses_its_end(reranker):
 
 def test_a_second_run_scores_nothing(reranker, tmp_path, monkeypatch):
     first = reranker.score(QUERY, PASSAGES, cache=tmp_path)
-    rerankers._reranker.cache_clear()
+    base._opened.cache_clear()
 
-    def fail(self, tokens):
+    def fail(self, *texts):
         raise AssertionError("scored again")
 
     monkeypatch.setattr(rerankers.Reranker, "_run", fail)
@@ -106,6 +106,6 @@ def test_bad_pairs(reranker, pairs, message):
 
 
 def test_a_score_that_is_no_number_is_an_error(reranker, monkeypatch):
-    monkeypatch.setattr(rerankers.Reranker, "_run", lambda self, tokens: np.array([np.nan]))
+    monkeypatch.setattr(rerankers.Reranker, "_run", lambda *_: np.array([np.nan]))
     with pytest.raises(DataError, match="gives nan for the passage 'b'"):
         reranker.score("a", ["b"])

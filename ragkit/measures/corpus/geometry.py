@@ -7,8 +7,6 @@ Embeddings are arrays of shape (n, d) at any scale; every measure works with cos
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
@@ -46,57 +44,22 @@ class Neighbours(NamedTuple):
     similarity: np.ndarray
 
 
-@dataclass(frozen=True)
-class Clusters:
-    """A partition of a corpus, and what follows from the sums of its clusters in closed form.
+class Clusters(NamedTuple):
+    """A partition of n documents into c clusters, the largest first; none is empty.
 
-    `labels`, of shape (n,), number the clusters from 0, the largest first; none is empty. `sums`,
-    of shape (c, d), are the sums of each cluster's unit vectors. With S_c the sum of cluster c and
-    S that of all, the mean cosines over all pairs are linear in n:
-
-        in     (sum_c |S_c|^2 - n) / sum_c n_c (n_c - 1)
-        cross  (|S|^2 - sum_c |S_c|^2) / (n^2 - sum_c n_c^2)
+    `labels`, of shape (n,), are the numbers of their clusters from 0; `sizes`, of shape (c,), the
+    numbers of documents; `tightness`, of shape (c,), the mean cosines of all pairs within each
+    cluster (NaN for a single document); `in_cluster` and `cross_cluster` the mean cosine of all
+    pairs in the same cluster and in different ones (NaN without such a pair); `evenness` the
+    entropy of the sizes over its maximum.
     """
 
     labels: np.ndarray
-    sums: np.ndarray
-
-    @cached_property
-    def sizes(self) -> np.ndarray:
-        """The number of documents in each cluster, shape (c,)."""
-        return np.bincount(self.labels, minlength=len(self.sums))
-
-    @property
-    def tightness(self) -> np.ndarray:
-        """The mean cosine of all pairs within each cluster, shape (c,); NaN for a single one."""
-        pairs = self.sizes * (self.sizes - 1.0)
-        return (self._squares - self.sizes) / np.where(pairs > 0, pairs, np.nan)
-
-    @property
-    def in_cluster(self) -> float:
-        """The mean cosine of all pairs of documents in the same cluster."""
-        pairs = (self.sizes * (self.sizes - 1.0)).sum()
-        if pairs == 0:
-            raise DataError("every cluster is a single document, so no pair is in one cluster")
-        return float((self._squares.sum() - self.sizes.sum()) / pairs)
-
-    @property
-    def cross_cluster(self) -> float:
-        """The mean cosine of all pairs of documents in different clusters."""
-        pairs = float(self.sizes.sum()) ** 2 - (self.sizes.astype(float) ** 2).sum()
-        if pairs == 0:
-            raise DataError("all documents are in one cluster, so no pair crosses two")
-        total = self.sums.sum(axis=0)
-        return float((total @ total - self._squares.sum()) / pairs)
-
-    @property
-    def evenness(self) -> float:
-        """The entropy of the sizes of two or more clusters, over its maximum."""
-        return float(entropy(self.sizes) / np.log(len(self.sizes)))
-
-    @cached_property
-    def _squares(self) -> np.ndarray:
-        return np.einsum("cd,cd->c", self.sums, self.sums)
+    sizes: np.ndarray
+    tightness: np.ndarray
+    in_cluster: float
+    cross_cluster: float
+    evenness: float
 
 
 class ClusterSimilarity(NamedTuple):
@@ -235,9 +198,9 @@ def density_by_size(
     `repeats` parts of each size are drawn without replacement; the whole corpus is measured once.
     Raises `DataError` if a size exceeds the number of documents.
     """
-    array, rng, rows = matrix(embeddings), np.random.default_rng(seed), []
+    rng, rows = np.random.default_rng(seed), []
     for size in sizes:
-        matrix(array, at_least=size, purpose="a part")
+        array = matrix(embeddings, at_least=size, purpose="a part")
         for repeat in range(repeats if size < len(array) else 1):
             part = array[np.sort(rng.choice(len(array), size, replace=False))]
             rows.append((size, repeat, local_density(part, seed=seed + repeat).value))
@@ -249,7 +212,8 @@ def cluster(embeddings: np.ndarray, k: int = 10, seed: int = 0) -> Clusters:
 
     The centroids come from at most 1,024 documents per cluster, the best of eight k-means++
     starts. Fewer than k clusters are returned if fewer documents differ. Raises `UsageError` if
-    `k` is below 2, `DataError` if there are fewer than k documents.
+    `k` is below 2, `DataError` if there are fewer than k documents, all are in one cluster, or
+    every cluster is a single one.
 
     Source: EnterpriseRAG-Bench, section 3.2, "Global clustering"; Lloyd (1982).
     """
@@ -269,22 +233,39 @@ def cluster(embeddings: np.ndarray, k: int = 10, seed: int = 0) -> Clusters:
         init_method=faiss.ClusteringInitMethod_KMEANS_PLUS_PLUS,
     )
     means.train(unit(array[taught], taught))
-    return partition(array, means.assign(unit(array))[1])
+    found = partition(array, means.assign(unit(array))[1])
+    if np.isnan(found.in_cluster):
+        raise DataError("every cluster is a single document, so no pair is in one cluster")
+    if np.isnan(found.cross_cluster):
+        raise DataError("all documents are in one cluster, so no pair crosses two")
+    return found
 
 
 def partition(embeddings: np.ndarray, labels: Sequence) -> Clusters:
-    """Return a given partition, such as by source: n labels that can be compared."""
+    """Return a given partition, such as by source: n labels that can be compared.
+
+    With S_c the sum of the n_c unit vectors of cluster c and S that of all n, the mean cosines
+    over all pairs are linear in n:
+
+        in     (sum_c |S_c|^2 - n) / sum_c n_c (n_c - 1)
+        cross  (|S|^2 - sum_c |S_c|^2) / (n^2 - sum_c n_c^2)
+    """
     array = matrix(embeddings)
-    if len(labels) != len(array):
-        raise UsageError(f"labels should name {len(array):,} documents, found {len(labels):,}")
-    _, codes, counts = np.unique(np.asarray(labels), return_inverse=True, return_counts=True)
-    rank = np.empty(len(counts), dtype=np.int64)
-    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
-    codes = rank[codes]
-    sums = np.zeros((len(counts), array.shape[1]))
+    if len(labels) != (n := len(array)):
+        raise UsageError(f"labels should name {n:,} documents, found {len(labels):,}")
+    _, codes, sizes = np.unique(np.asarray(labels), return_inverse=True, return_counts=True)
+    order = np.argsort(-sizes, kind="stable")
+    codes, sizes = np.argsort(order)[codes], sizes[order]
+    sums = np.zeros((len(sizes), array.shape[1]))
     for place, rows in unit_blocks(array):
-        sums += (codes[place] == np.arange(len(counts))[:, None]).astype(float) @ rows
-    return Clusters(codes, sums)
+        sums += (codes[place] == np.arange(len(sizes))[:, None]).astype(float) @ rows
+    squares, total = np.einsum("cd,cd->c", sums, sums), sums.sum(axis=0)
+    pairs = sizes * (sizes - 1.0)
+    tightness = (squares - sizes) / np.where(pairs > 0, pairs, np.nan)
+    inside = (squares.sum() - n) / (pairs.sum() or np.nan)
+    across = (total @ total - squares.sum()) / (n**2 - (sizes**2).sum() or np.nan)
+    evenness = entropy(sizes) / (np.log(len(sizes)) or np.nan)
+    return Clusters(codes, sizes, tightness, float(inside), float(across), float(evenness))
 
 
 def cluster_similarity(
@@ -294,19 +275,17 @@ def cluster_similarity(
 
     As in the paper, `pairs` are drawn within clusters, and as many across, uniformly and with
     replacement; their intervals hold for the given clusters. The means over all pairs are given
-    too. Raises `DataError` if no pair is in one cluster or none crosses two, and as in `cluster`.
+    too. Errors are those of `cluster`.
 
     Source: EnterpriseRAG-Bench, section 3.2, "Global clustering", and Table 3.
     """
     checks.whole(pairs, "pairs", least=2)
     array = matrix(embeddings)
-    found = cluster(array, k, seed)
-    exact = found.in_cluster, found.cross_cluster
-    rng = np.random.default_rng(seed)
+    found, rng = cluster(array, k, seed), np.random.default_rng(seed)
     inside, across = (
         _mean(_cosines(array, *_pairs(found, pairs, rng, side))) for side in (False, True)
     )
-    return ClusterSimilarity(inside, across, *exact, found)
+    return ClusterSimilarity(inside, across, found.in_cluster, found.cross_cluster, found)
 
 
 def silhouette(embeddings: np.ndarray, labels: Sequence) -> float:
@@ -358,23 +337,20 @@ def profile(
     tightness_spread (standard deviation) of the clusters; intrinsic_dimension from ten neighbours;
     near_duplicates, the share (0 to 1) of documents with a neighbour at a cosine of 0.9 or more.
     """
-    array, rows = matrix(embeddings, at_least=size or 2, purpose="a part"), []
+    rows = []
     for number in range(seed, seed + repeats):
-        part = array[draw(len(array), size or len(array), number)]
+        part = _part(embeddings, size, number)
         found = cluster_similarity(part, seed=number)
         closest = neighbours(part, draw(len(part), 1000, number), k=1).similarity[:, 0]
-        rows.append(
-            {
-                "local_similarity": local_density(part, seed=number).value,
-                "in_cluster_similarity": found.in_cluster.value,
-                "cross_cluster_similarity": found.cross_cluster.value,
-                "in_exact": found.in_exact,
-                "cross_exact": found.cross_exact,
-                **_shape(part, found.clusters),
-                "intrinsic_dimension": intrinsic_dimension(part, k=10, seed=number).value,
-                "near_duplicates": float((closest >= NEAR).mean()),
-            }
-        )
+        row = {
+            "local_similarity": local_density(part, seed=number).value,
+            "in_cluster_similarity": found.in_cluster.value,
+            "cross_cluster_similarity": found.cross_cluster.value,
+            **_shape(part, found.clusters, "in_exact", "cross_exact"),
+            "intrinsic_dimension": intrinsic_dimension(part, k=10, seed=number).value,
+            "near_duplicates": float((closest >= NEAR).mean()),
+        }
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -395,12 +371,10 @@ def similarity_by_k(
     """
     ks, rows = list(ks), []
     for (name, embeddings), seed in product(corpora.items(), seeds):
-        array = matrix(embeddings, at_least=size or 2, purpose=f"a part of {name!r}")
-        part = array[draw(len(array), size or len(array), seed)]
+        part = _part(embeddings, size, seed)
         for k in ks:
-            found = cluster(part, k, seed)
-            row = {"corpus": name, "k": k, "seed": seed, "in_cluster": found.in_cluster}
-            rows.append({**row, "cross_cluster": found.cross_cluster, **_shape(part, found)})
+            found = _shape(part, cluster(part, k, seed), "in_cluster", "cross_cluster")
+            rows.append({"corpus": name, "k": k, "seed": seed, **found})
     return pd.DataFrame(rows)
 
 
@@ -421,16 +395,13 @@ def ordering(
     if reference not in set(measured["k"]):
         raise UsageError(f"k={reference} was not measured", f"found: {sorted(set(measured['k']))}")
     table = measured.pivot_table(index=["k", "seed"], columns="corpus", values=measure)
-
-    def order(row):
-        return " > ".join(row.sort_values(ascending=False).index)
-
-    orders, single = table.groupby("k").mean().apply(order, axis=1), table.apply(order, axis=1)
-    agree = (single == orders[reference]).groupby("k").mean()
-    found = pd.DataFrame({"order": orders, "same": orders == orders[reference], "seeds": agree})
-    found = found.reset_index()
-    found.insert(0, "measure", measure)
-    return found
+    single, orders = (
+        means.apply(lambda row: " > ".join(row.sort_values(ascending=False).index), axis=1)
+        for means in (table, table.groupby("k").mean())
+    )
+    found = pd.DataFrame({"measure": measure, "order": orders, "same": orders == orders[reference]})
+    found["seeds"] = (single == orders[reference]).groupby("k").mean()
+    return found.reset_index()[["measure", "k", "order", "same", "seeds"]]
 
 
 def _cosines(array: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -443,8 +414,15 @@ def _chosen(embeddings, sample: int, seed: int) -> tuple[np.ndarray, np.ndarray]
     return array, draw(len(array), checks.whole(sample, "sample"), seed)
 
 
-def _shape(part: np.ndarray, found: Clusters) -> dict[str, float]:
+def _part(embeddings, size: int | None, seed: int) -> np.ndarray:
+    array = matrix(embeddings, at_least=size or 2, purpose="a part")
+    return array[draw(len(array), size or len(array), seed)]
+
+
+def _shape(part: np.ndarray, found: Clusters, inside: str, across: str) -> dict[str, float]:
     return {
+        inside: found.in_cluster,
+        across: found.cross_cluster,
         "gap": found.in_cluster - found.cross_cluster,
         "silhouette": silhouette(part, found.labels),
         "evenness": found.evenness,

@@ -42,9 +42,11 @@ class ScalingFit:
 
     def predict(self, size: float) -> Estimate:
         """Return the expected recall at a size, with its 95 % interval over questions."""
+        return _percentiles(*self._recalls(size), self.questions)
+
+    def _recalls(self, size: float) -> tuple[float, np.ndarray]:
         at = np.array([1, np.log10(size)])
-        value = expit(at @ [self.intercept, self.slope])
-        return _percentiles(value, expit(self.draws @ at), self.questions)
+        return expit(at @ [self.intercept, self.slope]), expit(self.draws @ at)
 
 
 def nested(
@@ -89,17 +91,9 @@ def fit_scaling(
 
     A fractional logit: the quasi-likelihood of the binomial, which only needs recall to lie
     between 0 and 1. Questions are resampled whole, since one question's recall at several sizes
-    belongs together.
-
-    Parameters
-    ----------
-    recalls : array of shape (questions, sizes)
-        In [0, 1]; `DataError` if one is missing or out of range, there are fewer than two
-        questions, or all recalls are 0 or all are 1.
-    sizes : sequence of int
-        Of the corpora; `UsageError` unless they are at least two different positive numbers.
-    n_resamples : int, default=2000
-    seed : int, default=0
+    belongs together. `recalls` have the shape (questions, sizes): `DataError` if one is missing or
+    outside [0, 1], there are fewer than two questions, or all are 0 or all are 1. Raises
+    `UsageError` unless `sizes` are at least two different positive numbers.
 
     Source: Papke and Wooldridge (1996), Econometric methods for fractional response variables.
     """
@@ -119,11 +113,12 @@ def extrapolate(
     if len(places) < 3:
         raise UsageError(f"an extrapolation needs at least three sizes, found {len(places)}")
     fit = _fit(means[:-1], drawn[:, :-1], places[:-1], n)
-    predicted = fit.predict(places[-1])
-    draws = expit(fit.draws @ [1, np.log10(places[-1])])
-    observed = _percentiles(means[-1], drawn[:, -1], n)
-    gap = _percentiles(predicted.value - means[-1], draws - drawn[:, -1], n)
-    return Extrapolation(predicted, observed, gap)
+    value, draws = fit._recalls(places[-1])
+    return Extrapolation(
+        _percentiles(value, draws, n),
+        _percentiles(means[-1], drawn[:, -1], n),
+        _percentiles(value - means[-1], draws - drawn[:, -1], n),
+    )
 
 
 def _resampled(recalls, sizes, n_resamples: int, seed: int) -> tuple:
