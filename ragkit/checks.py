@@ -12,41 +12,35 @@ from ragkit.errors import UsageError, did_you_mean
 def whole(value, name: str, *, least: int | None = 1, most: int | None = None) -> int:
     """Return `value` as an int.
 
-    Raises
-    ------
-    UsageError
-        If it is no whole number (a bool is none), or out of range.
+    Raises `UsageError` if it is no whole number (a bool is none), or out of range.
     """
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, Integral)
-        or not _inside(value, least, most)
-    ):
-        raise UsageError(f"{name} should be a whole number{_range(least, most)}, found {value!r}")
-    return int(value)
+    return int(_inside(value, name, Integral, "a whole number", least, most))
 
 
 def number(value, name: str, *, least: float | None = None, most: float | None = None) -> float:
     """Return `value` as a float.
 
-    Raises
-    ------
-    UsageError
-        If it is no finite number (a bool is none), or out of range.
+    Raises `UsageError` if it is no finite number (a bool is none), or out of range.
     """
-    numeric = isinstance(value, Real) and not isinstance(value, bool)
-    if not (numeric and math.isfinite(value) and _inside(value, least, most)):
-        raise UsageError(f"{name} should be a number{_range(least, most)}, found {value!r}")
-    return float(value)
+    return float(_inside(value, name, Real, "a number", least, most))
+
+
+def _inside(value, name: str, kind: type, words: str, least, most):
+    low, high = (-math.inf if least is None else least), (math.inf if most is None else most)
+    fine = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+    if fine and low <= value <= high:
+        return value
+    if least is not None and most is not None:
+        words += f" from {least:,} to {most:,}"
+    elif least is not None or most is not None:
+        words += f" of at least {least:,}" if most is None else f" of at most {most:,}"
+    raise UsageError(f"{name} should be {words}, found {value!r}")
 
 
 def choice(value, name: str, known: Iterable[str]) -> str:
     """Return `value` if it is one of the known names.
 
-    Raises
-    ------
-    UsageError
-        Otherwise; the hint names the nearest known name.
+    Raises `UsageError` otherwise; the hint names the nearest known name.
     """
     known = list(known)
     if value not in known:
@@ -64,11 +58,8 @@ def options(given: Mapping, known: Iterable[str], where: str) -> None:
 def strings(values, name: str) -> Sequence[str]:
     """Return `values` if they are several strings.
 
-    Raises
-    ------
-    UsageError
-        If it is one string, holds something else, or a string is not valid Unicode; the message
-        gives the position, from 1.
+    Raises `UsageError` if it is one string, holds something else, or a string is not valid Unicode;
+    the message gives the position, from 1.
     """
     if isinstance(values, str):
         raise UsageError(f"{name} should be several strings, found one", "put it into a list")
@@ -83,15 +74,3 @@ def strings(values, name: str) -> Sequence[str]:
                 f"character {error.start + 1}"
             ) from None
     return values
-
-
-def _inside(value, least, most) -> bool:
-    return (least is None or value >= least) and (most is None or value <= most)
-
-
-def _range(least, most) -> str:
-    if least is not None and most is not None:
-        return f" from {least:,} to {most:,}"
-    if least is not None:
-        return f" of at least {least:,}"
-    return "" if most is None else f" of at most {most:,}"

@@ -1,8 +1,9 @@
 """Read and write files: every reader names file, line and column; every writer is atomic.
 
-`read_frame` and `read_scores` are the one reader of users' files: JSON lines, JSON, CSV, TSV or
-Parquet, each of the text formats also gzipped, the released archive of EnterpriseRAG-Bench and the
-released Parquet file of LiveRAG. `ragkit.schema` has the columns and the other names for them.
+`read_rows` reads rows of any format: JSON lines, JSON, CSV, TSV or Parquet, each of the text formats
+also gzipped. `read_frame` is the one reader of users' files; it also reads the released archive of
+EnterpriseRAG-Bench and the released Parquet file of LiveRAG. `ragkit.schema` has the columns and the
+other names for them. What a compressed file may hold is bounded by its size.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from ragkit import schema
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 csv.field_size_limit(1 << 28)
 
 MAX_BYTES = 4 * 2**30  # of a file's text once it is decompressed
+# A compressed file may hold that many times its own bytes, and small ones this much.
+RATIO, SMALL = 100, 128 * 2**20
 
 # The errors of a disk that takes no more bytes; they name no file.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
@@ -83,6 +86,11 @@ def sha256(path: str | os.PathLike) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def most_bytes(path: str | os.PathLike) -> int:
+    """Return how many bytes a compressed file may hold; more is taken for a damaged or hostile file."""
+    return min(MAX_BYTES, max(SMALL, RATIO * Path(path).stat().st_size))
+
+
 def read_text(path: str | os.PathLike) -> str:
     """Return the text of a UTF-8 file, which may be gzipped (`.gz`).
 
@@ -92,13 +100,14 @@ def read_text(path: str | os.PathLike) -> str:
         If there is no such file.
     DataError
         If the file cannot be read, the gzip stream is cut or damaged, the text is larger than
-        `MAX_BYTES`, or the bytes are not UTF-8 (with the line).
+        `MAX_BYTES` or `most_bytes`, or the bytes are not UTF-8 (with the line).
     """
     path = Path(path)
     zipped = path.suffix == ".gz"
     try:
+        most = most_bytes(path) if zipped else MAX_BYTES
         with (gzip.open if zipped else open)(path, "rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
+            raw = stream.read(most + 1)
         if zipped and not raw and not path.stat().st_size:
             raise EOFError("no bytes")
     except FileNotFoundError:
@@ -107,9 +116,8 @@ def read_text(path: str | os.PathLike) -> str:
         raise DataError(f"{path}: the gzip stream is cut short or damaged ({error})") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-    if len(raw) > MAX_BYTES:
-        hint = "split the file into smaller ones"
-        raise DataError(f"{path}: more than {MAX_BYTES:,} bytes of text", hint)
+    if len(raw) > most:
+        raise DataError(f"{path}: more than {most:,} bytes of text", "split it into smaller files")
     return _decode(raw, str(path))
 
 
@@ -140,52 +148,38 @@ def read_json(path: str | os.PathLike):
 
 
 def read_jsonl(path: str | os.PathLike, columns: Sequence[str] = ()) -> list[dict]:
-    """Return the objects of a JSON-lines file, each holding at least `columns`.
-
-    Raises `DataError` with file, line and column; see `read_json`.
-    """
+    """Return the objects of a file of JSON lines, whatever its name ends in; see `read_rows`."""
     return _listed(path, json_lines(read_text(path)), columns)
 
 
-def read_table(
+def read_rows(
     path: str | os.PathLike,
     columns: Sequence[str] = (),
     *,
     numbers: Sequence[str] | None = (),
 ) -> list[dict]:
-    """Return the rows of a CSV or TSV file as strings, each holding at least `columns`.
+    """Return the rows of a JSON-lines, JSON, CSV, TSV or Parquet file.
 
     Parameters
     ----------
     path : path-like
-        `.tsv` separates by tabs, every other name by commas.
+        Its ending names the format, perhaps before `.gz`. A JSON file holds a list of objects, or an
+        object whose lists of objects are joined. The values of CSV and TSV are strings.
     columns : sequence of str
+        Those that each row has to have.
     numbers : sequence of str, or None
         Columns to return as finite floats, NaN for an empty cell; None stands for all.
 
     Raises
     ------
+    MissingData
+        If there is no such file.
     DataError
-        With file, line and column, if a column is missing or repeated, a row has too few or too
-        many values, or a value is not a number where one was expected.
+        With file, line and column, if the file has another ending, is cut or damaged, or has no
+        rows; a column is missing or repeated, a row has too few or too many values, or a value is
+        not a number where one was expected. For JSON see `read_json`.
     """
-
-    def located():
-        for place, row in _table(path, columns):
-            for column in row if numbers is None else numbers:
-                row[column] = schema.number(row[column], f"{place}: {column}")
-            yield place, row
-
-    return _listed(path, located(), ())
-
-
-def read_rows(path: str | os.PathLike, columns: Sequence[str] = ()) -> list[dict]:
-    """Return the rows of a JSON-lines, JSON, CSV, TSV or Parquet file.
-
-    A JSON file holds a list of objects, or an object whose lists of objects are joined. Raises
-    `DataError` as `read_jsonl` and `read_table`; also if the name has another ending.
-    """
-    return _listed(path, _located(path), columns)
+    return _listed(path, _located(path, columns), columns, numbers)
 
 
 def read_frame(
@@ -194,26 +188,29 @@ def read_frame(
     *,
     only: Container[str] | None = None,
     bad: list[dict] | None = None,
+    metric: str | None = None,
 ) -> pd.DataFrame:
-    """Read a user's documents, questions, answers or runs.
+    """Read a user's documents, questions, answers, runs or scores.
 
     Parameters
     ----------
     path : path-like
-        `.jsonl`, `.json`, `.csv` or `.tsv` (each also with `.gz`) or `.parquet`. Documents may
-        also be the released archive of EnterpriseRAG-Bench (`.zip`).
-    kind : {"documents", "questions", "answers", "runs"}
+        In any format of `read_rows`. Documents may also be the released archive of
+        EnterpriseRAG-Bench (`.zip`).
+    kind : {"documents", "questions", "answers", "runs", "scores"}
     only : container of str, optional
         Read only the documents with these ids.
     bad : list of dict, optional
         Collect bad rows here, as {"line", "reason"}, instead of raising an error for the first.
+    metric : str, optional
+        The metric to keep of scores with a column `metric`; needed if there are several.
 
     Returns
     -------
     DataFrame
         With the columns of `ragkit.schema`, see `ragkit.schema.complete`; further columns are
-        kept. Answers without a system get the file's name. `attrs["given"]` has the names of the
-        columns that a row of the file gives.
+        kept, but not `metric` of scores. Answers without a system get the file's name.
+        `attrs["given"]` has the names of the columns that a row of the file gives.
 
     Raises
     ------
@@ -221,97 +218,55 @@ def read_frame(
         If there is no such file.
     DataError
         With file, line and column, if a row is not what it should be.
+    UsageError
+        If the scores are of several metrics and none is named, or not the one that is named.
     """
     import pandas as pd
 
-    path = Path(path)
+    path, keys = Path(path), schema.KEYS[kind]
     archive = kind == "documents" and path.suffix == ".zip"
-    located = read_archive(path, only) if archive else _located(path, bad)
-    rows, places, given = [], {}, set()
+    rows, places, given, texts = [], {}, set(), {}
     with named(path):
-        for place, row in schema.released(located, kind):
-            given.update(name for name, value in row.items() if value is not None)
+        located = read_archive(path, only) if archive else _located(path, bad=bad)
+        for position, (place, raw) in enumerate(located, start=1):
             try:
-                row = schema.complete(row, kind, path.name.partition(".")[0])
-                key = tuple(row[column] for column in schema.KEYS[kind])
-                if key in places:
-                    words = f"{schema.KEYS[kind][-1]} {key[-1]!r}"
-                    raise DataError(f"{words} was in {places[key]} before")
-                places[key] = place
-                if only is None or row["doc_id"] in only:
-                    rows.append(row)
+                for row in schema.released(raw, kind, position, texts):
+                    given.update(name for name, value in row.items() if value is not None)
+                    row = schema.complete(row, kind, path.name.partition(".")[0])
+                    key = (*map(row.get, keys), str(row.get("metric")))
+                    if key in places:
+                        words = ", ".join(f"{name} {row[name]!r}" for name in keys)
+                        raise DataError(f"{words} was in {places[key]} before")
+                    places[key] = place
+                    if only is None or row["doc_id"] in only:
+                        rows.append(row)
             except DataError as error:
                 _bad(place, error, bad)
         if not rows:
             raise DataError(bad[0]["reason"] if bad else "no rows")
-    frame = pd.DataFrame(rows)
-    frame.attrs["given"] = given | set(schema.names(given, kind).values())
+        frame = pd.DataFrame(rows)
+        if kind == "scores":
+            frame = _one_metric(frame, metric)
+    frame.attrs["given"] = given | set(schema.names(tuple(given), kind).values())
     return schema.check(frame, kind, str(path))
 
 
-def read_scores(path: str | os.PathLike, *, metric: str | None = None) -> pd.DataFrame:
-    """Read a user's scores, in any of the formats of `read_frame`.
-
-    Parameters
-    ----------
-    path : path-like
-    metric : str, optional
-        The metric to keep of a file with a column `metric`; needed if it holds several.
-
-    Returns
-    -------
-    DataFrame
-        subject_id, item_id and score; further columns are kept, `metric` is not.
-
-    Raises
-    ------
-    MissingData
-        If there is no such file.
-    DataError
-        If a column is missing, or a score is missing, not a number or there twice; with the line.
-    UsageError
-        If the file holds several metrics and none is named, or not the one that is named.
-    """
-    import pandas as pd
-
-    path = Path(path)
-    with named(path):
-        located = list(_located(path))
-        if not located:
-            raise DataError("no rows")
-        frame = pd.DataFrame([row for _, row in located], index=[place for place, _ in located])
-        frame = frame.rename(columns=schema.names(frame.columns, "scores"))
-        require(dict.fromkeys(frame.columns), schema.COLUMNS["scores"], "line 1")
-        for column in ("subject_id", "item_id"):
-            if pd.api.types.is_integer_dtype(frame[column]):
-                frame[column] = frame[column].astype(str)
-        frame["score"] = [schema.number(v, f"{at}: score") for at, v in frame["score"].items()]
-        if frame["score"].isna().any():
-            hint = "leave the row out: a missing score is not 0"
-            raise DataError(f"{frame['score'].isna().idxmax()}: no score", hint)
-        if "metric" in frame:
-            frame = _one_metric(frame, metric)
-        elif metric is not None:
-            raise UsageError(f"no column 'metric' to find {metric!r} in")
-        again = frame.duplicated(["subject_id", "item_id"])
-        if again.any():
-            row = frame.loc[again.idxmax()]
-            words = f"subject_id {row['subject_id']!r}, item_id {row['item_id']!r}"
-            raise DataError(f"{again.idxmax()}: {words} was there before")
-    return schema.check(frame.reset_index(drop=True), "scores", str(path))
-
-
 def _one_metric(frame: pd.DataFrame, metric: str | None) -> pd.DataFrame:
+    if "metric" not in frame:
+        if metric is None:
+            return frame
+        raise UsageError(f"no column 'metric' to find {metric!r} in")
+    frame["metric"] = frame["metric"].astype(str)
     known = list(dict.fromkeys(frame["metric"]))
     if metric is None and len(known) > 1:
         raise UsageError(
-            f"the scores are of {len(known)} metrics: {', '.join(map(str, known))}",
+            f"the scores are of {len(known)} metrics: {', '.join(known)}",
             f"choose one, such as --metric {known[0]} (metric={known[0]!r})",
         )
     if metric is not None and metric not in known:
         raise UsageError(f"no scores of the metric {metric!r}", did_you_mean(metric, known))
     frame = frame[frame["metric"] == (known[0] if metric is None else metric)]
-    return frame.drop(columns="metric")
+    return frame.drop(columns="metric").reset_index(drop=True)
 
 
 def read_archive(
@@ -320,15 +275,23 @@ def read_archive(
     """Yield the names and documents of EnterpriseRAG-Bench's released archive, in its order.
 
     A document has doc_id, source, title, text and path; `only` names those to read. Raises
-    `DataError` as `zip_texts`; also if an entry has not the name of a document.
+    `DataError` as `zip_texts`; also if an entry is not called SOURCE/.../DOCID__NAME.txt.
     """
 
     def wanted(name: str) -> bool:
         return only is None or name.rpartition("/")[2].partition("__")[0] in only
 
-    with named(path):
-        for name, text in zip_texts(path, ".txt", wanted):
-            yield name, schema.released_document(name, text)
+    for name, text in zip_texts(path, ".txt", wanted):
+        parts = PurePosixPath(name).parts
+        doc_id, separator, _ = parts[-1].partition("__")
+        sources = [part for part in parts if part in schema.SOURCES]
+        if not separator or not sources:
+            known = ", ".join(schema.SOURCES)
+            words = f"expected SOURCE/.../DOCID__NAME.txt with a source of {known}"
+            raise DataError(f"{path}: {name}: {words}")
+        title, _, content = (part.strip() for part in text.partition("\n"))
+        row = {"doc_id": doc_id, "source": sources[0], "title": title, "text": content or title}
+        yield name, row | {"path": name}
 
 
 def zip_texts(
@@ -341,7 +304,8 @@ def zip_texts(
     MissingData
         If there is no such file.
     DataError
-        If it is not a readable zip file, has no entry with that ending, or one is not UTF-8.
+        If it is not a readable zip file, holds more than `most_bytes`, has no entry with that
+        ending, or one is not UTF-8.
     """
     with opened_zip(path) as archive:
         names = [name for name in archive.namelist() if name.endswith(ending)]
@@ -356,11 +320,16 @@ def opened_zip(path: str | os.PathLike) -> Iterator[zipfile.ZipFile]:
     """Open an archive; what is wrong with it is a `MissingData` or `DataError`."""
     try:
         with zipfile.ZipFile(path) as archive:
+            # No entry is read beyond the size that the list of entries states.
+            if sum(entry.file_size for entry in archive.infolist()) > most_bytes(path):
+                raise DataError(f"{path}: more than {most_bytes(path):,} bytes once unpacked")
             yield archive
     except FileNotFoundError:
         raise MissingData(f"{path}: no such file") from None
-    # RuntimeError and NotImplementedError: a zip file of an unknown kind.
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
+    # The others: names, flags and methods that no zip file has.
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"{path}: a damaged or incomplete zip file ({error})") from None
 
 
@@ -395,18 +364,24 @@ def _bad(place: str, error: DataError, bad: list[dict] | None) -> None:
     bad.append({"line": int(line) if line.isdigit() else 0, "reason": message})
 
 
-def _listed(path, located: Iterator[tuple[str, dict]], columns: Sequence[str]) -> list[dict]:
+def _listed(
+    path, located: Iterable[tuple[str, dict]], columns: Sequence[str], numbers=()
+) -> list[dict]:
     rows = []
     with named(path):
         for place, row in located:
             require(row, columns, place)
+            for column in row if numbers is None else numbers:
+                row[column] = schema.number(row[column], f"{place}: {column}")
             rows.append(row)
         if not rows:
             raise DataError("no rows")
     return rows
 
 
-def _located(path: str | os.PathLike, bad: list[dict] | None = None) -> Iterator[tuple[str, dict]]:
+def _located(
+    path: str | os.PathLike, columns: Sequence[str] = (), bad: list[dict] | None = None
+) -> Iterator[tuple[str, dict]]:
     """Yield the rows of a file with their places in it, such as "line 3"."""
     path = Path(path)
     ending = Path(path.name.removesuffix(".gz")).suffix
@@ -419,24 +394,32 @@ def _located(path: str | os.PathLike, bad: list[dict] | None = None) -> Iterator
                 place = f"{name}: row {number}" if name else f"row {number}"
                 yield place, _object(row, place)
     elif ending in (".csv", ".tsv"):
-        yield from _table(path)
+        yield from _table(read_text(path), "\t" if ending == ".tsv" else ",", columns)
     elif ending == ".parquet":
-        import pyarrow
-        from pyarrow import parquet
-
-        try:
-            with parquet.ParquetFile(path) as file:
-                rows = file.read().to_pylist()
-        except FileNotFoundError:
-            raise MissingData(f"{path}: no such file") from None
-        except (OSError, pyarrow.ArrowException) as error:
-            raise DataError(f"{path}: not a readable parquet file ({error})") from None
-        yield from ((f"row {number}", row) for number, row in enumerate(rows, start=1))
+        yield from ((f"row {number}", row) for number, row in enumerate(_parquet(path), start=1))
     else:
         raise DataError(
             f"no reader for {ending or 'a name without an ending'}",
             "expected .jsonl, .json, .csv, .tsv (each also with .gz) or .parquet",
         )
+
+
+def _parquet(path: Path) -> Iterator[dict]:
+    import pyarrow
+    from pyarrow import parquet
+
+    held = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(1024):
+                held += batch.nbytes
+                if held > most_bytes(path):
+                    raise DataError(f"more than {most_bytes(path):,} bytes once unpacked")
+                yield from batch.to_pylist()
+    except FileNotFoundError:
+        raise MissingData(f"{path}: no such file") from None
+    except (OSError, pyarrow.ArrowException, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: not a readable parquet file ({error})") from None
 
 
 def json_lines(text: str, bad: list[dict] | None = None) -> Iterator[tuple[str, dict]]:
@@ -457,12 +440,10 @@ def _object(value, place: str) -> dict:
     return value
 
 
-def _table(path: str | os.PathLike, columns: Sequence[str] = ()) -> Iterator[tuple[str, dict]]:
+def _table(text: str, separator: str, columns: Sequence[str]) -> Iterator[tuple[str, dict]]:
     """Yield the rows of a CSV or TSV file with their places."""
-    tabs = ".tsv" in Path(path).suffixes
     # Strict, so that a quotation mark left open does not swallow the rest of the file.
-    stream = io.StringIO(read_text(path), newline="")
-    reader = csv.reader(stream, delimiter="\t" if tabs else ",", strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         header = next(reader, [])
         if not any(header):
@@ -471,8 +452,8 @@ def _table(path: str | os.PathLike, columns: Sequence[str] = ()) -> Iterator[tup
             if header.count(name) > 1:
                 raise DataError(f"line 1: the column {name!r} stands there twice")
         if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-            separator = "tabs" if tabs else "commas"
-            raise DataError(f"line 1: expected columns separated by {separator}")
+            word = "tabs" if separator == "\t" else "commas"
+            raise DataError(f"line 1: expected columns separated by {word}")
         require(dict.fromkeys(header), columns, "line 1")
         for values in reader:
             if values and len(values) != len(header):

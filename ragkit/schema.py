@@ -11,9 +11,10 @@ import ast
 import json
 import math
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragkit import checks
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FRAMES = tomllib.loads(Path(__file__).with_name("schema.toml").read_text("utf-8"))
+_LIVERAG = _FRAMES.pop("liverag")
 COLUMNS = {kind: tuple(frame["columns"]) for kind, frame in _FRAMES.items()}
 KEYS = {kind: tuple(frame["key"]) for kind, frame in _FRAMES.items()}
 TUPLES = {kind: tuple(frame.get("tuples", ())) for kind, frame in _FRAMES.items()}
-ALIASES = {kind: frame["aliases"] for kind, frame in _FRAMES.items()}
+NUMBERS = {kind: tuple(frame.get("numbers", ())) for kind, frame in _FRAMES.items()}
 # What fills the columns that a user's row leaves open.
 DEFAULTS = {
     kind: {
@@ -38,13 +40,14 @@ DEFAULTS = {
 # The kinds of documents of EnterpriseRAG-Bench: folders of its released archive.
 SOURCES = ("slack", "gmail", "linear", "google_drive", "hubspot", "fireflies", "github", "jira")
 SOURCES += ("confluence",)
+_NO_SCORE = "leave the row out: a missing score is not 0"
 
 
-def names(columns: Iterable[str], kind: str) -> dict[str, str]:
+@cache
+def names(columns: tuple[str, ...], kind: str) -> dict[str, str]:
     """Return the columns of a file that have another name here, with that name."""
-    columns = [str(column) for column in columns]
     taken, found = set(columns), {}
-    for alias, ours in ALIASES[kind].items():
+    for alias, ours in _FRAMES[kind]["aliases"].items():
         for column in columns:
             if column.lower() == alias and ours not in taken:
                 found[column] = ours
@@ -58,7 +61,7 @@ def complete(row: dict, kind: str, system: str = "") -> dict:
     Parameters
     ----------
     row : dict
-    kind : {"documents", "questions", "answers", "runs"}
+    kind : {"documents", "questions", "answers", "runs", "scores"}
     system : str
         The system of an answer or a ranked document that names none.
 
@@ -67,7 +70,7 @@ def complete(row: dict, kind: str, system: str = "") -> dict:
     DataError
         If a column is missing, or a value is not what it should be.
     """
-    other = names(row, kind)
+    other = names(tuple(row), kind)
     row = {other.get(name, name): value for name, value in row.items()}
     if "system" in COLUMNS[kind]:
         row.setdefault("system", system)
@@ -83,6 +86,10 @@ def complete(row: dict, kind: str, system: str = "") -> dict:
             row[column] = str(row[column])
         if problem := _problem(row[column], kind, column):
             raise DataError(f"{column} {problem}")
+    for column in NUMBERS[kind]:
+        row[column] = number(row[column], column)
+        if math.isnan(row[column]):
+            raise DataError(f"no {column}", _NO_SCORE)
     if not isinstance(row.get("answer"), str | None):
         raise DataError(f"answer should be a text, found {row['answer']!r:.60}")
     return row
@@ -94,8 +101,9 @@ def _problem(value, kind: str, column: str) -> str:
         fine = isinstance(value, tuple) and all(isinstance(part, str) for part in value)
         return "" if fine else f"should be a tuple of strings, found {value!r:.60}"
     key = column in KEYS[kind] and column != "rank"
-    if key or column in _FRAMES[kind].get("texts", ()):
-        if not isinstance(value, str) or not value.strip():
+    filled = key or column in _FRAMES[kind].get("texts", ())
+    if filled or column in _FRAMES[kind].get("labels", ()):
+        if not isinstance(value, str) or (filled and not value.strip()):
             return f"should be a text, found {value!r:.60}"
         if key and "\0" in value:
             return f"holds a NUL character: {value!r:.60}"
@@ -105,16 +113,12 @@ def _problem(value, kind: str, column: str) -> str:
 def strings(values, where: str) -> tuple[str, ...]:
     """Return a list of strings or whole numbers, or its text, as a tuple of strings.
 
-    The text may be that of JSON or of Python.
-
-    Raises
-    ------
-    DataError
-        If it is anything else; `where` names the place and the column.
+    The text may be that of JSON or of Python. Raises `DataError` if it is anything else; `where`
+    names the place and the column.
     """
     if isinstance(values, str) and values.lstrip().startswith("["):
         for parse in (json.loads, ast.literal_eval):
-            with suppress(ValueError, SyntaxError):
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 values = parse(values)
                 break
     if not isinstance(values, list | tuple):
@@ -128,75 +132,57 @@ def strings(values, where: str) -> tuple[str, ...]:
 def number(value, where: str) -> float:
     """Return a value of a file as a float, NaN if it is empty.
 
-    Raises
-    ------
-    DataError
-        If it is no finite number; `where` names the place and the column.
+    Raises `DataError` if it is no finite number; `where` names the place and the column.
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         return math.nan
     try:
         found = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = math.nan
     if not math.isfinite(found):
         raise DataError(f"{where} should be a number, found {value!r:.60}")
     return found
 
 
-def released(located: Iterator[tuple[str, dict]], kind: str) -> Iterator[tuple[str, dict]]:
-    """Translate the rows of releases whose layout differs, not only the names of their columns.
+def released(row: dict, kind: str, position: int, texts: dict[str, str]) -> Iterator[dict]:
+    """Yield the rows of a frame that a row of a release holds.
 
-    LiveRAG keeps documents inside questions; WixQA numbers its questions by their order.
+    Only layouts count that differ by more than the names of columns: LiveRAG keeps documents inside
+    questions, WixQA numbers its questions by their order (`position`). `texts` are those of the
+    documents of earlier rows; a document is yielded once. Raises `DataError` if a row of LiveRAG is
+    not what `schema.toml` declares, or has another text of a document than an earlier one.
     """
-    documents = set()
-    for number, (place, row) in enumerate(located, start=1):
-        if "Supporting_Documents" in row:
-            texts = row["Supporting_Documents"] or ()
-            if kind == "documents":
-                for text in texts:
-                    if text["doc_id"] not in documents:
-                        documents.add(text["doc_id"])
-                        yield place, text
-                continue
-            claims = row.get("Answer_Claims") or {}
-            row = {
-                "question_id": row.get("Index"),
-                "text": row.get("Question"),
-                "answer": row.get("Answer"),
-                "facts": [*(claims.get("direct") or ()), *(claims.get("useful") or ())],
-                "gold_doc_ids": [text["doc_id"] for text in texts],
-            }
-        elif kind == "questions" and "article_ids" in row and not {"id", "question_id"} & set(row):
-            row = {"question_id": str(number), **row}
-        yield place, row
+    if "Supporting_Documents" not in row:
+        if kind == "questions" and "article_ids" in row and not {"id", "question_id"} & set(row):
+            row = {"question_id": str(position), **row}
+        yield row
+        return
+    for error in _liverag_row().iter_errors(row):
+        raise DataError(f"{': '.join(map(str, error.path))}: {error.message:.99}")
+    gold = row["Supporting_Documents"] or ()
+    for one in gold if kind == "documents" else ():
+        if one["doc_id"] not in texts:
+            yield one
+        if texts.setdefault(one["doc_id"], one["content"]) != one["content"]:
+            words = f"the document {one['doc_id']!r} has another text than in an earlier row"
+            raise DataError(words)
+    if kind != "documents":
+        claims = row.get("Answer_Claims") or {}
+        yield {
+            "question_id": row.get("Index"),
+            "text": row.get("Question"),
+            "answer": row.get("Answer"),
+            "facts": [*(claims.get("direct") or ()), *(claims.get("useful") or ())],
+            "gold_doc_ids": [one["doc_id"] for one in gold],
+        }
 
 
-def released_document(name: str, text: str) -> dict:
-    """Return a text file of EnterpriseRAG-Bench's archive as a row of `documents`.
+@cache
+def _liverag_row():
+    from jsonschema import Draft202012Validator
 
-    Parameters
-    ----------
-    name : str
-        Path inside the archive: `SOURCE/.../DOCID__STEM.txt`.
-    text : str
-        The title, an empty line, the content.
-
-    Raises
-    ------
-    DataError
-        If the path has no source or no id.
-    """
-    parts = PurePosixPath(name).parts
-    doc_id, separator, _ = parts[-1].partition("__")
-    sources = [part for part in parts if part in SOURCES]
-    if not separator or not sources:
-        raise DataError(
-            f"{name}: expected SOURCE/.../DOCID__NAME.txt with a source of {', '.join(SOURCES)}"
-        )
-    title, _, content = (part.strip() for part in text.partition("\n"))
-    row = {"doc_id": doc_id, "source": sources[0], "title": title, "text": content or title}
-    return row | {"path": name}
+    return Draft202012Validator(_LIVERAG)
 
 
 def check(frame: pd.DataFrame, kind: str, where: str = "frame") -> pd.DataFrame:
@@ -225,14 +211,13 @@ def check(frame: pd.DataFrame, kind: str, where: str = "frame") -> pd.DataFrame:
                 f"expected {', '.join(COLUMNS[kind])}; found {', '.join(map(str, frame.columns))}",
             )
     row = f"{where}: row {{}} of {kind}"
-    for column in (*KEYS[kind], *_FRAMES[kind].get("texts", ()), *TUPLES[kind]):
+    for column in COLUMNS[kind]:
         for place, value in enumerate(frame[column], start=1):
             if problem := _problem(value, kind, column):
                 raise DataError(f"{row.format(place)}: {column} {problem}")
-    for column in {"runs": ["rank"], "scores": ["score"]}.get(kind, ()):
+    for column in NUMBERS[kind]:
         if (missing := frame[column].isna()).any():
-            hint = "leave the row out: a missing score is no row"
-            raise DataError(f"{row.format(_first(missing))} has no {column}", hint)
+            raise DataError(f"{row.format(_first(missing))} has no {column}", _NO_SCORE)
     if (repeated := frame.duplicated(list(KEYS[kind]))).any():
         place = _first(repeated)
         values = ", ".join(f"{name}={frame[name].iloc[place - 1]!r}" for name in KEYS[kind])
@@ -242,14 +227,13 @@ def check(frame: pd.DataFrame, kind: str, where: str = "frame") -> pd.DataFrame:
 
 def check_gold(questions: pd.DataFrame, documents: pd.DataFrame, where: str = "questions") -> None:
     """Raise `DataError` if a question's gold document is not among `documents`."""
-    known = set(documents["doc_id"])
-    for question_id, gold in zip(questions["question_id"], questions["gold_doc_ids"], strict=True):
-        for doc_id in gold:
-            if doc_id not in known:
-                raise DataError(
-                    f"{where}: question {question_id!r} names the gold document {doc_id!r}, "
-                    f"which is not among the {len(known):,} documents"
-                )
+    gold = questions.set_index("question_id")["gold_doc_ids"].explode().dropna()
+    lost = gold[~gold.isin(documents["doc_id"])]
+    if len(lost):
+        raise DataError(
+            f"{where}: question {lost.index[0]!r} names the gold document {lost.iloc[0]!r}, "
+            f"which is not among the {len(documents):,} documents"
+        )
 
 
 def _first(mask: pd.Series) -> int:

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import os
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -16,44 +17,12 @@ import Stemmer
 from ragkit import checks, files, paths
 from ragkit.errors import HashMismatch
 
-# name -> sha256 of the table, as tiktoken expects it
-ENCODINGS = {
-    "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
-    "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-}
-# What "token" may mean where a paper does not say.
-UNITS = {
-    "characters": "characters",
-    "words": "words, split on white space",
-    "words_and_marks": "words and punctuation marks",
-    "cl100k_base": "tokens of cl100k_base (GPT-4)",
-    "o200k_base": "tokens of o200k_base (GPT-4o)",
-}
-# Function words of English: articles, pronouns, prepositions, conjunctions, auxiliaries and
-# question words. The lists of spaCy and scikit-learn also hold number words, negations that
-# change an answer and content words ("name", "show", "call", "system"), and change with versions.
-STOP_WORDS = frozenset(
-    """a about after again all also although am among an and any are as at be because been before
-    being between both but by can could did do does doing done during each either else etc
-    every few for from further had has have having he her here hers herself him himself his how
-    however i if in into is it its itself just many may me might mine more most much must my myself
-    no nor not now of off on once one only onto or other ought our ours ourselves out over own per
-    same shall she should since so some such than that the their theirs them themselves then there
-    these they this those though through to too toward towards under until unto up upon us very via
-    was we were what when where whether which while who whom whose why will with within without
-    would yet you your yours yourself yourselves""".split()
+_DECLARED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+ENCODINGS, UNITS = _DECLARED["encodings"], _DECLARED["units"]
+STOP_WORDS, _NEVER_LAST, _BEFORE_NUMBERS = (
+    frozenset(_DECLARED[name].split()) for name in ("stop_words", "never_last", "before_numbers")
 )
 _STEMMER = Stemmer.Stemmer("english")
-
-# Words, without their last full stop, that do not end a sentence.
-_NEVER_LAST = frozenset(
-    "approx ca capt cf cmdr dr e.g eds gen gov i.e lt messrs mr mrs ms mt prof sgt st viz vs".split()
-)
-# Words that end a sentence unless a number follows.
-_BEFORE_NUMBERS = frozenset(
-    "apr art aug ch dec eq feb fig figs fri jan jul jun mar mon no nos nov oct p para pp sat sec "
-    "sep sept sun thu tue vol vols wed".split()
-)
 _STOP = re.compile(
     r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”’）]*"
     # A space may be lost between sentences of web pages: "your site.You can".

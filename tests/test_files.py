@@ -249,7 +249,7 @@ def test_tables_come_back_as_they_were_written(folder, data, width, suffix):
     csv.writer(stream, delimiter="\t" if suffix == ".tsv" else ",").writerows([header, *rows])
     expected = [dict(zip(header, row, strict=True)) for row in rows]
     for name in (f"t{suffix}", f"t{suffix}.gz"):
-        assert files.read_table(put(folder, name, stream.getvalue())) == expected
+        assert files.read_rows(put(folder, name, stream.getvalue())) == expected
 
 
 @pytest.mark.parametrize(
@@ -269,18 +269,18 @@ def test_tables_come_back_as_they_were_written(folder, data, width, suffix):
 )
 def test_a_bad_table_is_named_by_line(tmp_path, text, message):
     path = put(tmp_path, "t.csv", text)
-    assert complaint(files.read_table, path, ("a",)).startswith(message)
+    assert complaint(files.read_rows, path, ("a",)).startswith(message)
 
 
 def test_numbers_are_checked_where_they_are_read(tmp_path):
     path = put(tmp_path, "t.csv", 'id,score\n"two\nlines",1.5\nx,\n')
-    first, second = files.read_table(path, numbers=("score",))
+    first, second = files.read_rows(path, numbers=("score",))
     assert first == {"id": "two\nlines", "score": 1.5}
     assert second["score"] != second["score"]  # an empty cell is NaN, never 0
-    assert files.read_table(put(tmp_path, "u.csv", "a\n1\n"), numbers=None) == [{"a": 1.0}]
+    assert files.read_rows(put(tmp_path, "u.csv", "a\n1\n"), numbers=None) == [{"a": 1.0}]
     for bad in ("1,5", "high", "nan", "inf", "0x1"):
         put(tmp_path, "t.csv", f'id,score\n"two\nlines",1\nx,"{bad}"\n')
-        message = complaint(files.read_table, path, numbers=("score",))
+        message = complaint(files.read_rows, path, numbers=("score",))
         assert message == f"line 4: score should be a number, found {bad!r}"
 
 
@@ -361,27 +361,30 @@ def test_scores_of_one_metric(tmp_path):
     several.to_parquet(tmp_path / "s.parquet")
     for name in ("s.csv", "s.parquet"):
         path = tmp_path / name
-        assert "2 metrics: RR, R@5" in complaint(files.read_scores, path)
-        assert "no scores of the metric 'R5'" in complaint(files.read_scores, path, metric="R5")
-        found = files.read_scores(path, metric="R@5")
+        assert "2 metrics: RR, R@5" in complaint(files.read_frame, path, "scores")
+        assert "no scores of the metric 'R5'" in complaint(
+            files.read_frame, path, "scores", metric="R5"
+        )
+        found = files.read_frame(path, "scores", metric="R@5")
         expected = [{"subject_id": "s", "item_id": "1", "score": 1.0}]
         assert found.to_dict("records") == expected
     plain = put(tmp_path, "t.tsv", SCORES.replace(",", "\t") + "s\t1\t1\n")
-    assert files.read_scores(plain)["score"].tolist() == [1.0]
-    assert "no column 'metric'" in complaint(files.read_scores, plain, metric="RR")
+    assert files.read_frame(plain, "scores")["score"].tolist() == [1.0]
+    assert "no column 'metric'" in complaint(files.read_frame, plain, "scores", metric="RR")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         (SCORES, "no rows"),
-        ("subject_id,item,score\ns,1,1\n", "line 1: no column 'item_id'"),
+        ("subject_id,item,score\ns,1,1\n", "line 2: no column 'item_id'"),
         (SCORES + "s,1,1\n\ns,2,high\n", "line 4: score should be a number, found 'high'"),
         (SCORES + "s,1,\n", "line 2: no score"),
         (SCORES + "s,1,inf\n", "line 2: score should be a number, found 'inf'"),
-        (SCORES + "s,1,1\ns,1,0\n", "line 3: subject_id 's', item_id '1' was there before"),
+        (SCORES + "s,1,1\ns,1,0\n", "line 3: subject_id 's', item_id '1' was in line 2 before"),
         (SCORES + "s,1,1,2\n", "line 2: expected 3 columns, found 4"),
     ],
 )
 def test_bad_scores_are_named_by_line(tmp_path, text, message):
-    assert complaint(files.read_scores, put(tmp_path, "s.csv", text)).startswith(message)
+    path = put(tmp_path, "s.csv", text)
+    assert complaint(files.read_frame, path, "scores").startswith(message)

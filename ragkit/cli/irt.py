@@ -13,10 +13,10 @@ command = declare.Group("irt")
 @command.define
 def fit(scores, out, metric, assume_equal, **options):
     from ragkit import irt
-    from ragkit.files import read_scores
+    from ragkit.files import read_frame
 
     click.echo(f"reading {scores}", err=True)
-    frame = read_scores(scores, metric=metric)
+    frame = read_frame(scores, "scores", metric=metric)
     subjects, items = frame["subject_id"].nunique(), frame["item_id"].nunique()
     click.echo(
         f"fitting {len(frame):,} scores of {subjects:,} subjects on {items:,} items by "

@@ -68,7 +68,7 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
         )
     dataset = registry.declared()[checks.choice(name, "dataset", names())]
     place = paths.SAMPLE if profile == "sample" else Store(data)
-    return base.registered(dataset, base.Source(profile, place))
+    return base.registered(dataset, profile, place)
 
 
 def overview(*, profile: str = "sample", data: str | os.PathLike | None = None) -> pd.DataFrame:

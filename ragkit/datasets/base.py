@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,40 +12,10 @@ from ragkit import checks, schema
 from ragkit.datasets import registry
 from ragkit.datasets.registry import Declaration, Entry, Found, Store
 from ragkit.errors import DataError, MissingData, UsageError, did_you_mean
-from ragkit.files import read_frame, read_scores
+from ragkit.files import read_frame
 
 ENDINGS = (".jsonl", ".csv", ".tsv", ".json", ".jsonl.gz", ".csv.gz", ".tsv.gz", ".json.gz")
 ENDINGS += (".parquet", ".zip")
-
-
-class Source:
-    """Files of one profile: the embedded sample (`place` is a folder) or a `Store` of real ones.
-
-    `used` collects what was read and what is missing, for the dataset's provenance.
-    """
-
-    def __init__(self, profile: str, place: Path | Store):
-        self.profile = profile
-        self.place = place
-        self.used: list[Found] = []
-
-    def find(self, file: Entry) -> Found | None:
-        """Return a registered file, or None; either is noted."""
-        if self.profile == "sample":
-            path = self.place / file.sample
-            found = Found(file, file, path, "sample") if file.sample else None
-        else:
-            found = self.place.find(file.path) or self.place.find_slices(file)
-        if found:
-            self.used.append(found)
-        elif not (self.profile == "sample" or file.extra):
-            self.used.append(Found(file, file, None, "missing"))
-        return found
-
-    def whole(self, kind: str) -> bool:
-        """Whether a frame is as registered, so that every gold document must be in it."""
-        made_of = [found for found in self.used if found.read.get("frame") == kind]
-        return not any(found.partial or found.other for found in made_of)
 
 
 @dataclass
@@ -203,97 +172,79 @@ def own(folder: Path) -> Dataset:
     """
     if not folder.is_dir():
         raise MissingData(f"{folder}: no such folder")
-    source, tables = Source("own", folder), []
+    tables: list[tuple[str, pd.DataFrame, Found]] = []
     for kind in ("documents", "questions", "scores"):
         path = next(filter(Path.is_file, (folder / (kind + end) for end in ENDINGS)), None)
         if path:
-            table = read_scores(path) if kind == "scores" else read_frame(path, kind)
             entry = Entry(path.name, folder.name, "own", "", read={"frame": kind})
-            source.used.append(Found(entry, entry, path, "own"))
-            tables.append((kind, table, path))
+            tables.append((kind, read_frame(path, kind), Found(entry, entry, path, "own")))
     if not tables:
         found = sorted(path.name for path in folder.iterdir())[:8]
         raise MissingData(
             f"{folder}: neither questions.jsonl, documents.jsonl nor scores.csv",
             f"found {', '.join(found)}" if found else "the folder is empty",
         )
-    return assemble(folder.resolve().name, source, tables)
+    return _assembled(folder.resolve().name, "own", [found for *_, found in tables], tables)
 
 
-def registered(dataset: Declaration, source: Source) -> Dataset:
-    """Read the files at hand of a registered dataset; see `ragkit.datasets.load`."""
+def registered(dataset: Declaration, profile: str, place: Path | Store) -> Dataset:
+    """Read the files at hand of a registered dataset; see `ragkit.datasets.load`.
+
+    `place` is the folder of the embedded sample (profile "sample") or a `Store` of real files.
+    """
     from ragkit.datasets import enterprise, liverag, readers
 
     modules = (readers, enterprise, liverag)
     reader = next(filter(None, (getattr(m, dataset.reader, None) for m in modules)), None)
     if reader is None:
         raise DataError(f"{dataset.name}: no reader is called {dataset.reader!r}")
-    tables = (
-        (kind, table, found.path)
-        for found in filter(None, map(source.find, registry.files(dataset.name)))
-        for kind, table in reader(found, dataset).items()
-    )
-    loaded = assemble(dataset.name, source, tables)
-    if not loaded.frames:
-        source.place.need(registry.files(dataset.name)[0].path)
-    return loaded
+    files, used, tables = registry.files(dataset.name), [], []
+    for file in files:
+        if profile == "sample":
+            found = Found(file, file, place / file.sample, "sample") if file.sample else None
+        else:
+            found = place.find(file.path) or place.find_slices(file)
+        if found:
+            tables += [(kind, table, found) for kind, table in reader(found, dataset).items()]
+        elif profile != "sample" and not file.extra:
+            found = Found(file, file, None, "missing")
+        used += [found] if found else []
+    if not tables:
+        place.need(files[0].path)
+    return _assembled(dataset.name, profile, used, tables)
 
 
-def assemble(
-    name: str, source: Source, tables: Iterable[tuple[str, pd.DataFrame, Path]]
+def _assembled(
+    name: str, profile: str, used: list[Found], tables: list[tuple[str, pd.DataFrame, Found]]
 ) -> Dataset:
     """Check tables, each with the file it is from, and join those of one frame.
 
-    Questions without ids are made distinct by their text, and numbered.
-
-    Raises
-    ------
-    DataError
-        If a frame is invalid, or a gold document is missing although the documents are complete.
+    Questions without ids are made distinct by their text, and numbered. Every gold document has to
+    be among the documents, if these are as registered.
     """
     parts: dict[str, list[pd.DataFrame]] = {}
-    asked = []
-    for kind, table, path in tables:
+    for kind, table, found in tables:
         if kind in schema.COLUMNS and schema.KEYS[kind][0] in table:
-            schema.check(table, kind, str(path))
-        if "gold_doc_ids" in table:
-            asked.append((table, path))
+            schema.check(table, kind, str(found.path))
         parts.setdefault(kind, []).append(table)
     frames = {kind: pd.concat(some, ignore_index=True) for kind, some in parts.items()}
-    if "documents" in frames and source.whole("documents"):
-        for table, path in asked:
-            schema.check_gold(table, frames["documents"], str(path))
+    cut = [found for found in used if found.read.get("frame") == "documents"]
+    if "documents" in frames and not any(found.partial or found.other for found in cut):
+        for _, table, found in tables:
+            if "gold_doc_ids" in table:
+                schema.check_gold(table, frames["documents"], str(found.path))
     if "questions" in frames and "question_id" not in frames["questions"]:
         distinct = frames["questions"].drop_duplicates("text", ignore_index=True)
         distinct.insert(0, "question_id", [f"{number:04d}" for number in range(len(distinct))])
         frames["questions"] = distinct
     for kind in frames.keys() & schema.COLUMNS.keys():
         schema.check(frames[kind], kind, name)
-    files = [_provenance(found) for found in source.used]
-    told: dict[bool, list[str]] = {True: [], False: []}
-    for found, row in zip(source.used, files, strict=True):
-        if found.extent not in ("complete", "sample"):
-            told[found.partial].append(f"{row['file'].partition('/')[2]} {found.extent}")
-    return Dataset(
-        name,
-        source.profile,
-        frames,
-        pd.DataFrame(files, columns=["file", "origin", "extent", "licence", "note"]),
-        gaps=tuple(told[True]),
-        remarks=tuple(told[False]),
-    )
-
-
-def _provenance(found: Found) -> dict[str, str]:
-    entry = found.entry
-    if found.state == "sample":
-        row = {"file": entry.sample, "origin": "embedded sample", "licence": "MIT", "note": ""}
-    elif found.state == "missing":
-        row = {"file": entry.path, "origin": "", "licence": "", "note": ""}
-    else:
-        row = {name: getattr(entry, name) for name in ("origin", "licence", "note")}
-        row["file"] = entry.path
-    return row | {"extent": found.extent}
+    files = pd.DataFrame([found.provenance for found in used])
+    told = files["file"].str.partition("/")[2] + " " + files["extent"]
+    told = told.mask(files["extent"].isin(["complete", "sample"]))
+    partial = pd.Series([found.partial for found in used])
+    gaps, remarks = (tuple(told[which].dropna()) for which in (partial, ~partial))
+    return Dataset(name, profile, frames, files, gaps=gaps, remarks=remarks)
 
 
 def _in_proportion(kinds: pd.Series, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -7,13 +7,9 @@ from pathlib import Path
 import pandas as pd
 
 from ragkit import schema
-from ragkit.datasets import readers, registry
+from ragkit.datasets import readers
 from ragkit.datasets.registry import Declaration, Found
-from ragkit.files import json_lines, named, read_archive, read_jsonl, require, zip_texts
-
-QUESTIONS = "enterpriserag_bench/questions.jsonl"
-FIELDS = ("question_id", "question_type", "source_types", "question", "expected_doc_ids")
-FIELDS += ("gold_answer", "answer_facts")
+from ragkit.files import json_lines, named, read_archive, zip_texts
 
 
 def enterprise(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
@@ -24,38 +20,22 @@ def enterprise(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     """
     kind = found.read["frame"]
     if kind != "documents":
-        table = schema.check(readers.frame(found), "questions", str(found.path))
-    elif found.state == "sample":
-        table = _sample_documents(found.path)
-    else:
-        paths = found.slices or (found.path,)
-        tables = [pd.DataFrame([row for _, row in read_archive(path)]) for path in paths]
-        for path, one in zip(paths, tables, strict=True):
-            schema.check(one, "documents", str(path))
-        table = pd.concat(tables, ignore_index=True)
+        return {kind: schema.check(readers.frame(found), "questions", str(found.path))}
+    if found.state == "sample":
+        names = {"doc_id": "doc_id", "source": "source_type", "title": "title"}
+        names |= {"text": "content", "path": "path"}
+        rows = found.read_rows(tuple(names.values()))
+        table = pd.DataFrame(
+            {ours: [row.pop(name) for row in rows] for ours, name in names.items()}
+        )
+        return {kind: table.assign(metadata=rows)}
+    tables = []
+    for path in found.slices or (found.path,):
+        table = pd.DataFrame([row for _, row in read_archive(path)])
+        tables.append(schema.check(table, "documents", str(path)))
+    table = pd.concat(tables, ignore_index=True)
     found.rows = len(table)
     return {kind: table}
-
-
-def _sample_documents(path: Path) -> pd.DataFrame:
-    columns = {"doc_id": "doc_id", "source": "source_type", "title": "title", "text": "content"}
-    columns["path"] = "path"
-    rows = read_jsonl(path, tuple(columns.values()))
-    table = pd.DataFrame({ours: [row.pop(name) for row in rows] for ours, name in columns.items()})
-    return table.assign(metadata=rows)
-
-
-def read_questions(path: Path) -> pd.DataFrame:
-    """Return the questions of a file in the benchmark's released form, official or generated.
-
-    Raises
-    ------
-    DataError
-        With file and row, if a field is missing or is not what it should be.
-    """
-    declared = registry.entry(QUESTIONS)
-    found = Found(declared, declared, path, "own")
-    return schema.check(readers.frame(found), "questions", str(path))
 
 
 def erb_judged(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
@@ -78,10 +58,9 @@ def erb_answers(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     rows = []
     for name, text in sorted(zip_texts(found.path, ".jsonl")):
         system = Path(name).with_suffix("").as_posix()
-        with named(f"{found.path}: {name}"):
-            for place, row in json_lines(text):
-                require(row, ("question_id",), place)
-                ids = schema.strings(row.get("document_ids") or [], f"{place}: document_ids")
-                rows.append((system, row["question_id"], row.get("answer"), ids))
+        for place, row in json_lines(text):
+            with named(f"{found.path}: {name}: {place}"):
+                row = schema.complete({**row, "system": system}, "answers")
+            rows.append([row[column] for column in schema.COLUMNS["answers"]])
     found.rows = len(rows)
     return {"answers": pd.DataFrame(rows, columns=schema.COLUMNS["answers"])}

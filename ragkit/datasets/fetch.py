@@ -16,6 +16,7 @@ from ragkit.files import sha256, write_text
 
 HUB = "https://huggingface.co/"
 AGAIN = "run the same command again: it continues where it stopped"
+SPACE = "free some space, or set RAGKIT_CACHE to another disk"
 
 
 def hub() -> str:
@@ -30,13 +31,8 @@ def wanted(name: str) -> list[Entry]:
     """Return the fetchable files of a dataset, or the one file of that path.
 
     Of a dataset only the official files are fetched, not those that stand in for a part of them.
-
-    Raises
-    ------
-    UsageError
-        If neither a dataset nor a file has that name.
-    FetchError
-        If none of its files can be fetched, with what to do instead.
+    Raises `UsageError` if neither a dataset nor a file has that name, and `FetchError` if none of
+    its files can be fetched, with what to do instead.
     """
     known = entries()
     chosen = [file for file in known.values() if name in (file.dataset, file.path)]
@@ -45,8 +41,9 @@ def wanted(name: str) -> list[Entry]:
         raise UsageError(f"no dataset or file {name!r}", did_you_mean(name.lower(), names))
     fetchable = [file for file in chosen if file.url and (file.official or file.path == name)]
     if not fetchable:
+        first = chosen[0]
         raise FetchError(
-            f"{name} cannot be fetched: {chosen[0].path} is {chosen[0].origin} at {chosen[0].revision}",
+            f"{name} cannot be fetched: {first.path} is {first.origin} at {first.revision}",
             "make it from there, or name a folder that has it as DATA=...",
         )
     return fetchable
@@ -58,10 +55,10 @@ def fetch(
     """Download one file into the cache and return its path; a verified copy is kept as it is.
 
     An interrupted download leaves `NAME.part`, which the next call continues if the server still
-    has the same file. The file takes its place only after its size and digest are right. The
-    digest that the server publishes counts first, then the registered one: a file that the
-    server publishes with another digest than the registered one is another release. The digest of
-    a file that is not the registered one is kept beside it ("pinned").
+    has the same file. The file takes its place only after its size and digest are right: those
+    that the server publishes, else the registered ones. A file that the server publishes with
+    another digest than the registered one is another release. Its digest, and that of a file
+    without a registered one, is kept beside it ("pinned").
 
     Parameters
     ----------
@@ -89,12 +86,10 @@ def fetch(
         if intact and not refresh:
             return target
         target.parent.mkdir(parents=True, exist_ok=True)
-        known = pin.get("etag", "") if intact else ""
-        answer = _download(file, part, known, progress, timeout)
+        answer = _download(file, part, pin.get("etag", "") if intact else "", progress, timeout)
         if answer is None:
             return target
-        digest = sha256(part)
-        expected = answer["digest"] or file.sha256
+        digest, expected = sha256(part), answer["digest"] or file.sha256
         if expected and digest != expected:
             part.unlink()
             _tag(part).unlink(missing_ok=True)
@@ -112,10 +107,8 @@ def fetch(
         os.replace(part, target)
         _tag(part).unlink(missing_ok=True)
     except OSError as error:
-        raise FetchError(
-            f"{file.path}: cannot write {part} ({error.strerror or error})",
-            "free some space, or set RAGKIT_CACHE to another disk; the same command continues",
-        ) from None
+        words = f"cannot write {part} ({error.strerror or error})"
+        raise FetchError(f"{file.path}: {words}", f"{SPACE}; the same command continues") from None
     return target
 
 
@@ -136,9 +129,9 @@ def _download(file: Entry, part: Path, known: str, progress: bool, timeout: floa
 
     # Without a digest or an ETag nothing would tell another version from the one that was begun.
     begun = part.is_file() and (file.sha256 or _tag(part).is_file())
-    hooks = {"response": [note]}
+    options = {"follow_redirects": True, "timeout": timeout, "event_hooks": {"response": [note]}}
     try:
-        with httpx2.Client(follow_redirects=True, timeout=timeout, event_hooks=hooks) as client:
+        with httpx2.Client(**options) as client:
             for start in dict.fromkeys((part.stat().st_size if begun else 0, 0)):
                 headers = {"Accept-Encoding": "identity", **_token(url)}
                 if start:
@@ -152,8 +145,7 @@ def _download(file: Entry, part: Path, known: str, progress: bool, timeout: floa
                     if rest and not _continues(response, part, start):
                         continue
                     if not (rest and response.status_code == 416):
-                        _check(response, file, bool(said["digest"]), start)
-                        _write(response, file, part, start, progress)
+                        _write(response, file, part, start, bool(said["digest"]), progress)
                     return said
     except httpx2.InvalidURL as error:
         raise FetchError(f"{file.path}: the address cannot be read ({error})") from None
@@ -174,26 +166,21 @@ def _continues(response, part: Path, start: int) -> bool:
     return same and begin.startswith(f"{start}-") and "content-encoding" not in headers
 
 
-def _check(response, file: Entry, published: bool, start: int) -> None:
-    """Raise `FetchError` if this answer is not one that can be kept."""
-    host, status = response.url.host, response.status_code
+def _write(response, file: Entry, part: Path, start: int, published: bool, progress: bool) -> None:
+    """Write the file, or the rest of it from byte `start`, as it comes."""
+    from tqdm.auto import tqdm
+
+    headers, status, host = response.headers, response.status_code, response.url.host
     if status in (401, 403):
         hint = "accept its terms on the hub if it is gated, then set HF_TOKEN"
         raise FetchError(f"{file.path}: {status} from {host}", hint)
     if status != 200 and not (status == 206 and start):
         raise FetchError(f"{file.path}: {status} {response.reason_phrase} from {host}")
-    framed = {"content-length", "transfer-encoding"} & set(response.headers)
+    framed = {"content-length", "transfer-encoding"} & set(headers)
     if not (framed or published or file.sha256):
         words = f"{host} states neither size nor digest, a cut could not be noticed"
         raise FetchError(f"{file.path}: {words}")
-
-
-def _write(response, file: Entry, part: Path, start: int, progress: bool) -> None:
-    """Write the file, or the rest of it from byte `start`, as it comes."""
-    from tqdm.auto import tqdm
-
-    headers = response.headers
-    if response.status_code == 200:
+    if status == 200:
         start = 0
         size = "" if "content-encoding" in headers else headers.get("content-length", "")
     else:
@@ -201,10 +188,8 @@ def _write(response, file: Entry, part: Path, start: int, progress: bool) -> Non
     total = int(size) if size.isdigit() else file.bytes
     missing, free = (total or 0) - start, shutil.disk_usage(part.parent).free
     if missing > free:
-        raise FetchError(
-            f"{file.path}: needs {missing:,} bytes, {part.parent} has {free:,} free",
-            "free some space, or set RAGKIT_CACHE to another disk",
-        )
+        words = f"needs {missing:,} bytes, {part.parent} has {free:,} free"
+        raise FetchError(f"{file.path}: {words}", SPACE)
     if not start:
         part.unlink(missing_ok=True)
         _tag(part).unlink(missing_ok=True)

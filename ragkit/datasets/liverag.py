@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-
 import pandas as pd
 
 from ragkit import schema
 from ragkit.datasets import readers
 from ragkit.datasets.registry import Declaration, Found
-from ragkit.errors import DataError, did_you_mean
-from ragkit.files import read_table, require
+from ragkit.errors import DataError
+from ragkit.files import named, require
 
 CATEGORIZATIONS = ("answer_type", "answer_style", "premise", "phrasing", "linguistic_variation")
 CATEGORIZATIONS += ("politeness", "linguistic_correctness", "user_persona")
 _PERSONAS = ("expert", "novice", "researcher", "journalist")
-_DECLARED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-COLUMNS = tuple(_DECLARED["row"]["required"])
-SCORES = _DECLARED["scores"]
+# Two names of the official file, which appends "-categorization", for those of the paper's Table 1.
+_PAPER = {"answer_control": "answer_style", "formulation": "phrasing"}
+COLUMNS = ("Index", "Question", "Answer", "Supporting_Documents", "Answer_Claims", "Session")
+SCORES = ("acs", "acs_std", "irt_diff", "irt_disc")
 
 
 def liverag(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
@@ -32,21 +30,15 @@ def liverag(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     """
     if found.partial:
         return {"questions": readers.frame(found)}
-    rows = found.read_rows()
+    rows = found.read_rows(COLUMNS)
     if found.state != "sample":
-        rows = _plain_scores(rows, found.path)
+        # The names of the official file's scores have their ranges: "ACS [-2 : 1]".
+        names = {column: _key(column.partition(" [")[0]) for column in rows[0]}
+        with named(found.path):
+            require(dict.fromkeys(names.values()), SCORES, "the scores")
+        names = {column: key for column, key in names.items() if key in SCORES}
+        rows = [{names.get(column, column): row[column] for column in row} for row in rows]
     return frames(rows, str(found.path))
-
-
-def _plain_scores(rows: list[dict], where) -> list[dict]:
-    """Return the rows of the official file, the names of its scores without their ranges."""
-    names = {column: _key(column.partition(" [")[0]) for column in rows[0]}
-    for key in SCORES.values():
-        if key not in names.values():
-            hint = did_you_mean(key, names.values())
-            raise DataError(f"{where}: no column {key!r} (a score)", hint)
-    names = {column: key for column, key in names.items() if key in SCORES.values()}
-    return [{names.get(column, column): row[column] for column in row} for row in rows]
 
 
 def frames(rows: list[dict], where: str) -> dict[str, pd.DataFrame]:
@@ -55,44 +47,25 @@ def frames(rows: list[dict], where: str) -> dict[str, pd.DataFrame]:
     Raises
     ------
     DataError
-        If a row is not what `liverag.toml` declares; `where` names the file.
+        If a row is not what `schema.toml` declares; `where` names the file.
     """
-    from jsonschema import Draft202012Validator
-
-    validator = Draft202012Validator(_DECLARED["row"])
-    questions, documents = [], {}
+    questions: list[dict] = []
+    documents: dict[str, str] = {}
     for place, row in enumerate(rows, start=1):
-        spot = f"{where}: row {place}"
-        require(row, COLUMNS, spot)
-        for error in validator.iter_errors(row):
-            raise DataError(f"{spot}: {': '.join(map(str, error.path))}: {error.message:.99}")
-        gold = row["Supporting_Documents"] or ()
-        for one in gold:
-            if documents.setdefault(one["doc_id"], one["content"]) != one["content"]:
-                words = f"the document {one['doc_id']!r} has another text than in an earlier row"
-                raise DataError(f"{spot}: {words}")
-        claims = {
-            f"claims_{kind}": schema.strings(
-                (row["Answer_Claims"] or {}).get(kind) or (), f"{spot}: Answer_Claims: {kind}"
-            )
-            for kind in ("direct", "useful", "useless")
-        }
-        scores = {
-            ours: schema.number(row[key], f"{spot}: {key}")
-            for ours, key in SCORES.items()
-            if key in row
-        }
-        categories = _categories(row.get("DataMorgana_Config") or {})
-        question = {
-            "question_id": "" if row["Index"] is None else str(row["Index"]),
-            "text": row["Question"],
-            "type": categories["answer_type"],
-            "answer": row["Answer"],
-            "facts": claims["claims_direct"] + claims["claims_useful"],
-            "gold_doc_ids": tuple(one["doc_id"] for one in gold),
-            "session": row["Session"],
-        }
-        questions.append(question | claims | categories | scores)
+        with named(f"{where}: row {place}"):
+            require(row, COLUMNS, f"{where}: row {place}")
+            list(schema.released(row, "documents", place, documents))
+            (question,) = schema.released(row, "questions", place, documents)
+            question = schema.complete(question, "questions") | {"session": row["Session"]}
+            for kind in ("direct", "useful", "useless"):
+                claims = (row["Answer_Claims"] or {}).get(kind) or ()
+                question[f"claims_{kind}"] = schema.strings(claims, f"Answer_Claims: {kind}")
+            question |= _categories(row.get("DataMorgana_Config") or {})
+            question["type"] = question["answer_type"]
+            for key in SCORES:
+                if key in row:
+                    question[key.removeprefix("irt_")] = schema.number(row[key], key)
+        questions.append(question)
     return {"questions": pd.DataFrame(questions), "documents": _web_pages(documents)}
 
 
@@ -109,7 +82,7 @@ def _categories(config: dict) -> dict[str, str]:
         if value is None:
             continue
         name = _key(key).removesuffix("_categorization")
-        name = _DECLARED["categories"].get(name, name)
+        name = _PAPER.get(name, name)
         category = _key(value)
         if name not in CATEGORIZATIONS and category in _PERSONAS:
             name = "user_persona"
@@ -129,8 +102,7 @@ def grag(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     """
     names = {"qid": "item_id", "relevance_score": "score", "faithfulness_score": "faithfulness"}
     numbers = ("relevance_score", "faithfulness_score")
-    table = pd.DataFrame(read_table(found.path, tuple(names), numbers=numbers))
-    found.rows = len(table)
+    table = pd.DataFrame(found.read_rows(tuple(names), numbers=numbers))
     factors = table.drop(columns=list(names))
     scores = table[list(names)].rename(columns=names)
     scores.insert(0, "subject_id", factors.agg("/".join, axis=1))
@@ -145,8 +117,7 @@ def datamorgana(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     pairs = zip(questions["gold_doc_ids"], questions.pop("texts"), strict=True)
     for place, (ids, texts) in enumerate(pairs, start=1):
         if len(ids) != len(texts):
-            raise DataError(
-                f"{found.path}: row {place}: {len(ids)} document ids, {len(texts)} texts"
-            )
+            words = f"{len(ids)} document ids, {len(texts)} texts"
+            raise DataError(f"{found.path}: row {place}: {words}")
         documents.update(zip(ids, texts, strict=True))
     return {"questions": questions, "documents": _web_pages(documents)}

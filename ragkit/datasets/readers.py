@@ -11,7 +11,7 @@ import pandas as pd
 from ragkit import schema
 from ragkit.datasets.registry import Declaration, Found
 from ragkit.errors import DataError
-from ragkit.files import read_json, read_table, require
+from ragkit.files import read_json, require
 
 
 def frames(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
@@ -35,46 +35,36 @@ def frame(found: Found, rows: list[dict] | None = None) -> pd.DataFrame:
     """
     read = found.read
     kind = read["frame"].removeprefix("extra_")
-    needed = found.entry.columns() or found.wanted.columns()
     if rows is None:
-        rows = found.read_rows(needed)
+        rows = found.read_rows(found.entry.columns() or found.wanted.columns())
     data: dict[str, list] = {}
     for ours, theirs in read["columns"].items():
-        convert = _conversion(read, kind, ours)
+        values = [theirs.format_map(row) if "{" in theirs else row[theirs] for row in rows]
         data[ours] = [
-            convert(
-                theirs.format_map(row) if "{" in theirs else row[theirs],
-                f"{found.path}: row {place}: {theirs}",
-            )
-            for place, row in enumerate(rows, start=1)
+            _convert(value, read, kind, ours, f"{found.path}: row {place}: {theirs}")
+            for place, value in enumerate(values, start=1)
         ]
     if "number" in read:
         first = read.get("first", 1)
         data["question_id"] = [read["number"].format(first + n) for n in range(len(rows))]
     for ours, value in (schema.DEFAULTS[kind] | read.get("fixed", {})).items():
         data.setdefault(ours, [value] * len(rows))
-    columns = [column for column in schema.COLUMNS[kind] if column in data]
-    table = pd.DataFrame(data)[[*columns, *(name for name in data if name not in columns)]]
+    order = [*(column for column in schema.COLUMNS[kind] if column in data), *data]
+    table = pd.DataFrame(data)[list(dict.fromkeys(order))]
     return table.dropna(subset="score", ignore_index=True) if kind == "scores" else table
 
 
-def _conversion(read: dict, kind: str, column: str):
-    """Return a function of a value and its place in the file."""
+def _convert(value, read: dict, kind: str, column: str, where: str):
+    """Return a value as the frame holds it; `where` is its place in the file."""
     if column in (*schema.TUPLES[kind], *read.get("strings", ())):
-        return schema.strings
+        return schema.strings(value, where)
     if column in read.get("numbers", ()):
-        return schema.number
-    if column in read.get("values", {}):
-        known = read["values"][column]
-
-        def look_up(value, where):
-            if value not in known:
-                raise DataError(f"{where} should be one of {', '.join(known)}, found {value!r:.60}")
-            return known[value]
-
-        return look_up
-    identifier = column.endswith("_id")
-    return lambda value, where: str(value) if identifier and type(value) is int else value
+        return schema.number(value, where)
+    if known := read.get("values", {}).get(column):
+        if not isinstance(value, str) or value not in known:
+            raise DataError(f"{where} should be one of {', '.join(known)}, found {value!r:.60}")
+        return known[value]
+    return str(value) if column.endswith("_id") and type(value) is int else value
 
 
 def question_set(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
@@ -102,11 +92,10 @@ def matrix(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     A column `freq` counts the persons of a pattern. With the option `key` a response is right if
     it is the key's digit, and `missing` is the digit of no response.
     """
-    wide = pd.DataFrame(read_table(found.path, numbers=None))
-    found.rows = len(wide)
+    wide = pd.DataFrame(found.read_rows(numbers=None))
     for column in [name for name in wide if name.lower() == "freq"]:
         repeats = wide.pop(column)
-        bad = ~((repeats >= 0) & (repeats % 1 == 0))
+        bad = ~((repeats >= 0) & (repeats % 1 == 0) & (repeats <= 1e6))
         if bad.any():
             place = bad.idxmax()
             words = f"{column} should be a count, found {repeats[place]:g}"
@@ -118,8 +107,7 @@ def matrix(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
         given = wide.notna() & (wide != dataset.options["missing"])
         wide = (wide == [int(digit) for digit in key]).where(given)
     width = len(str(len(wide)))
-    wide.index = [f"{place:0{width}d}" for place in range(1, len(wide) + 1)]
-    wide = wide.rename_axis("subject_id").reset_index()
+    wide.insert(0, "subject_id", [f"{place:0{width}d}" for place in range(1, len(wide) + 1)])
     long = wide.melt("subject_id", var_name="item_id", value_name="score")
     return {"scores": long.dropna(subset="score", ignore_index=True).astype({"score": float})}
 
@@ -138,16 +126,13 @@ def wixqa_retrieval(found: Found, dataset: Declaration) -> dict[str, pd.DataFram
     for place, row in enumerate(rows, start=1):
         require(row, found.entry.columns(), f"{found.path}: row {place}")
     scores = frame(found, rows)
-    first = scores["subject_id"] == scores["subject_id"].iloc[0]
-    ids = [f"expertwritten-{place:04d}" for place in range(1, first.sum() + 1)]
-    questions = scores.loc[first, ["text", "gold_doc_ids"]].assign(
-        question_id=ids, type="expertwritten", answer=None, facts=[()] * len(ids)
-    )
-    scores["item_id"] = scores["item_id"].map(
-        dict(zip(scores.loc[first, "item_id"], ids, strict=True))
-    )
-    scores = scores.drop(columns=["text", "gold_doc_ids"])
-    return {"questions": questions[list(schema.COLUMNS["questions"])], "scores": scores}
+    questions = scores[["item_id", "text", "gold_doc_ids"]].drop_duplicates("item_id")
+    ids = [f"expertwritten-{place:04d}" for place in range(1, len(questions) + 1)]
+    scores["item_id"] = scores["item_id"].map(dict(zip(questions["item_id"], ids, strict=True)))
+    questions = questions.assign(question_id=ids, type="expertwritten", answer=None)
+    questions["facts"] = [()] * len(ids)
+    questions = questions[list(schema.COLUMNS["questions"])].reset_index(drop=True)
+    return {"questions": questions, "scores": scores.drop(columns=["text", "gold_doc_ids"])}
 
 
 def wixqa_answers(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
@@ -156,16 +141,15 @@ def wixqa_answers(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]
     An overlap score is NaN where a run has none.
     """
     rows = pd.DataFrame(found.read_rows(("run", "question", "candidate_answer", "gt_answer")))
+    names = {"run": "system", "candidate_answer": "answer"}
     distinct = rows.drop_duplicates("question")
     ids = {text: f"{place:03d}" for place, text in enumerate(distinct["question"], start=1)}
-    questions = {"question_id": list(ids.values()), "text": list(ids), "type": "wixqa"}
-    questions |= {"answer": distinct["gt_answer"].to_numpy()}
-    questions |= {column: [()] * len(ids) for column in schema.TUPLES["questions"]}
-    keys = {"system": rows["run"], "question_id": rows["question"].map(ids)}
-    answers = keys | {"answer": rows["candidate_answer"], "doc_ids": [()] * len(rows)}
-    overlap = rows.reindex(columns=["token_f1", "bleu", "rouge_1", "rouge_2"]).assign(**keys)
-    return {
-        "questions": pd.DataFrame(questions),
-        "answers": pd.DataFrame(answers),
-        "overlap": overlap,
-    }
+    rows = rows.rename(columns=names).assign(question_id=rows["question"].map(ids))
+    questions = pd.DataFrame({"question_id": list(ids.values()), "text": list(ids)})
+    questions = questions.assign(type="wixqa", answer=distinct["gt_answer"].to_numpy())
+    for column in schema.TUPLES["questions"]:
+        questions[column] = [()] * len(ids)
+    rows["doc_ids"] = [()] * len(rows)
+    told = ["token_f1", "bleu", "rouge_1", "rouge_2", "system", "question_id"]
+    answers = rows[list(schema.COLUMNS["answers"])]
+    return {"questions": questions, "answers": answers, "overlap": rows.reindex(columns=told)}

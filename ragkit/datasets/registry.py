@@ -80,18 +80,15 @@ class Found:
 
     Parameters
     ----------
-    wanted : Entry
-        What was asked for.
-    entry : Entry
-        What was found: the same, or a part of it that stands in.
+    wanted, entry : Entry
+        What was asked for, and what was found: the same, or a part of it that stands in.
     path : pathlib.Path or None
         None if nothing was found.
-    state : {"verified", "pinned", "unverified", "other release", "sample", "missing"}
-        "pinned": the digest was recorded when the file was fetched, and nobody publishes another.
+    state : {"verified", "pinned", "unverified", "other release", "slices", "sample", "own", "missing"}
+        "pinned": the digest was recorded when the file was fetched, and nobody publishes another;
+        "slices": `slices` hold a part of it each.
     rows : int, optional
         How many rows it has; known once it was read.
-    slices : tuple of path
-        Files that hold a part of it each, if they stand in for it (state "slices").
     """
 
     wanted: Entry
@@ -120,9 +117,9 @@ class Found:
         differs = None not in (self.rows, self.entry.rows) and self.rows != self.entry.rows
         return differs or self.state == "other release"
 
-    def read_rows(self, columns: Sequence[str] = ()) -> list[dict]:
+    def read_rows(self, columns: Sequence[str] = (), **options) -> list[dict]:
         """Read the file and count its rows; see `ragkit.files.read_rows`."""
-        rows = read_rows(self.path, columns)
+        rows = read_rows(self.path, columns, **options)
         self.rows = len(rows)
         return rows
 
@@ -143,9 +140,20 @@ class Found:
             words.append("other release: not the registered bytes")
         elif self.state == "unverified":
             words.append(UNVERIFIED)
-        if self.entry.caveat:
-            words.append(self.entry.caveat)
-        return ", ".join(words) or "complete"
+        return ", ".join(filter(None, [*words, self.entry.caveat])) or "complete"
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """The file, its origin, extent, licence and note."""
+        file, origin, licence, note = (
+            getattr(self.entry, name) for name in ("path", "origin", "licence", "note")
+        )
+        if self.state == "missing":
+            origin = licence = note = ""
+        elif self.state == "sample":
+            file, origin, licence, note = self.entry.sample, "embedded sample", "MIT", ""
+        told = {"file": file, "origin": origin, "extent": self.extent}
+        return told | {"licence": licence, "note": note}
 
 
 @cache
@@ -194,21 +202,13 @@ def _problem(one: Entry, known: dict[str, Entry]) -> str:
     return ""
 
 
-def declared(registry: Path = paths.REGISTRY) -> dict[str, Declaration]:
+def declared() -> dict[str, Declaration]:
     """Return the registered datasets by name."""
-    return _registry(registry)[0]
+    return _registry(paths.REGISTRY)[0]
 
 
 def entries(registry: Path = paths.REGISTRY) -> dict[str, Entry]:
-    """Return the registered files by path.
-
-    Raises
-    ------
-    DataError
-        If the registry is malformed: an unknown or missing field, a repeated name or path, a path
-        that leaves the data folder, a digest that is not one or comes without a size, a `part_of`
-        that is not a registered path or whose rows are not counted.
-    """
+    """Return the registered files by path; `DataError` if the registry is malformed."""
     return _registry(registry)[1]
 
 
@@ -226,16 +226,8 @@ def files(name: str) -> list[Entry]:
 class Store:
     """The files at hand.
 
-    Parameters
-    ----------
-    data : path-like, optional
-        A data folder; `$RAGKIT_DATA` if not given. The cache of fetched files is searched after
-        it.
-
-    Raises
-    ------
-    MissingData
-        If the named folder does not exist.
+    `data` is a data folder, `$RAGKIT_DATA` if not given; the cache of fetched files is searched
+    after it. Raises `MissingData` if the named folder does not exist.
     """
 
     def __init__(self, data: str | os.PathLike | None = None):
@@ -249,13 +241,9 @@ class Store:
     def find(self, path: str) -> Found | None:
         """Return the file registered as `path`, a part that stands in for it, or None.
 
-        The official file comes first; of several parts the one with most rows.
-
-        Raises
-        ------
-        HashMismatch
-            If a file lies at that path which is cut or damaged, or was changed since it was
-            fetched, and the right bytes are nowhere.
+        The official file comes first; of several parts the one with most rows. Raises
+        `HashMismatch` if a file lies at that path which is cut or damaged, or was changed since it
+        was fetched, and the right bytes are nowhere.
         """
         wanted = entry(path)
         parts = [other for other in entries().values() if other.part_of == path]
@@ -348,12 +336,8 @@ def _refuse_damaged(path: Path, wanted: Entry, state: str) -> None:
 def count_rows(path: Path, wanted: Entry, *, thorough: bool = False) -> int:
     """Read a file of a registered format to its end and return how many rows it has.
 
-    `thorough` checks every byte of an archive, not only its list of entries.
-
-    Raises
-    ------
-    DataError
-        If it is cut or damaged, or lacks a column that its reader needs.
+    `thorough` checks every byte of an archive, not only its list of entries. Raises `DataError` if
+    the file is cut or damaged, or lacks a column that its reader needs.
     """
     if path.suffix == ".zip":
         with opened_zip(path) as archive:
@@ -376,13 +360,7 @@ def pin_path(path: Path) -> Path:
 
 
 def read_pin(path: Path) -> dict:
-    """Return what was recorded when a file was fetched, or an empty dict.
-
-    Raises
-    ------
-    DataError
-        If the pin is not an object with a sha256.
-    """
+    """Return what was recorded when a file was fetched, or an empty dict; `DataError` if damaged."""
     at = pin_path(path)
     if not at.is_file():
         return {}

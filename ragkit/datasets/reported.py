@@ -21,15 +21,14 @@ import re
 import tomllib
 from collections.abc import Iterator
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ragkit import checks, schema
-from ragkit.errors import DataError, MissingData
-from ragkit.files import read_table, read_text
+from ragkit.errors import DataError
+from ragkit.files import named, read_rows, read_text
 from ragkit.paths import REPORTED
 
 CLAIMS = REPORTED / "claims.toml"
@@ -86,8 +85,7 @@ def parse(printed: str) -> tuple[float, int]:
     match = _PRINTED.fullmatch(printed)
     if match is None or not (match["whole"] or match["fraction"]):
         raise DataError(f"{printed!r} is not a number as the papers print them")
-    fraction = match["fraction"] or ""
-    power = _POWERS[match["suffix"]]
+    fraction, power = match["fraction"] or "", _POWERS[match["suffix"]]
     number = Decimal((match["whole"] or "0").replace(",", "") + fraction).scaleb(power)
     return float(-number if match["sign"] else number), len(fraction[1:]) - power
 
@@ -123,11 +121,8 @@ def load(
         With file and line, if a file is not UTF-8, is empty, lacks a column, repeats a key, has a
         value that its printed form does not have, or a lost cell without a note.
     """
-    if paper is not None:
-        checks.choice(paper, "paper", PAPERS)
-    folder = REPORTED if folder is None else Path(folder)
-    frames = [_read(folder / f"{p}.csv", p) for p in PAPERS if paper in (None, p)]
-    frame = pd.concat(frames, ignore_index=True)
+    chosen = PAPERS if paper is None else [checks.choice(paper, "paper", PAPERS)]
+    frame = pd.concat([_read(folder or REPORTED, name) for name in chosen], ignore_index=True)
     if table is not None:
         where = f"table of {paper or 'the papers'}"
         table = checks.choice(str(table), where, frame["table"].unique())
@@ -135,43 +130,34 @@ def load(
     return frame
 
 
-def _read(path: Path, paper: str) -> pd.DataFrame:
-    try:
-        rows = read_table(path, COLUMNS)
-    except MissingData:
-        raise MissingData(
-            f"{path}: the numbers of {paper} are not there", "git restore data/reported"
-        ) from None
+def _read(folder: Path, paper: str) -> pd.DataFrame:
+    path = Path(folder) / f"{paper}.csv"
+    rows = read_rows(path, COLUMNS)
     if len(rows[0]) != len(COLUMNS):
         raise DataError(f"{path}: line 1 should have these columns: {', '.join(COLUMNS)}")
     seen: dict[tuple, int] = {}
     for line, row in enumerate(rows, start=2):
-        where = f"{path}: line {line}"
-        row["value"], row["decimals"] = _check(row, paper, where)
-        key = tuple(row[column] for column in KEY)
-        if key in seen:
-            raise DataError(f"{where} repeats the key of line {seen[key]}: {', '.join(key)}")
-        seen[key] = line
-    frame = pd.DataFrame(rows, columns=[*COLUMNS, "decimals"])
-    return frame.astype({"value": float, "decimals": "Int64"})
+        with named(f"{path}: line {line}"):
+            row["value"], row["decimals"] = _check(row, paper)
+            key = tuple(row[column] for column in KEY)
+            if seen.setdefault(key, line) != line:
+                raise DataError(f"repeats the key of line {seen[key]}: {', '.join(key)}")
+    return pd.DataFrame(rows).astype({"value": float, "decimals": "Int64"})
 
 
-def _check(row: dict[str, str], paper: str, where: str) -> tuple[float, int | None]:
+def _check(row: dict[str, str], paper: str) -> tuple[float, int | None]:
     """Return value and decimals of a row of text, or raise with what is wrong in it."""
     for column, pattern in {"paper": paper, **PATTERNS}.items():
         if not re.fullmatch(pattern, row[column]):
-            raise DataError(f"{where}: {column} should match {pattern}, found {row[column]!r}")
+            raise DataError(f"{column} should match {pattern}, found {row[column]!r}")
     if not row["printed"] and not row["value"]:
         if not row["note"].strip():
-            raise DataError(f"{where} has neither a number nor a note that says why")
+            raise DataError("neither a number nor a note that says why")
         return math.nan, None
-    try:
-        printed, decimals = parse(row["printed"])
-    except DataError as error:
-        raise DataError(f"{where}: {error.message}") from None
-    if schema.number(row["value"], f"{where}: value") != printed:
-        raise DataError(f"{where} has the value {row['value']} but prints {row['printed']!r}")
-    return float(row["value"]), decimals
+    printed, decimals = parse(row["printed"])
+    if schema.number(row["value"], "value") != printed:
+        raise DataError(f"the value is {row['value']} and the text {row['printed']!r}")
+    return printed, decimals
 
 
 # ------------------------------------------------------------------------------ the audit
@@ -204,62 +190,68 @@ def audit(*, folder: Path | None = None) -> pd.DataFrame:
     claims = tomllib.loads(read_text(CLAIMS))
     rows = []
     for paper in PAPERS:
+        numbers = _Numbers(load(paper, folder=folder))
         try:
-            numbers = _numbers(load(paper, folder=folder))
-            found = [*_evaluate(claims[paper], numbers), *_repeated(numbers)]
+            found = [*_evaluate(claims[paper], numbers), *numbers.repeated()]
         except KeyError as error:
             raise DataError(f"reported numbers of {paper}: the audit misses {error}") from None
         rows += [(paper, *claim) for claim in found]
     return pd.DataFrame(rows, columns=["paper", "claim", "printed", "computed", "holds", "note"])
 
 
-def _numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers of a paper, and how far rounding may have moved each (`half`)."""
-    frame = frame.dropna(subset="value")
-    half = 0.5 * 10.0 ** -frame["decimals"].astype(float)
-    whole = frame["unit"].isin(COUNTS) & (frame["decimals"] == 0)
-    return frame.assign(half=half.mask(whole & ~frame["printed"].str.startswith("~"), 0))
+class _Numbers:
+    """The numbers of a paper; the methods are what an expression of claims.toml may call.
+
+    `half` is how far rounding may have moved a number.
+    """
+
+    def __init__(self, frame: pd.DataFrame):
+        frame = frame.dropna(subset="value")
+        half = 0.5 * 10.0 ** -frame["decimals"].astype(float)
+        whole = frame["unit"].isin(COUNTS) & (frame["decimals"] == 0)
+        whole &= ~frame["printed"].str.startswith("~")
+        self.frame = frame.assign(half=half.mask(whole, 0))
+
+    def select(self, table, **labels) -> pd.DataFrame:
+        labels = {name: label for name, label in labels.items() if label is not None}
+        frame = self.frame
+        for name, label in {"table": str(table), **labels}.items():
+            frame = frame[frame[name] == label]
+        if frame.empty:
+            raise KeyError(f"table {table}", labels)
+        return frame
+
+    def column(self, table, column: str, metric: str | None = None) -> pd.Series:
+        return self.select(table, column=column, metric=metric).set_index("row")["value"]
+
+    def grid(self, table, metric: str | None = None, *, values="value", without=()) -> pd.DataFrame:
+        frame = self.select(table, metric=metric)
+        frame = frame[~frame["row"].isin(without)]
+        grid = frame.pivot(index="row", columns="column", values=values)
+        holes = grid.stack(future_stack=True).isna()
+        if holes.any():
+            raise KeyError(f"table {table}", holes.idxmax())
+        return grid
+
+    def get(self, table, row: str, column: str, metric: str | None = None) -> float:
+        return self.select(table, row=row, column=column, metric=metric)["value"].item()
+
+    def repeated(self) -> Iterator[tuple]:
+        """Yield numbers of the text or the snapshot that are printed elsewhere under the same labels."""
+        for key, group in self.frame.groupby(["row", "column", "metric"], sort=False):
+            if len(group) > 1 and not group["table"].str.isdigit().all():
+                value, half = group["value"], group["half"]
+                first = value.iloc[0]
+                other = value.iloc[(value - first).abs().argmax()]
+                agree = (value - half).max() <= (value + half).min() + 1e-9
+                claim = f"the same wherever printed: {' / '.join(key)}"
+                yield claim, first, other, bool(agree), f"in {', '.join(group['table'])}"
 
 
-def _select(numbers: pd.DataFrame, table, **labels) -> pd.DataFrame:
-    """Return the numbers of a table with these labels; None stands for any."""
-    labels = {name: label for name, label in labels.items() if label is not None}
-    for name, label in {"table": str(table), **labels}.items():
-        numbers = numbers[numbers[name] == label]
-    if numbers.empty:
-        raise KeyError(f"table {table}", labels)
-    return numbers
-
-
-def _column(numbers: pd.DataFrame, table, column: str, metric: str | None = None) -> pd.Series:
-    """Return the values of one column, by row."""
-    return _select(numbers, table, column=column, metric=metric).set_index("row")["value"]
-
-
-def _grid(
-    numbers: pd.DataFrame, table, metric: str | None = None, *, values="value", without=()
-) -> pd.DataFrame:
-    """Return a table as rows x columns, less some rows."""
-    frame = _select(numbers, table, metric=metric)
-    frame = frame[~frame["row"].isin(without)]
-    grid = frame.pivot(index="row", columns="column", values=values)
-    holes = grid.stack(future_stack=True).isna()
-    if holes.any():
-        raise KeyError(f"table {table}", holes.idxmax())
-    return grid
-
-
-def _get(numbers: pd.DataFrame, table, row: str, column: str, metric: str | None = None) -> float:
-    """Return one value."""
-    return _select(numbers, table, row=row, column=column, metric=metric)["value"].item()
-
-
-def _evaluate(paper: dict, numbers: pd.DataFrame) -> Iterator[tuple]:
+def _evaluate(paper: dict, numbers: _Numbers) -> Iterator[tuple]:
     """Yield claim, printed, computed, holds and note of each claim of a paper."""
-    functions = {"select": _select, "column": _column, "grid": _grid, "get": _get}
-    functions = {name: partial(function, numbers) for name, function in functions.items()}
-    names = {"__builtins__": _FUNCTIONS | functions}
-    _bind(names, paper["let"])
+    functions = {name: getattr(numbers, name) for name in ("select", "column", "grid", "get")}
+    names = _bind({"__builtins__": _FUNCTIONS | functions}, paper["let"])
     for claim in paper["claim"]:
         for item in eval(claim["each"], names) if "each" in claim else [None]:
             here = _bind({**names, "item": item}, claim.get("let", {}))
@@ -285,19 +277,6 @@ def _bind(names: dict, expressions: dict[str, str]) -> dict:
     return names
 
 
-# What an expression of claims.toml may call, beside select, column, grid and get.
+# What an expression may call, beside the methods of `_Numbers`.
 _FUNCTIONS = {"Series": pd.Series, "average": np.average, "clip": np.clip}
 _FUNCTIONS |= {f.__name__: f for f in (dict, float, len, list, max, min, round, zip)}
-
-
-def _repeated(numbers: pd.DataFrame) -> Iterator[tuple]:
-    """Yield numbers of the text or the snapshot that are printed elsewhere under the same labels."""
-    for key, group in numbers.groupby(["row", "column", "metric"], sort=False):
-        if len(group) > 1 and not group["table"].str.isdigit().all():
-            value, half = group["value"], group["half"]
-            first = value.iloc[0]
-            other = value.iloc[(value - first).abs().argmax()]
-            agree = (value - half).max() <= (value + half).min() + 1e-9
-            where = ", ".join(group["table"])
-            claim = f"the same wherever printed: {' / '.join(key)}"
-            yield claim, first, other, bool(agree), f"in {where}"

@@ -12,7 +12,7 @@ from time import perf_counter, process_time
 import numpy as np
 
 from ragkit import synth
-from ragkit.datasets import enterprise
+from ragkit.files import read_frame
 from ragkit.systems import sweep
 from tests.bench import Row
 
@@ -26,7 +26,7 @@ def run():
     made = perf_counter() - start
     result = sweep.scaling(
         partial(synth.stream, company),
-        enterprise.read_questions(company / enterprise.QUESTIONS),
+        read_frame(company / "enterpriserag_bench" / "questions.jsonl", "questions"),
         SIZES,
         {"BM25": "bm25"},
         fields=("title", "content"),

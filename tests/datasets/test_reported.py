@@ -226,13 +226,13 @@ def test_audit_names_a_number_that_is_not_there(folder, paper, line, message):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (ROW.replace(",27,", ",26,"), r"line 2 has the value 26 but prints '27%'"),
+        (ROW.replace(",27,", ",26,"), "line 2: the value is 26 and the text '27%'"),
         (ROW.replace("27%", "a quarter"), r"line 2: 'a quarter' is not a number"),
         (ROW.replace(",27,", ",many,"), "line 2: value should be a number, found 'many'"),
         (ROW.replace(",27,", ",nan,"), "line 2: value should be a number, found 'nan'"),
         (ROW.replace("27%", ""), r"line 2: '' is not a number"),
-        (ROW.replace(",27,", ",,"), "line 2 has the value  but prints"),
-        (ROW.replace("27%,27", ","), r"line 2 has neither a number nor a note"),
+        (ROW.replace(",27,", ",,"), "line 2: the value is  and the text"),
+        (ROW.replace("27%,27", ","), r"line 2: neither a number nor a note"),
         (
             ROW.replace("percent", "percents"),
             "line 2: unit should match .*percent.*, found 'percents'",
@@ -273,7 +273,7 @@ def test_missing_column(tmp_path, column):
         (b"", "no header in line 1"),
         (HEADER.encode() + b"\n", "no rows"),
         (f"{HEADER},extra\n{ROW},\n".encode(), "line 1 should have these columns"),
-        (f"{HEADER}\n{ROW}\n{ROW}\n".encode(), "line 3 repeats the key of line 2: wixqa, 2, exp"),
+        (f"{HEADER}\n{ROW}\n{ROW}\n".encode(), "line 3: repeats the key of line 2: wixqa, 2, exp"),
         (f"{HEADER}\n{ROW}".encode() + b"\xff\xfe\n", "line 2 is not UTF-8"),
         (f"{HEADER}\n{ROW}\n".encode("utf-16"), "line 1 is not UTF-8"),
     ],

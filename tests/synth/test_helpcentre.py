@@ -199,7 +199,7 @@ def test_the_same_arguments_give_the_same_bytes(made, tmp_path):
 def test_the_loaders_read_it(made):
     out, found, centre = made
     own = datasets.load(str(out))
-    official = base.registered(registry.declared()["wixqa"], base.Source("sample", out))
+    official = base.registered(registry.declared()["wixqa"], "sample", out)
     for loaded in (own, official):
         assert list(loaded.documents["doc_id"]) == [article.id for article in centre.articles]
         assert Counter(loaded.questions["type"]) == centre.sets
