@@ -14,6 +14,15 @@ GLUE = banks.sections("glue")
 CASE = ("problem", "cause", "fix")
 
 
+class Slots(dict):
+    """Values of `{name}`; `{Name}` is the same text with a capital letter."""
+
+    def __missing__(self, name: str) -> str:
+        if name[:1].islower():
+            raise KeyError(name)
+        return cap(self[name[:1].lower() + name[1:]])
+
+
 class Pen:
     """Fill phrases: each alternative of a rule is used once before any is used again.
 
@@ -30,9 +39,9 @@ class Pen:
         self.used: dict[str, set[int]] = {}
         self.missing = {name for name, value in slots.items() if value is None}
 
-    def say(self, rule: str) -> str:
+    def say(self, rule: str, **more: str) -> str:
         """Return one alternative of a rule of the bank `glue`, filled."""
-        return self.fill(self.choose(rule, GLUE[rule]))
+        return self.fill(self.choose(rule, GLUE[rule]), more)
 
     def say_from(self, lines) -> str:
         """Return one of the lines, filled."""
@@ -84,6 +93,8 @@ class Pen:
                 name = part[0]
                 value = more[name] if more and name in more else self.slots[name]
                 out.append(value if type(value) is str else value(self))
+            elif kind is banks.Range:
+                out.append(f"{self.stream.between(part.low, part.high):0{part.width}d}")
             else:
                 self._fill(part[self.stream.below(len(part))], more, out)
 

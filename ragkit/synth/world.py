@@ -410,3 +410,8 @@ WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 def say_date(day: date) -> str:
     """Return a day as people write it: 4 March 2026."""
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+
+
+def short_day(day: date) -> str:
+    """Return a day as people note it: 4 Mar."""
+    return f"{day.day} {MONTHS[day.month - 1][:3]}"

@@ -1,7 +1,8 @@
 """The phrase banks: Markdown files of this folder, read once.
 
 A `#` heading opens a section; what follows depends on the file. Alternatives stand between
-` / `, fields between ` | `. In a phrase `{name}` is filled in and `[a|b]` is a choice.
+` / `, fields between ` | `. In a phrase `{name}` is filled in, `[a|b]` is a choice and `{3..9}` a
+number.
 """
 
 from __future__ import annotations
@@ -11,12 +12,21 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from ragkit.errors import DataError
 
 FOLDER = Path(__file__).parent
-_TOKEN = re.compile(r"\{(\w+)\}|\[([^\[\]]*\|[^\[\]]*)\]")
+_TOKEN = re.compile(r"\{(\w+)\}|\[([^\[\]]*\|[^\[\]]*)\]|\{(\d+)\.\.(\d+)\}")
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)\.\.(\d+(?:\.\d+)?)(?::(\d+(?:\.\d+)?))?\s*(.*)")
+
+
+class Range(NamedTuple):
+    """A whole number to draw, both ends included, with at least `width` digits."""
+
+    low: int
+    high: int
+    width: int
 
 
 @dataclass(frozen=True)
@@ -125,7 +135,7 @@ def topics(bank: str = "topics") -> dict[str, Topic]:
 
 @cache
 def compiled(text: str) -> tuple[object, ...]:
-    """Return a phrase as literals (str), slots (one name) and choices (tuples of phrases)."""
+    """Return a phrase as literals (str), slots (one name), choices (lists of phrases), numbers."""
     parts: list[object] = []
     position = 0
     for match in _TOKEN.finditer(text):
@@ -133,8 +143,11 @@ def compiled(text: str) -> tuple[object, ...]:
             parts.append(text[position : match.start()])
         if match[1]:
             parts.append((match[1],))
-        else:
+        elif match[2]:
             parts.append([compiled(option) for option in match[2].split("|")])
+        else:
+            width = len(match[3]) if match[3].startswith("0") else 0
+            parts.append(Range(int(match[3]), int(match[4]), width))
         position = match.end()
     if position < len(text):
         parts.append(text[position:])
@@ -178,6 +191,6 @@ def number_range(text: str) -> tuple[float, float, float, int, str] | None:
 def fingerprint() -> str:
     """Return the SHA-256 of all banks: a run is only resumed with the banks it was begun with."""
     digest = sha256()
-    for path in sorted(FOLDER.rglob("*.md")):
+    for path in sorted(path for end in ("md", "txt") for path in FOLDER.rglob(f"*.{end}")):
         digest.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
