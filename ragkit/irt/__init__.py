@@ -25,6 +25,8 @@ item_fit              infit, outfit and S-X2 of each item
 q3                    local dependence of pairs of items
 calibration           observed and expected scores over ability
 loo                   PSIS leave-one-out with Pareto k
+short_form            the few items that estimate the full score best
+check_short_forms     ways to choose items compared on left-out subjects
 ====================  =========================================================
 """
 
@@ -46,6 +48,7 @@ from ragkit.irt.likelihood import Bernoulli, ContinuousBernoulli, get_likelihood
 from ragkit.irt.linking import Link, link
 from ragkit.irt.nuts import chain_summary
 from ragkit.irt.result import IRTResult, load
+from ragkit.irt.short_form import ShortForm, check_short_forms, load_short_form, short_form
 from ragkit.irt.simulate import Simulation, simulate
 
 __all__ = [
@@ -56,10 +59,12 @@ __all__ = [
     "Link",
     "Prior",
     "Scores",
+    "ShortForm",
     "Simulation",
     "agreement",
     "calibration",
     "chain_summary",
+    "check_short_forms",
     "compare_likelihoods",
     "correlations",
     "crps",
@@ -69,6 +74,7 @@ __all__ = [
     "item_fit",
     "link",
     "load",
+    "load_short_form",
     "loo",
     "nearest",
     "posterior_predictive",
@@ -76,6 +82,7 @@ __all__ = [
     "prior_sensitivity",
     "q3",
     "recovery",
+    "short_form",
     "simulate",
     "split_half",
 ]

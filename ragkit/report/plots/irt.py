@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from ragkit.irt.result import IRTResult
 from ragkit.report.figures import BLACK, BLUE, SPARE, VERMILION
-from ragkit.report.plots.base import HARDER, axes, dots, facets, legend, words
+from ragkit.report.plots.base import HARDER, axes, dots, facets, legend, lines, words
 from ragkit.report.plots.questions import columns_of
 
 _Z90 = 1.6448536269514722
@@ -200,4 +200,16 @@ def checks(table: pd.DataFrame) -> Figure:
     dots(ax, observed, "statistic", value="observed", color=BLACK, markers="x", markersize=5)
     ax.set_xlabel("statistic of the scores on [0, 1]")
     legend(fig, {"model, 90 %": (BLUE, "-"), "observed": (BLACK, "x")}, loc="upper center")
+    return fig
+
+
+def short_forms(table: pd.DataFrame, *, label: str) -> Figure:
+    """Draw the error and the order of systems estimated from a few items, by way to choose them."""
+    marks = dict(zip(table["method"].unique(), SPARE, strict=False))
+    fig, panels = axes("page", 2.4, 1, 2)
+    ends = {"mae": f"mean absolute error of {label}\n(← lower is better)", "tau": "Kendall's τ with\nthe full score (higher →)"}  # fmt: skip
+    for ax, (column, text) in zip(panels, ends.items(), strict=True):
+        lines(ax, table, "size", column, "method", marks)
+        ax.set(xlabel="number of questions", ylabel=text, xticks=sorted(table["size"].unique()))
+    legend(fig, marks, loc="upper center")
     return fig

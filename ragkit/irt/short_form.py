@@ -1,0 +1,474 @@
+"""Short forms: a few items from which the mean score over all items can be estimated.
+
+The scores of a subject are treated as a draw from a multivariate normal distribution with the
+items' means and a covariance that is shrunk towards a single-index model, in which items vary
+together only as the mean score does (Ledoit and Wolf, Journal of Empirical Finance 2003). Given a
+subject's scores on a few items, its mean score over all items has a conditional mean, which is the
+estimate, and a conditional variance, which gives the error. Items are chosen greedily, each the
+one that reduces this variance most (forward selection of predictors; Das and Kempe, ICML 2011).
+
+The variance does not depend on the scores. So choosing the next item by a subject's previous
+scores, as adaptive tests do, gains nothing under this model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ragkit.checks import choice, number, whole
+from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.irt.data import prepare
+from ragkit.irt.fitting import fit
+from ragkit.irt.result import IRTResult
+
+SHRINKAGE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+_Z90 = 1.6448536269514722
+_FOLDS = 5  # of the subjects, to choose the shrinkage and to scale the error
+
+
+@dataclass(frozen=True)
+class ShortForm:
+    """A few items, and what is needed to estimate the mean score over all items from them.
+
+    Attributes
+    ----------
+    items : pandas.DataFrame
+        Indexed by item_id, in the order of their choice: `mean_score`; `weight` in the estimate of
+        a subject that answered all of them; `error` of the estimate with the items so far. Scores
+        and errors are on the original scale.
+    covariance : numpy.ndarray
+        Of the items' scores, on [0, 1].
+    with_score : numpy.ndarray
+        Covariances of the items' scores with the mean score over all items, on [0, 1].
+    info : dict
+        `score_range`; `mean_score` over all items and its `variance` over subjects, on [0, 1];
+        `shrinkage`; `scale` of the errors, such that 90 % intervals cover 90 % of left-out
+        subjects; `n_subjects`; `n_items`; and `filled`, the share of missing training scores.
+    """
+
+    items: pd.DataFrame
+    covariance: np.ndarray
+    with_score: np.ndarray
+    info: dict
+
+    def __repr__(self) -> str:
+        return (
+            f"<ShortForm of {len(self.items):,} of {self.info['n_items']:,} items, "
+            f"error {self.items['error'].iloc[-1]:.3g}, from {self.info['n_subjects']:,} subjects>"
+        )
+
+    def estimate(self, scores: pd.DataFrame, *, level: float = 0.9) -> pd.DataFrame:
+        """Estimate the mean score over all items from scores on the items of the form.
+
+        Parameters
+        ----------
+        scores : pandas.DataFrame
+            Long or wide, as for `fit`. Scores on other items are not used. A missing score makes
+            the error larger.
+        level : float
+            Of the intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by subject_id: `estimate`, `error`, `low` and `high` of the interval, and `n`,
+            the number of scores used.
+
+        Raises
+        ------
+        DataError
+            If a subject has no score on an item of the form, or a score is out of range.
+        """
+        from scipy.stats import norm
+
+        if not 0 < number(level, "level") < 1:
+            raise UsageError(f"level should lie between 0 and 1, found {level!r}")
+        x, subjects = _matrix(scores, self.info["score_range"], self.items.index)
+        seen = ~np.isnan(x)
+        if not seen.any(1).all():
+            name = subjects[int((~seen.any(1)).argmax())]
+            raise DataError(f"the subject {name!r} has no score on an item of the short form")
+        low, high = self.info["score_range"]
+        mean = (self.items["mean_score"].to_numpy() - low) / (high - low)
+        estimate, error = np.empty(len(x)), np.empty(len(x))
+        for pattern in np.unique(seen, axis=0):
+            rows = (seen == pattern).all(1)
+            weight = np.linalg.solve(
+                self.covariance[np.ix_(pattern, pattern)], self.with_score[pattern]
+            )
+            left = self.info["variance"] - weight @ self.with_score[pattern]
+            estimate[rows] = self.info["mean_score"] + (x[rows] - mean)[:, pattern] @ weight
+            error[rows] = self.info["scale"] * np.sqrt(left)
+        half = norm.ppf((1 + level) / 2) * error
+        columns = {"estimate": estimate, "low": estimate - half, "high": estimate + half}
+        columns = {name: low + np.clip(v, 0, 1) * (high - low) for name, v in columns.items()}
+        columns |= {"error": error * (high - low), "n": seen.sum(1)}
+        index = pd.Index(subjects, name="subject_id")
+        return pd.DataFrame(columns, index=index)[["estimate", "error", "low", "high", "n"]]
+
+    def save(self, folder: str | Path) -> Path:
+        """Write `items.csv` and `short_form.json` to `folder`."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.items.to_csv(folder / "items.csv")
+        arrays = {"covariance": self.covariance.tolist(), "with_score": self.with_score.tolist()}
+        items = {name: self.items[name].tolist() for name in self.items}
+        saved = {"items": self.items.index.tolist(), **items, **arrays, "info": self.info}
+        (folder / "short_form.json").write_text(json.dumps(saved) + "\n", encoding="utf-8")
+        return folder
+
+
+def load_short_form(folder: str | Path) -> ShortForm:
+    """Read what `ShortForm.save` wrote.
+
+    Raises
+    ------
+    MissingData
+        If there is no such file.
+    DataError
+        If it is not a saved short form.
+    """
+    path = Path(folder) / "short_form.json"
+    if not path.is_file():
+        raise MissingData(f"{path} does not exist", "make one: ragkit irt short-form SCORES")
+    try:
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        index = pd.Index(saved["items"], name="item_id")
+        columns = ("mean_score", "weight", "error")
+        items = pd.DataFrame({name: saved[name] for name in columns}, index=index)
+        arrays = np.array(saved["covariance"]), np.array(saved["with_score"])
+        return ShortForm(items, *arrays, saved["info"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is not a saved short form: {error}") from None
+
+
+def short_form(
+    scores: pd.DataFrame,
+    size: int,
+    *,
+    score_range: tuple[float, float] = (0, 1),
+    families: pd.Series | None = None,
+    shrinkage: float | None = None,
+    seed: int = 0,
+) -> ShortForm:
+    """Choose the items from which the mean score over all items is estimated best.
+
+    Parameters
+    ----------
+    scores : pandas.DataFrame
+        Long or wide, as for `fit`. Missing scores are filled in with the expected scores of a 2PL
+        model.
+    size : int
+        Number of items to choose.
+    score_range : (low, high)
+    families : pandas.Series, optional
+        The family of each subject (index: subject_id), such as the pipeline that it is a variant
+        of. Families are left out as a whole when the shrinkage is chosen and the error is scaled,
+        so that the error is that of a subject of a new family.
+    shrinkage : float, optional
+        Between 0 and 1. By default the value of `SHRINKAGE` with the highest predictive density of
+        left-out subjects.
+    seed : int
+        Of the folds of subjects.
+
+    Returns
+    -------
+    ShortForm
+
+    Raises
+    ------
+    UsageError
+        If `size` is not between 1 and the number of items less one.
+    DataError
+        If there are fewer than ten subjects, fewer than two families, or a subject without one.
+
+    Examples
+    --------
+    >>> from ragkit import irt
+    >>> simulated = irt.simulate(40, 200, seed=1)
+    >>> form = irt.short_form(simulated.scores, 20)
+    >>> form.estimate(simulated.scores).columns.tolist()
+    ['estimate', 'error', 'low', 'high', 'n']
+    """
+    x, subjects, items, filled = _training(scores, score_range)
+    family = _families(families, subjects)
+    whole(size, "size", most=len(items) - 1)
+    if shrinkage is not None and not 0 < number(shrinkage, "shrinkage") < 1:
+        raise UsageError(f"shrinkage should lie between 0 and 1, found {shrinkage!r}")
+    shrinkage, scale = _tuned(x, family, size, (shrinkage,) if shrinkage else SHRINKAGE, seed)
+    model = _Normal(x, shrinkage)
+    chosen, left = model.greedy(size)
+    covariance = model.columns(chosen)[chosen]
+    low, high = score_range
+    table = {
+        "mean_score": low + model.mean[chosen] * (high - low),
+        "weight": np.linalg.solve(covariance, model.with_score[chosen]),
+        "error": scale * np.sqrt(left) * (high - low),
+    }
+    info = {
+        "score_range": [float(low), float(high)],
+        "mean_score": float(model.mean.mean()),
+        "variance": float(model.with_score.mean()),
+        "shrinkage": shrinkage,
+        "scale": scale,
+        "n_subjects": len(subjects),
+        "n_items": len(items),
+        "filled": filled,
+    }
+    index = items[chosen].rename("item_id")
+    return ShortForm(pd.DataFrame(table, index=index), covariance, model.with_score[chosen], info)
+
+
+class _Normal:
+    """The normal distribution of the items' scores; its covariance is never formed as a whole."""
+
+    def __init__(self, x: np.ndarray, shrinkage: float):
+        n = len(x)
+        self.mean = x.mean(0)
+        own = x - self.mean
+        total = own.mean(1)
+        slope = own.T @ total / (total @ total)
+        index = np.sqrt(total @ total / (n - 1)) * slope
+        # One more observation of average variance: a constant item is not known to be constant.
+        variance = x.var(0) + x.var(0).mean() / n
+        self.factors = np.vstack(
+            [own * np.sqrt((1 - shrinkage) / (n - 1)), index * np.sqrt(shrinkage)]
+        )
+        self.diagonal = shrinkage * np.maximum(variance - index**2, 0.05 * variance)
+        self.with_score = self.factors.T @ self.factors.mean(1) + self.diagonal / len(self.mean)
+
+    def columns(self, items: Sequence[int]) -> np.ndarray:
+        """Return these columns of the covariance."""
+        out = self.factors.T @ self.factors[:, items]
+        out[items, np.arange(len(items))] += self.diagonal[items]
+        return out
+
+    def greedy(self, size: int) -> tuple[list[int], np.ndarray]:
+        """Return the items in the order of choice, and what is left of the variance after each."""
+        factor = np.zeros((len(self.mean), size))
+        own = (self.factors**2).sum(0) + self.diagonal
+        shared, chosen, left = self.with_score.copy(), [], []
+        for step in range(size):
+            gain = shared**2 / own
+            gain[chosen] = -1.0
+            item = int(gain.argmax())
+            column = self.columns([item])[:, 0] - factor[:, :step] @ factor[item, :step]
+            factor[:, step] = column = column / np.sqrt(own[item])
+            own = np.maximum(own - column**2, 1e-12)
+            shared = shared - column * column.mean()
+            chosen.append(item)
+            left.append(shared.mean())
+        return chosen, np.maximum(left, 0)
+
+    def predictor(self, chosen: Sequence[int]) -> Callable[[np.ndarray], np.ndarray]:
+        """Return a function from scores on the chosen items to the mean score over all."""
+        weight = np.linalg.solve(self.columns(chosen)[chosen], self.with_score[chosen])
+        return lambda own: self.mean.mean() + (own - self.mean[chosen]) @ weight
+
+
+def _tuned(x, family, size: int, grid: Sequence[float], seed: int) -> tuple[float, float]:
+    """Return the shrinkage of the highest predictive density, and the scale of its errors."""
+    from sklearn.model_selection import GroupKFold
+
+    kinds = np.unique(family)
+    order = np.random.default_rng(seed).permutation(len(kinds))
+    splitter = GroupKFold(min(_FOLDS, len(kinds)))
+    folds = list(splitter.split(x, groups=order[np.searchsorted(kinds, family)]))
+    best = None
+    for shrinkage in grid:
+        square, logs = [], []
+        for train, test in folds:
+            model = _Normal(x[train], shrinkage)
+            chosen, left = model.greedy(size)
+            error = model.predictor(chosen)(x[np.ix_(test, chosen)]) - x[test].mean(1)
+            square.append(error**2 / left[-1])
+            logs.append(np.full(len(test), np.log(left[-1])))
+        ratio = np.concatenate(square).mean()
+        # with the error scaled by its ratio, minus twice the log density is this and a constant
+        loss = np.log(ratio) + np.concatenate(logs).mean()
+        if best is None or loss < best[0]:
+            inside = np.quantile(np.sqrt(np.concatenate(square)), 0.9)
+            best = loss, shrinkage, float(inside / _Z90)
+    return best[1:]
+
+
+def _matrix(scores, score_range, items: pd.Index | None = None) -> tuple[np.ndarray, pd.Index]:
+    """Return scores on [0, 1], subjects x items, NaN where missing, and the subjects."""
+    if items is not None and isinstance(scores, pd.DataFrame) and "item_id" in scores.columns:
+        kept = scores[scores["item_id"].isin(items)]
+        lost = set(scores["subject_id"]) - set(kept["subject_id"])
+        if lost:
+            name = sorted(lost, key=str)[0]
+            raise DataError(f"the subject {name!r} has no score on an item of the short form")
+        wide = kept.pivot(index="subject_id", columns="item_id", values="score")
+    else:
+        wide = scores
+    wide = wide.reindex(columns=items).astype(float)
+    low, high = score_range
+    x = (wide.to_numpy() - low) / (high - low)
+    if ((x < 0) | (x > 1)).any():
+        raise DataError(f"a score lies outside the range [{low:g}, {high:g}] of the short form")
+    return x, wide.index
+
+
+def _training(scores, score_range) -> tuple[np.ndarray, pd.Index, pd.Index, float]:
+    """Return full scores on [0, 1], subjects x items, ids, and the share that was filled in."""
+    data = prepare(scores, score_range=score_range)
+    if data.n_subjects < 10:
+        raise DataError(f"{data.n_subjects} subjects are too few for a short form", "10 at least")
+    if data.full:
+        return data.x.T.astype(float), data.subjects, data.items, 0.0
+    model = fit(scores, likelihood="fractional", score_range=score_range)
+    low, high = data.score_range
+    x = (model.predict().to_numpy() - low) / (high - low)
+    subject, item, seen = data.cells()
+    x[subject, item] = seen
+    return x, data.subjects, data.items, 1 - data.n_cells / x.size
+
+
+def _families(families: pd.Series | None, subjects: pd.Index) -> np.ndarray:
+    if families is None:
+        return np.arange(len(subjects)).astype(str)
+    missing = subjects.difference(families.index)
+    if len(missing):
+        raise DataError(f"the subject {missing[0]!r} has no family")
+    found = families.reindex(subjects).astype(str).to_numpy()
+    if len(set(found)) < 2:
+        raise DataError("all subjects are of one family, so none can be left out")
+    return found
+
+
+# --- comparison with other ways to choose ---------------------------------------------------------
+
+
+def _random(x: np.ndarray, size: int, rng: np.random.Generator, *_) -> list[int]:
+    return rng.permutation(x.shape[1])[:size].tolist()
+
+
+def _k_means(x: np.ndarray, size: int, rng: np.random.Generator, *_) -> list[int]:
+    """Return the item nearest to each centre of the items' scores."""
+    from sklearn.cluster import KMeans
+
+    found = KMeans(size, n_init=3, random_state=int(rng.integers(1 << 30))).fit(x.T)
+    chosen: list[int] = []
+    for distance in found.transform(x.T).T:
+        chosen.append(next(int(j) for j in np.argsort(distance) if j not in chosen))
+    return chosen
+
+
+def _information(x, size: int, rng, result: IRTResult) -> list[int]:
+    """Return the items with the most information on abilities from N(0, 1) under a 2PL model."""
+    theta = np.linspace(-2, 2, 41)
+    total = np.exp(-0.5 * theta**2) @ result.information(theta).to_numpy()
+    return result.items.index[np.argsort(-total, kind="stable")[:size]].tolist()
+
+
+CHOICES = {"random": _random, "k-means": _k_means, "information": _information}
+METHODS = ("short form", "irt", *CHOICES, "half")
+
+
+def check_short_forms(
+    scores: pd.DataFrame,
+    sizes: Iterable[int] = (25, 50, 100),
+    *,
+    methods: Iterable[str] = METHODS[:-1],
+    families: pd.Series | None = None,
+    score_range: tuple[float, float] = (0, 1),
+    likelihood: str = "fractional",
+    folds: int = 20,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compare ways to choose items by subjects that were left out.
+
+    In each fold a random fifth of the subjects (or of the families) is left out. Each method
+    chooses items from the others' scores and estimates the mean score of the left-out subjects
+    over all items.
+
+    Parameters
+    ----------
+    scores, families, score_range : as for `short_form`
+    sizes : iterable of int
+    methods : iterable of str
+        "short form": `short_form`. "irt": the items with the most Fisher information under a 2PL
+        model, and the expected scores of the others at the ability that these show.
+        "information" (the same items), "k-means" (the item nearest to each centre) and "random"
+        predict by ridge regression, with a penalty chosen by leave-one-out. "half" compares the
+        mean scores over two random halves of the items, whatever the size: the agreement that two
+        tests of half the length have with each other.
+    likelihood : str
+        Of the 2PL model; see `fit`.
+    folds : int
+    seed : int
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a size and method: `mae` and `rmse` of the estimates, in units of the score; `tau`,
+        Kendall's, of estimates and full scores, the mean over folds; `rho`, Spearman's, over all
+        folds; `coverage` of 90 % intervals (short form only); `n` left-out subjects.
+    """
+    from sklearn.model_selection import GroupShuffleSplit
+
+    x, subjects, _, _ = _training(scores, score_range)
+    family, unit = _families(families, subjects), score_range[1] - score_range[0]
+    sizes = [whole(size, "size", most=x.shape[1] - 1) for size in sizes]
+    methods = [choice(name, "method", METHODS) for name in methods]
+    splitter = GroupShuffleSplit(whole(folds, "folds"), test_size=0.2, random_state=seed)
+    parts = {}
+    for fold, (train, test) in enumerate(splitter.split(x, groups=family)):
+        result = None
+        if {"irt", "information"} & set(methods):
+            result = fit(pd.DataFrame(x[train]), likelihood=likelihood)
+        for size, method in product(sizes, methods):
+            rng = np.random.default_rng([seed, fold])
+            part = _left_out(x[train], family[train], x[test], method, size, result, rng)
+            parts[size, method, fold] = pd.DataFrame({"full": x[test].mean(1), **part})
+    table = pd.concat(parts, names=["size", "method", "fold", "subject"])
+    table["error"] = unit * (table["estimate"] - table["full"])
+    rows = []
+    for (size, method), own in table.groupby(["size", "method"], sort=False):
+        tau = own.groupby("fold")[["estimate", "full"]].corr(method="kendall")
+        rows.append(
+            {
+                "size": size,
+                "method": method,
+                "mae": own["error"].abs().mean(),
+                "rmse": float(np.sqrt((own["error"] ** 2).mean())),
+                "tau": tau["full"].xs("estimate", level=1).mean(),
+                "rho": own["estimate"].corr(own["full"], method="spearman"),
+                "coverage": own["inside"].astype(float).mean() if "inside" in own else np.nan,
+                "n": len(own),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _left_out(x, family, test, method: str, size: int, result, rng) -> dict[str, np.ndarray]:
+    """Return estimates for the rows of `test` from the training scores `x`."""
+    if method == "half":
+        one, two = np.array_split(rng.permutation(x.shape[1]), 2)
+        return {"estimate": test[:, one].mean(1), "full": test[:, two].mean(1)}
+    if method == "short form":
+        form = short_form(pd.DataFrame(x), size, families=pd.Series(family))
+        table, full = form.estimate(pd.DataFrame(test)), test.mean(1)
+        inside = (table["low"] <= full) & (full <= table["high"])
+        return {"estimate": table["estimate"].to_numpy(), "inside": inside.to_numpy()}
+    if method == "irt":
+        chosen = _information(x, size, rng, result)
+        own = pd.DataFrame(test).rename_axis("subject_id")[chosen].reset_index()
+        long = own.melt("subject_id", var_name="item_id", value_name="score")
+        expected = result.characteristic_curves(result.score(long)["theta"]).to_numpy()
+        expected[:, chosen] = test[:, chosen]
+        return {"estimate": expected.mean(1)}
+    from sklearn.linear_model import RidgeCV
+
+    chosen = CHOICES[method](x, size, rng, result)
+    ridge = RidgeCV(alphas=np.logspace(-2, 3, 16)).fit(x[:, chosen], x.mean(1))
+    return {"estimate": ridge.predict(test[:, chosen])}
