@@ -45,8 +45,9 @@ class Group(click.Group):
         super().__init__(name, help=DECLARED[name]["help"])
 
     def define(self, function: Callable) -> click.Command:
-        """Add the function NAME (or NAME_) as the command NAME."""
-        added = command(f"{self.name} {function.__name__.strip('_')}")(function)
+        """Add a function as the command of its name, `a_b` as a-b, `import_` as import."""
+        name = function.__name__.strip("_").replace("_", "-")
+        added = command(f"{self.name} {name}")(function)
         self.add_command(added)
         return added
 

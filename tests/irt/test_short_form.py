@@ -163,4 +163,4 @@ def test_commands(simulated, tmp_path):
     assert table["estimate"].between(0, 1).all()
     assert len(table) == 40
     ran = CliRunner().invoke(command, [*arguments, "--family", "kind"])
-    assert "no column 'kind'" in str(ran.exception)
+    assert "line 1: no column 'kind'" in str(ran.exception)
