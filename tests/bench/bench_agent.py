@@ -5,12 +5,10 @@ Both search the same tree of 5,000 generated documents, from warm caches.
 
 from __future__ import annotations
 
-import math
 import subprocess
 import tempfile
-from time import perf_counter
 
-from tests.bench import Row
+from tests.bench import beside, timed
 
 DOCUMENTS = 5_000
 LINES = {
@@ -44,21 +42,12 @@ def run():
                 continue
             box = open_sandbox(tree.root, name, output_bytes=1 << 24, seconds=60)
             for what, line in LINES.items():
-                ours, text = _best(lambda line=line, box=box: box.run(line).text)
-                peer, expected = _best(lambda line=line: _bash(line, tree.root))
+                ours, text = timed(lambda line=line, box=box: box.run(line).text, 3)
+                peer, expected = timed(lambda line=line: _bash(line, tree.root), 3)
                 if sorted(text.splitlines()) != sorted(expected.splitlines()):
                     raise AssertionError(f"{name}: {line}: not what bash prints")
                 title = f"{name}, {DOCUMENTS:,} documents, {what}"
-                yield Row(title, ours, peer, "bash", peer / ours, FLOOR[name])
-
-
-def _best(work, times=3):
-    seconds = math.inf
-    for _ in range(times):
-        start = perf_counter()
-        result = work()
-        seconds = min(seconds, perf_counter() - start)
-    return seconds, result
+                yield beside(title, ours, peer, "bash", FLOOR[name])
 
 
 def _bash(line, folder):

@@ -9,15 +9,13 @@ minutes: `python -m tests.bench.bench_bm25 stream`.
 from __future__ import annotations
 
 import json
-import math
 import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from time import perf_counter
 
-from tests.bench import Row
+from tests.bench import Row, least, most, timed
 
 ROOT = Path(__file__).resolve().parents[2]
 K = 10
@@ -34,15 +32,15 @@ def run():
             ours = measure("ragkit", made)
             for peer in PEERS:
                 yield from _rows(f"{size:,} documents", ours, measure(peer, made), peer)
-    yield _bound(f"BM25 queries, {size:,} documents", ours["qps"], 1000, unit="queries/s")
+    yield least(f"BM25 queries, {size:,} documents", ours["qps"], 1000, "queries/s")
 
 
 def stream():
     """Yield the rows of streaming: not part of `make bench`, because it takes minutes."""
     got, what = measure("stream", STREAMED), f"{STREAMED:,} documents streamed"
-    yield _bound(f"BM25 memory, {what}", got["mb"], STREAM_MB, at_least=False, unit="MB")
-    yield _bound(f"BM25 index, {what}", got["index"], 600, at_least=False)
-    yield _bound(f"BM25 queries, {what}", got["qps"], 0, unit="queries/s")
+    yield most(f"BM25 memory, {what}", got["mb"], STREAM_MB, "MB")
+    yield most(f"BM25 index, {what}", got["index"], 600)
+    yield least(f"BM25 queries, {what}", got["qps"], 0, "queries/s")
 
 
 def _rows(what, ours, peer, name):
@@ -56,10 +54,6 @@ def _rows(what, ours, peer, name):
         ratio = ours[key] / peer[key] if key == "qps" else peer[key] / ours[key]
         target = target if bound else 0.0
         yield Row(f"BM25 {measured}, {what}", ours[key], peer[key], name, ratio, target, unit=unit)
-
-
-def _bound(what, value, target, **more):
-    return Row(what, value, math.nan, "(bound)", value, target, **more)
 
 
 def _write(path: Path, size: int) -> Path:
@@ -89,13 +83,9 @@ def _measured(engine: str, made: str) -> dict:
             asked, held = json.loads(next(lines)), [line.rstrip("\n") for line in lines]
     asked = asked[: ASKED.get(engine)]
     build, ask = ENGINES[engine]
-    start = perf_counter()
-    index = build(held)
-    built = perf_counter() - start
+    built, index = timed(lambda: build(held))
     ask(index, asked[:1])
-    start = perf_counter()
-    ask(index, asked)
-    seconds = perf_counter() - start
+    seconds, _ = timed(lambda: ask(index, asked))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"index": built, "qps": len(asked) / seconds, "mb": peak}
 

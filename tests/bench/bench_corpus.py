@@ -6,14 +6,14 @@ topics with unequal subtopics, variation along a few directions, and noise.
 
 from __future__ import annotations
 
-import threading
+import re
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 
 from ragkit.measures import corpus
-from tests.bench import Row
+from tests.bench import Row, beside, least, most, timed
+from tests.bench.bench_dense import in_blocks, same
 
 DOCUMENTS, DIMENSIONS, ASKED = 512_000, 384, 1_000
 
@@ -47,38 +47,37 @@ def embeddings(n: int, *, topics: int = 60, seed: int = 0) -> np.ndarray:
 
 def _density(vectors):
     asked = corpus.geometry.draw(len(vectors), ASKED, 0)
-    with _Memory() as memory:
-        ours, _ = _time(lambda: corpus.local_density(vectors, ASKED), 3)
-    peer, ids = _time(lambda: _blocked(vectors, asked, 10), 2)
+    before = _memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5", "ascii")  # sets VmHWM to VmRSS
+    ours, _ = timed(lambda: corpus.local_density(vectors, ASKED), 3)
+    gained = _memory("VmHWM") - before
+    peer, ids = timed(lambda: in_blocks(vectors, vectors[asked], 11), 2)
     what = "local density, 1,000 of 512k x 384"
-    yield Row(what, ours, peer, "numpy in blocks", peer / ours, 2.5)
-    yield Row(f"{what}, seconds", ours, np.nan, "bound", ours, 3, False)
-    yield Row(f"{what}, GB beside", memory.gigabytes, np.nan, "bound", memory.gigabytes, 2, False)
-    found = corpus.neighbours(vectors, asked).ids
-    same = float((np.sort(found, axis=1) == np.sort(ids, axis=1)).all(axis=1).mean())
-    yield Row("neighbours, share of identical sets", same, np.nan, "numpy in blocks", same, 1)
+    yield beside(what, ours, peer, "numpy in blocks", 2.5)
+    yield most(f"{what}, seconds", ours, 3)
+    yield most(f"{what}, GB beside", gained, 2, "GB")
+    others = ids[ids != asked[:, None]].reshape(len(asked), 10)
+    share = same(corpus.neighbours(vectors, asked).ids, others)
+    yield least("neighbours, share of identical sets", share, 1, name="numpy in blocks")
 
 
 def _clusters(vectors):
-    large, found = _time(lambda: corpus.cluster_similarity(vectors), 1)
+    large, found = timed(lambda: corpus.cluster_similarity(vectors))
     for name, part, whole in (
         ("in", found.in_cluster, found.in_exact),
         ("cross", found.cross_cluster, found.cross_exact),
     ):
         gap = abs(part.value - whole) / (part.high - part.value)
-        yield Row(
-            f"{name}-cluster, half widths from exact", gap, np.nan, "sampled", gap, 1.5, False
-        )
+        yield most(f"{name}-cluster, half widths from exact", gap, 1.5, "", "sampled")
     labels = found.clusters.labels
-    ours, _ = _time(lambda: corpus.partition(vectors, labels).in_cluster, 2)
+    ours, _ = timed(lambda: corpus.partition(vectors, labels), 2)
     part, own = vectors[:64_000], labels[:64_000]
-    eighth, exact = _time(lambda: corpus.partition(part, own).in_cluster, 3)
+    eighth, exact = timed(lambda: corpus.partition(part, own).in_cluster, 3)
     yield Row("closed form, 8 x the documents", ours, eighth, "64k", ours / eighth, 12, False)
-    peer, pairs = _time(lambda: _all_pairs(part, own), 1)
-    yield Row("closed form, 64k x 384", eighth, peer, "all pairs, numpy", peer / eighth, 10)
-    gap = abs(exact - pairs)
-    yield Row("closed form, error", gap, np.nan, "all pairs, numpy", gap, 1e-6, False, "")
-    yield Row("cluster similarity, 512k x 384", large, np.nan, "bound", large, 20, False)
+    peer, pairs = timed(lambda: _all_pairs(part, own))
+    yield beside("closed form, 64k x 384", eighth, peer, "all pairs, numpy", 10)
+    yield most("closed form, error", abs(exact - pairs), 1e-6, "", "all pairs, numpy")
+    yield most("cluster similarity, 512k x 384", large, 20)
 
 
 def _maps(vectors):
@@ -92,7 +91,7 @@ def _maps(vectors):
     corpus.map_tsne(vectors[:200])  # what is compiled or loaded once is no part of a map
     umap.UMAP(random_state=0, n_jobs=1).fit_transform(vectors[:200])
     # openTSNE and scikit-learn get 50 components, which is quicker and less trustworthy.
-    ours, found = _time(lambda: corpus.map_tsne(vectors), 1)
+    ours, found = timed(lambda: corpus.map_tsne(vectors))
     peers = {
         "UMAP": lambda: umap.UMAP(metric="cosine", random_state=0, n_jobs=1).fit_transform(vectors),
         "openTSNE": lambda: TSNE(random_state=0, n_jobs=jobs).fit(_reduced(PCA, vectors)),
@@ -102,16 +101,16 @@ def _maps(vectors):
     }
     times, worth = {}, {}
     for name, call in peers.items():
-        times[name], flat = _time(call, 1)
+        times[name], flat = timed(call)
         worth[name] = corpus.trustworthiness(vectors, np.asarray(flat))
-        yield Row(f"t-SNE, 10,000, against {name}", ours, times[name], name, times[name] / ours, 0)
+        yield beside(f"t-SNE, 10,000, against {name}", ours, times[name], name, 0)
         what = f"its trustworthiness less that of {name}"
         gap = found.trustworthiness - worth[name]
         yield Row(what, found.trustworthiness, worth[name], name, gap, -0.002, unit="")
     fastest = min(times, key=times.get)
     if found.trustworthiness >= worth[fastest] - 0.002:
         what = f"map of 10,000, against the fastest ({fastest})"
-        yield Row(what, ours, times[fastest], fastest, times[fastest] / ours, 1 / 1.2)
+        yield beside(what, ours, times[fastest], fastest, 1 / 1.2)
 
 
 def _reduced(pca, vectors):
@@ -123,21 +122,6 @@ def _directions(rng, n):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def _blocked(vectors, asked, k):
-    best = np.full((len(asked), k), -np.inf, dtype=np.float32)
-    ids = np.zeros((len(asked), k), dtype=np.int64)
-    for start in range(0, len(vectors), 32_768):
-        scores = vectors[asked] @ vectors[start : start + 32_768].T
-        own = (asked >= start) & (asked < start + scores.shape[1])
-        scores[np.flatnonzero(own), asked[own] - start] = -np.inf
-        top = np.argpartition(scores, -k, axis=1)[:, -k:]
-        best = np.concatenate([best, np.take_along_axis(scores, top, axis=1)], axis=1)
-        ids = np.concatenate([ids, top + start], axis=1)
-        keep = np.argpartition(best, -k, axis=1)[:, -k:]
-        best, ids = (np.take_along_axis(part, keep, axis=1) for part in (best, ids))
-    return ids
-
-
 def _all_pairs(vectors, labels):
     total = pairs = 0.0
     for label in np.unique(labels):
@@ -147,33 +131,7 @@ def _all_pairs(vectors, labels):
     return total / pairs
 
 
-class _Memory:
-    """The resident memory gained inside the block, at its highest, read every 5 ms."""
-
-    def __enter__(self):
-        self._before = self._highest = self._resident()
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._done.set()
-        self._thread.join()
-        self.gigabytes = (self._highest - self._before) * 4096 / 1e9
-
-    def _watch(self):
-        while not self._done.wait(0.005):
-            self._highest = max(self._highest, self._resident())
-
-    def _resident(self):
-        return int(Path("/proc/self/statm").read_text("ascii").split()[1])
-
-
-def _time(call, repeats):
-    best, value = float("inf"), None
-    for _ in range(repeats):
-        start = perf_counter()
-        value = call()
-        best = min(best, perf_counter() - start)
-    return best, value
+def _memory(of: str) -> float:
+    """Return "VmRSS", the resident memory of this process, or "VmHWM", its highest, in GB."""
+    status = Path("/proc/self/status").read_text("ascii")
+    return int(re.search(rf"{of}:\s+(\d+)", status)[1]) / 1e6

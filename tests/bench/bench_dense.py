@@ -7,14 +7,13 @@ that the environment gives them.
 
 from __future__ import annotations
 
-import math
 import tempfile
+from functools import partial
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 
-from tests.bench import Row
+from tests.bench import beside, least, timed
 
 DOCUMENTS, QUERIES, WIDTH, K = 512_000, 1_000, 384, 10
 BLOCK = 65_536
@@ -25,21 +24,20 @@ def run():
     from ragkit.systems.retrieval import Dense
 
     matrix, queries = made(DOCUMENTS, 0), made(QUERIES, 1)
-    ids = [str(row) for row in range(DOCUMENTS)]
-    dense = Dense(None).fit_vectors(ids, matrix)
+    dense = Dense(None).fit_vectors([str(row) for row in range(DOCUMENTS)], matrix)
     dense.search_vectors(queries[:32], K)
-    begin = perf_counter()
-    runs = dense.search_vectors(queries, K)
-    ours = perf_counter() - begin
-    begin = perf_counter()
-    theirs = in_blocks(matrix, queries, K)
-    peer = perf_counter() - begin
+    ours, runs = timed(lambda: dense.search_vectors(queries, K))
+    peer, theirs = timed(lambda: in_blocks(matrix, queries, K))
     found = runs["doc_id"].to_numpy().astype(np.int64).reshape(QUERIES, K)
-    same = np.mean([set(a) == set(b) for a, b in zip(found.tolist(), theirs.tolist(), strict=True)])
     what = f"dense search, {QUERIES:,} x {DOCUMENTS:,} x {WIDTH}"
-    yield Row(what, ours, peer, "numpy in blocks", peer / ours, 2.5)
-    yield Row(f"{what}: equal sets", same, math.nan, "(bound)", same, 1.0, unit="share")
+    yield beside(what, ours, peer, "numpy in blocks", 2.5)
+    yield least(f"{what}: equal sets", same(found, theirs), 1, "share", "numpy in blocks")
     yield from _cache()
+
+
+def same(found: np.ndarray, expected: np.ndarray) -> float:
+    """Return the share of rows with the same set of numbers."""
+    return float((np.sort(found, axis=1) == np.sort(expected, axis=1)).all(axis=1).mean())
 
 
 def made(rows: int, seed: int) -> np.ndarray:
@@ -71,13 +69,12 @@ def _cache():
     seconds = []
     with tempfile.TemporaryDirectory() as folder:
         for function in (lambda part: matrix[part], None):  # the second run computes nothing
-            begin = perf_counter()
             with Store(Path(folder) / "store.sqlite") as store:
-                found = store.map(function, range(KEPT), **options)
-            seconds.append(perf_counter() - begin)
+                work = partial(store.map, function, range(KEPT), **options)
+                spent, found = timed(work)
+            seconds.append(spent)
     if not (np.array(found) == matrix).all():
         raise AssertionError("other vectors came back")
-    for verb, least, spent in zip(("kept", "read"), (5_000, 20_000), seconds, strict=True):
-        rate = KEPT / spent
+    for verb, target, spent in zip(("kept", "read"), (5_000, 20_000), seconds, strict=True):
         what = f"store of {KEPT:,} vectors of {WIDTH}, {verb}"
-        yield Row(what, rate, math.nan, "(bound)", rate, least, unit="vectors/s")
+        yield least(what, KEPT / spent, target, "vectors/s")

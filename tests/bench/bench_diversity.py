@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from time import perf_counter
-
 import numpy as np
 
 from ragkit.measures import diversity
-from tests.bench import Row
+from tests.bench import beside, most, timed
 
 
 def run():
     rng = np.random.default_rng(0)
     vectors = rng.normal(0.05, 1, size=(6221, 384)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    ours, score = _time(lambda: diversity.homogenization_score(vectors))
-    peer, _ = _time(lambda: _matrix(vectors))
+    ours, score = timed(lambda: diversity.homogenization_score(vectors), 5)
+    peer, _ = timed(lambda: _matrix(vectors), 5)
     gap = abs(score - _matrix(vectors.astype(np.float64)))
-    yield Row("homogenization, 6,221 x 384", ours, peer, "numpy, all pairs", peer / ours, 50)
-    yield Row("homogenization, error", gap, np.nan, "all pairs, float64", gap, 1e-8, False, "")
+    yield beside("homogenization, 6,221 x 384", ours, peer, "numpy, all pairs", 50)
+    yield most("homogenization, error", gap, 1e-8, "", "all pairs, float64")
     words = [" ".join(rng.choice(list("abcdefghijklmnop"), 12)) for _ in range(20_000)]
-    ours, _ = _time(lambda: diversity.ngram_diversity(words))
-    peer, _ = _time(lambda: _sets(words))
-    yield Row("n-gram diversity, 20,000 texts", ours, peer, "Python sets of tuples", peer / ours, 1)
+    ours, _ = timed(lambda: diversity.ngram_diversity(words), 5)
+    peer, _ = timed(lambda: _sets(words), 5)
+    yield beside("n-gram diversity, 20,000 texts", ours, peer, "Python sets of tuples", 1)
 
 
 def _matrix(unit):
@@ -39,12 +37,3 @@ def _sets(texts):
         grams = list(zip(*(tokens[i:] for i in range(n)), strict=False))
         total += len(set(grams)) / len(grams)
     return total
-
-
-def _time(call, repeats=5):
-    best, value = float("inf"), None
-    for _ in range(repeats):
-        start = perf_counter()
-        value = call()
-        best = min(best, perf_counter() - start)
-    return best, value

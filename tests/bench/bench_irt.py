@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import os
 import resource
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from tests.bench import Row
+from tests.bench import Row, beside, least, most, timed
 
 EPOCHS = 10_000
-NAN = float("nan")
 CHALLENGE = {"sessions": 2, "shared": 105}
 STRICT = ("baodangtrandev/RAG-", "victormocioiu/rag-api")
 
@@ -32,12 +32,12 @@ def run() -> Iterator[Row]:
     with threadpool_limits(1):
         simulated = irt.simulate(**CHALLENGE, seed=0)
         irt.fit(simulated.scores)  # imports
-        ours = min(_timed(irt.fit, simulated.scores) for _ in range(7))
+        ours = timed(lambda: irt.fit(simulated.scores), 7)[0]
         epochs = int(os.environ.get("RAGKIT_BENCH_EPOCHS", EPOCHS))
-        theirs = _timed(irt.fit, simulated.scores, engine="py-irt", epochs=epochs, progress=False)
-        theirs *= EPOCHS / epochs
+        options = {"engine": "py-irt", "epochs": epochs, "progress": False}
+        theirs = timed(lambda: irt.fit(simulated.scores, **options))[0] * EPOCHS / epochs
         name = "py-irt, 10,000 epochs" if epochs == EPOCHS else f"py-irt, from {epochs:,} epochs"
-        yield Row("em with errors, 20,000 scores", ours, theirs, name, theirs / ours, 200)
+        yield beside("em with errors, 20,000 scores", ours, theirs, name, 200)
         yield from _recovery(irt)
         matrices = dict(_matrices(irt))
         for name, (scores, likelihood) in matrices.items():
@@ -49,35 +49,25 @@ def run() -> Iterator[Row]:
         yield from _large(irt)
 
 
-def _timed(function, *arguments, **options) -> float:
-    start = time.perf_counter()
-    function(*arguments, **options)
-    return time.perf_counter() - start
-
-
-def _bound(what: str, value: float, target: float, *, at_least: bool = True, unit: str = "") -> Row:
-    return Row(what, value, NAN, "bound", value, target, at_least, unit)
-
-
 def _recovery(irt) -> Iterator[Row]:
     for disc, slope in (("positive", 0.50), ("signed", 0.42)):
         table = irt.recovery(seeds=range(10), simulation=CHALLENGE, disc=disc)
         by = table.groupby("parameter")
         what = f"recovery, {disc}, 10 simulations: "
-        yield _bound(what + "least r of theta", by["r"].min()["theta"], 0.97)
-        yield _bound(what + "mean r of disc", by["r_disc"].mean()["log_disc"], slope)
+        yield least(what + "least r of theta", by["r"].min()["theta"], 0.97)
+        yield least(what + "mean r of disc", by["r_disc"].mean()["log_disc"], slope)
         if disc == "signed":
             flagged = [
                 irt.fit(irt.simulate(**CHALLENGE, seed=k).scores, disc=disc).items["flag"]
                 for k in range(10)
             ]
             share = np.mean([flag.str.contains("negative").mean() for flag in flagged])
-            yield _bound(what + "false negatives", share, 0.02, at_least=False)
+            yield most(what + "false negatives", share, 0.02, "")
             continue
-        yield _bound(what + "mean r of diff", by["r"].mean()["diff"], 0.86)
+        yield least(what + "mean r of diff", by["r"].mean()["diff"], 0.86)
         for name, value in by["coverage"].mean().items():
-            yield _bound(f"{what}90 % cover {name}", value, 0.86)
-            yield _bound(f"{what}90 % cover {name}", value, 0.94, at_least=False)
+            yield least(f"{what}90 % cover {name}", value, 0.86)
+            yield most(f"{what}90 % cover {name}", value, 0.94, "")
 
 
 def _matrices(irt):
@@ -133,9 +123,9 @@ def _item_means(family, train, test) -> float:
 def _laws(irt, name: str, scores, likelihood: str) -> Iterator[Row]:
     """Permuted rows, relabelled ids, rescaled and reflected scores."""
     one = irt.fit(scores, likelihood=likelihood)
-    yield _bound(f"{name}, converged", float(one.converged), 1.0)
+    yield least(f"{name}, converged", float(one.converged), 1.0)
     rho = one.subjects["theta"].corr(one.subjects["mean_score"], method="spearman")
-    yield _bound(f"{name}, rank r of theta with the mean score", rho, 0.7)
+    yield least(f"{name}, rank r of theta with the mean score", rho, 0.7)
     turned = irt.fit(scores.assign(score=1 - scores["score"]), likelihood=likelihood)
     moved = [(turned.items["diff"] + one.items["diff"]).abs().max()]
     wide = irt.fit(
@@ -148,17 +138,14 @@ def _laws(irt, name: str, scores, likelihood: str) -> Iterator[Row]:
     named = irt.fit(scores.assign(item_id=scores["item_id"].map(ids)), likelihood=likelihood)
     named = named.items["diff"][[ids[item] for item in one.items.index]].to_numpy()
     moved.append(np.abs(named - one.items["diff"].to_numpy()).max())
-    yield _bound(f"{name}, largest change under a law", max(moved), 1e-6, at_least=False)
+    yield most(f"{name}, largest change under a law", max(moved), 1e-6, "")
     twins = scores.assign(subject_id="twin " + scores["subject_id"].astype(str))
-    both = irt.fit(irt_concat(scores.astype({"subject_id": str}), twins), likelihood=likelihood)
+    both = irt.fit(
+        pd.concat([scores.astype({"subject_id": str}), twins], ignore_index=True),
+        likelihood=likelihood,
+    )
     r = both.items["diff"].corr(one.items["diff"])
-    yield _bound(f"{name}, r of diff with every subject doubled", r, 0.99)
-
-
-def irt_concat(*frames):
-    import pandas as pd
-
-    return pd.concat(frames, ignore_index=True)
+    yield least(f"{name}, r of diff with every subject doubled", r, 0.99)
 
 
 def _reference(irt, simulated, matrices) -> Iterator[Row]:
@@ -168,17 +155,14 @@ def _reference(irt, simulated, matrices) -> Iterator[Row]:
         tried["grag"] = (*matrices["grag"], 0.98)
     for name, (scores, likelihood, target) in tried.items():
         default = irt.fit(scores, likelihood=likelihood)
-        start = time.perf_counter()
-        nuts = irt.fit(scores, likelihood=likelihood, **options)
-        spent = time.perf_counter() - start
+        work = partial(irt.fit, scores, likelihood=likelihood, **options)
+        spent, nuts = timed(work)
         r = irt.agreement({"em": default, "nuts": nuts}).set_index("parameter").loc["theta", "r"]
         what = f"{name}, em against nuts, r of theta"
         yield Row(what, default.info["seconds"], spent, "nuts", r, target)
 
 
 def _large(irt) -> Iterator[Row]:
-    import pandas as pd
-
     from ragkit.irt.likelihood import ContinuousBernoulli
 
     n, m = 1000, 100_000
@@ -190,12 +174,10 @@ def _large(irt) -> Iterator[Row]:
         eta = np.exp(log_a[part]) * (theta[:, None] - b[part])
         x[:, part] = ContinuousBernoulli.sample(eta, rng)
     scores = pd.DataFrame(x, copy=False)
-    start = time.perf_counter()
-    result = irt.fit(scores)
-    spent = time.perf_counter() - start
+    spent, result = timed(lambda: irt.fit(scores))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     r = float(np.corrcoef(result.items["diff"], b)[0, 1])
     what = "em, 1,000 x 100,000, full: "
-    yield _bound(what + "seconds", spent, 60, at_least=False, unit="s")
-    yield _bound(what + "peak GB", peak, 4, at_least=False, unit="GB")
-    yield _bound(what + "r of diff", r, 0.98)
+    yield most(what + "seconds", spent, 60, "s")
+    yield most(what + "peak GB", peak, 4, "GB")
+    yield least(what + "r of diff", r, 0.98)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ragkit.judging import Task
 from ragkit.judging.offline import OfflineJudge
-from tests.bench import Row
+from tests.bench import beside, most
 
 JUDGEMENTS = 10_000
 MINUTES = 10
@@ -27,9 +27,9 @@ def run():
     peer = process_time() - start
     assert len(verdicts) == JUDGEMENTS
     what = f"offline judge, {JUDGEMENTS:,} answers"
-    yield Row(what, ours, np.nan, "ten minutes, one core", ours, 60 * MINUTES, False)
+    yield most(what, ours, 60 * MINUTES, name="ten minutes, one core")
     # The judge does far more than the plain coverage; the ratio only bounds how much more.
-    yield Row(f"{what}, ratio", ours, peer, "word coverage", peer / ours, 0.002)
+    yield beside(f"{what}, ratio", ours, peer, "word coverage", 0.002)
 
 
 def _tasks(n: int) -> list[Task]:

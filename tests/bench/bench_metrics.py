@@ -6,8 +6,6 @@ speaks of that call. The row after it asks the package for ROUGE-1 and 2 only.
 
 from __future__ import annotations
 
-from time import perf_counter
-
 import numpy as np
 import pandas as pd
 from rouge import Rouge
@@ -15,7 +13,7 @@ from sacrebleu.metrics import BLEU
 from scipy.stats import permutation_test
 
 from ragkit.measures import metrics, stats
-from tests.bench import Row
+from tests.bench import beside, most, timed
 
 
 def run():
@@ -23,44 +21,36 @@ def run():
     answers, golds = _texts(rng, 200), _texts(rng, 200)
     pairs = list(zip(answers, golds, strict=True))
 
-    ours, values = _time(lambda: [metrics.rouge_n(a, g, n) for a, g in pairs for n in (1, 2)])
+    both = [(*pair, n) for pair in pairs for n in (1, 2)]
+    ours, values = timed(lambda: [metrics.rouge_n(*arguments) for arguments in both], 5)
     all_three, short = Rouge(), Rouge(metrics=["rouge-1", "rouge-2"])
-    peer, theirs = _time(lambda: all_three.get_scores(answers, golds), repeats=1)
+    peer, theirs = timed(lambda: all_three.get_scores(answers, golds))
     wanted = [score[f"rouge-{n}"]["f"] for score in theirs for n in (1, 2)]
     what = "ROUGE-1 and 2, 200 answers of 100 words"
-    yield Row(what, ours, peer, "rouge 1.0.1 as called", peer / ours, 50)
-    peer, _ = _time(lambda: short.get_scores(answers, golds))
-    yield Row(what, ours, peer, "rouge 1.0.1 without L", peer / ours, 1)
+    yield beside(what, ours, peer, "rouge 1.0.1 as called", 50)
+    peer, _ = timed(lambda: short.get_scores(answers, golds), 5)
+    yield beside(what, ours, peer, "rouge 1.0.1 without L", 1)
     gap = np.abs(np.subtract(values, wanted)).max()
-    yield Row(
-        "ROUGE-1 and 2, largest difference", gap, np.nan, "rouge 1.0.1", gap, 1e-12, False, ""
-    )
+    yield most("ROUGE-1 and 2, largest difference", gap, 1e-12, "", "rouge 1.0.1")
 
-    ours, value = _time(lambda: metrics.corpus_bleu(answers, golds))
-    peer, score = _time(
-        lambda: BLEU(smooth_method="none", force=True).corpus_score(answers, [golds]).score
-    )
-    yield Row("corpus BLEU, 200 answers of 100 words", ours, peer, "sacrebleu", peer / ours, 0.5)
-    gap = abs(value - score / 100)
-    yield Row("corpus BLEU, difference", gap, np.nan, "sacrebleu", gap, 1e-12, False, "")
+    ours, value = timed(lambda: metrics.corpus_bleu(answers, golds), 5)
+    bleu = BLEU(smooth_method="none", force=True)
+    peer, found = timed(lambda: bleu.corpus_score(answers, [golds]), 5)
+    yield beside("corpus BLEU, 200 answers of 100 words", ours, peer, "sacrebleu", 0.5)
+    yield most("corpus BLEU, difference", abs(value - found.score / 100), 1e-12, "", "sacrebleu")
 
     runs, questions = _lists(rng, 6221, 100)
-    taken, _ = _time(lambda: metrics.retrieval(runs, questions), repeats=2)
-    each = 1000 * taken / len(questions)
+    taken, _ = timed(lambda: metrics.retrieval(runs, questions), 2)
     what = "7 measures, 6,221 lists of 100, ms a question"
-    yield Row(what, each, np.nan, "bound", each, 1, False, "ms")
+    yield most(what, 1000 * taken / len(questions), 1, "ms")
 
     scores = _scores(rng, 24, 200)
-    ours, _ = _time(lambda: stats.compare_systems(scores), repeats=2)
+    ours, _ = timed(lambda: stats.compare_systems(scores), 2)
     a, b = (scores.loc[scores["subject_id"] == name, "score"].to_numpy() for name in ("s0", "s1"))
-    peer, _ = _time(
-        lambda: permutation_test(
-            (a - b,), np.mean, permutation_type="samples", vectorized=True, rng=0
-        ),
-        repeats=2,
-    )
+    options = {"permutation_type": "samples", "vectorized": True, "rng": 0}
+    peer, _ = timed(lambda: permutation_test((a - b,), np.mean, **options), 2)
     what = "24 systems, 200 questions: interval and test, s a pair"
-    yield Row(what, ours / 276, peer, "scipy, test alone", peer * 276 / ours, 5)
+    yield beside(what, ours / 276, peer, "scipy, test alone", 5)
 
 
 def _texts(rng, n):
@@ -96,12 +86,3 @@ def _scores(rng, systems, questions):
             "score": rng.random(systems * questions),
         }
     )
-
-
-def _time(call, repeats=5):
-    best, value = float("inf"), None
-    for _ in range(repeats):
-        start = perf_counter()
-        value = call()
-        best = min(best, perf_counter() - start)
-    return best, value

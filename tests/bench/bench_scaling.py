@@ -9,12 +9,10 @@ import resource
 from functools import partial
 from time import perf_counter, process_time
 
-import numpy as np
-
 from ragkit import synth
 from ragkit.files import read_frame
 from ragkit.systems import sweep
-from tests.bench import Row
+from tests.bench import least, most
 
 SIZES = [5_000, 16_000, 50_000, 160_000, 512_000]
 MINUTES, GIGABYTES, JOBS = 20, 4, 2
@@ -34,17 +32,12 @@ def run():
     whole, clock = perf_counter() - start, process_time() - clock
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     others = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
-    for name, seconds in (
-        ("generation or a look at the cache", made),
-        ("five sizes", whole - made),
-    ):
-        yield Row(f"{name}, seconds", seconds, np.nan, "bound", seconds, 60 * MINUTES, False)
-    minutes = whole / 60
-    yield Row("both, minutes", minutes, np.nan, "bound", minutes, MINUTES, False, "min")
-    yield Row("processor time of this process", clock, np.nan, "bound", clock, 1200, False)
+    yield most("generation or a look at the cache, seconds", made, 60 * MINUTES)
+    yield most("five sizes, seconds", whole - made, 60 * MINUTES)
+    yield most("both, minutes", whole / 60, MINUTES, "min")
+    yield most("processor time of this process", clock, 1200)
     # The largest of the generator's processes, times their number, bounds what they held together.
-    peak = max(own, JOBS * others)
-    yield Row("resident memory at its highest, GB", peak, np.nan, "bound", peak, GIGABYTES, False)
+    yield most("resident memory at its highest, GB", max(own, JOBS * others), GIGABYTES, "GB")
     recall = result.summary(n_resamples=200)["mean"]
     steps = float((recall.diff().dropna() < 0).sum())
-    yield Row("steps at which recall@10 falls", steps, np.nan, "of four", steps, 4, unit="")
+    yield least("steps at which recall@10 falls", steps, 4, name="of four")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from functools import partial
 from pathlib import Path
 
-from tests.bench import Row
+from tests.bench import Row, least, most, timed
 
 DOCUMENTS = 2_000
 FEW = 5_000
@@ -23,76 +21,66 @@ QUESTION_DOCUMENTS = 9_000
 
 
 def run():
+    with tempfile.TemporaryDirectory(prefix="ragkit-synth-") as folder:
+        yield from _speed(Path(folder))
+        yield from _likeness(Path(folder))
+
+
+def _speed(folder):
+    from ragkit.synth import generate
+
+    sizes = {DOCUMENTS: {}, QUESTION_DOCUMENTS: {"questions": QUESTIONS}, FEW: {}, MANY: {}}
+    seconds, asking = {}, {}
+    for size, options in sizes.items():
+        marks = []
+
+        def progress(stage, done, total, marks=marks):
+            if stage == "5-questions":
+                marks.append(time.perf_counter())
+
+        options = {"documents": size, "seed": 7, "progress": progress, **options}
+        work = partial(generate, folder / str(size), **options)
+        seconds[size], _ = timed(work)
+        asking[size] = marks[-1] - marks[0]
+    yield most(f"{DOCUMENTS:,} documents", seconds[DOCUMENTS], 20)
+    ratio, what = asking[MANY] / asking[FEW], f"500 questions, {MANY:,} / {FEW:,} documents"
+    yield Row(what, asking[MANY], asking[FEW], f"{FEW:,}", ratio, MANY / FEW, False)
+    minutes, memory = whole(folder / "whole")
+    what = f"{FULL:,} documents, two processes"
+    yield most(what, minutes, 30, "min")
+    yield most(f"{what}, memory of all", memory, 2, "GB")
+
+
+def _likeness(folder):
     from ragkit import datasets, models
-    from ragkit.measures import corpus, diversity
-    from ragkit.synth import datamorgana, generate
+    from ragkit.measures import corpus, diversity, metrics
+    from ragkit.synth import datamorgana
     from ragkit.systems.retrieval import BM25
 
-    folder = Path(tempfile.mkdtemp(prefix="ragkit-synth-"))
-    try:
-        seconds, asking = {}, {}
-        for size, options in (
-            (DOCUMENTS, {}),
-            (QUESTION_DOCUMENTS, {"questions": QUESTIONS}),
-            (FEW, {}),
-            (MANY, {}),
-        ):
-            marks = []
-
-            def progress(stage, done, total, marks=marks):
-                if stage == "5-questions":
-                    marks.append(time.perf_counter())
-
-            start = time.perf_counter()
-            generate(folder / str(size), documents=size, seed=7, progress=progress, **options)
-            asking[size] = marks[-1] - marks[0]
-            seconds[size] = time.perf_counter() - start
-        bound, took = "bound", seconds[DOCUMENTS]
-        yield Row(f"{DOCUMENTS:,} documents", took, math.nan, bound, took, 20, False)
-        ratio = asking[MANY] / asking[FEW]
-        what = f"500 questions, {MANY:,} / {FEW:,} documents"
-        yield Row(what, asking[MANY], asking[FEW], f"{FEW:,}", ratio, MANY / FEW, False)
-        minutes, memory = whole(folder / "whole")
-        what = f"{FULL:,} documents, two processes"
-        yield Row(what, minutes, math.nan, bound, minutes, 30, False, "min")
-        yield Row(f"{what}, memory of all", memory, math.nan, bound, memory, 2, False, "GB")
-
-        made = datasets.load(str(folder / str(DOCUMENTS)))
-        share = close_siblings(made.documents, folder / str(DOCUMENTS), corpus.closest_siblings)
-        what = "close siblings, 5-word phrases > 0.5"
-        yield Row(what, share, math.nan, bound, share, 0.05, False, "")
-        gold = made.questions[made.questions["gold_doc_ids"].map(len) > 0]
-        found = BM25().fit(made.documents).search(gold, k=10)
-        lists = found.groupby("question_id")["doc_id"].agg(set).to_dict()
-        recalls = defaultdict(list)
-        for row in gold.itertuples():
-            hit = len(set(row.gold_doc_ids) & lists.get(row.question_id, set()))
-            recalls[row.type].append(hit / len(row.gold_doc_ids))
-            recalls["all"].append(hit / len(row.gold_doc_ids))
-        mean = {kind: sum(values) / len(values) for kind, values in recalls.items()}
-        yield Row("BM25 recall@10, all", mean["all"], 0.5, bound, mean["all"], 0.5, True, "")
-        yield Row("BM25 recall@10, all", mean["all"], 0.9, bound, mean["all"], 0.9, False, "")
-        for kind in ("semantic", "completeness"):
-            ratio = mean[kind] / mean["basic"]
-            yield Row(
-                f"recall, {kind} / basic", mean[kind], mean["basic"], "basic", ratio, 1, False, ""
-            )
-
-        company = folder / str(QUESTION_DOCUMENTS)
-        made = datamorgana.make_questions(company, questions=QUESTIONS, seed=1)
-        sets = {
-            "DataMorgana": [row["Question"] for row in made.rows],
-            "ERB's types": list(datasets.load(str(company)).questions["text"]),
-        }
-        for name, texts in sets.items():
-            what = f"{QUESTIONS} questions, {name}"
-            value = diversity.ngram_diversity(texts)
-            yield Row(f"n-gram diversity, {what}", value, math.nan, "", value, 2.6, True, "")
-            vectors = models.encoder("all-MiniLM-L6-v2").encode(texts, kind="query")
-            value = diversity.homogenization_score(vectors)
-            yield Row(f"homogenization, {what}", value, math.nan, "", value, 0.2, False, "")
-    finally:
-        shutil.rmtree(folder)
+    made = datasets.load(str(folder / str(DOCUMENTS)))
+    share = close_siblings(made.documents, folder / str(DOCUMENTS), corpus.closest_siblings)
+    yield most("close siblings, 5-word phrases > 0.5", share, 0.05, "")
+    runs = BM25().fit(made.documents).search(made.questions, k=10)
+    recall = metrics.retrieval(runs, made.questions, measures=["R@10"]).set_index("item_id")[
+        "score"
+    ]
+    yield least("BM25 recall@10, all", recall.mean(), 0.5)
+    yield most("BM25 recall@10, all", recall.mean(), 0.9, "")
+    mean = recall.groupby(made.questions.set_index("question_id")["type"]).mean()
+    for kind in ("semantic", "completeness"):
+        yield most(f"recall, {kind} / basic", mean[kind] / mean["basic"], 1, "")
+    company = folder / str(QUESTION_DOCUMENTS)
+    made = datamorgana.make_questions(company, questions=QUESTIONS, seed=1)
+    sets = {
+        "DataMorgana": [row["Question"] for row in made.rows],
+        "ERB's types": list(datasets.load(str(company)).questions["text"]),
+    }
+    for name, texts in sets.items():
+        what = f"{QUESTIONS} questions, {name}"
+        yield least(f"n-gram diversity, {what}", diversity.ngram_diversity(texts), 2.6)
+        vectors = models.encoder("all-MiniLM-L6-v2").encode(texts, kind="query")
+        score = diversity.homogenization_score(vectors)
+        yield most(f"homogenization, {what}", score, 0.2, "")
 
 
 def whole(out: Path) -> tuple[float, float]:

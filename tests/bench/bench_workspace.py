@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from time import perf_counter
 
 from ragkit.report import pipeline
-from tests.bench import Row
+from tests.bench import Row, timed
 
 
 def run():
     bare = _time("-c", "pass")
-    ours = _time("-c", "import ragkit")
-    yield Row("import ragkit, whole process", ours, bare, "python alone", ours, 0.5, False)
-    ours = _time("-m", "ragkit", "--help")
-    yield Row("ragkit --help, whole process", ours, bare, "python alone", ours, 1.0, False)
-    plan = pipeline.make_plan("sample")
-    if not pipeline.stale(plan):
-        ours = _time("-m", "ragkit", "reproduce", repeats=1)
-        yield Row("make reproduce with nothing to do", ours, bare, "python alone", ours, 10, False)
+    waits = [("import ragkit", 0.5, 5, "-c", "import ragkit")]
+    waits += [("ragkit --help", 1.0, 5, "-m", "ragkit", "--help")]
+    if not pipeline.stale(pipeline.make_plan("sample")):
+        waits += [("make reproduce with nothing to do", 10, 1, "-m", "ragkit", "reproduce")]
+    for what, target, repeats, *arguments in waits:
+        ours = _time(*arguments, repeats=repeats)
+        yield Row(f"{what}, whole process", ours, bare, "python alone", ours, target, False)
 
 
 def _time(*arguments, repeats=5):
-    best = float("inf")
-    for _ in range(repeats):
-        start = perf_counter()
-        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
-        best = min(best, perf_counter() - start)
-    return best
+    command = [sys.executable, *arguments]
+    return timed(lambda: subprocess.run(command, check=True, capture_output=True), repeats)[0]
