@@ -55,7 +55,7 @@ report: $(READY)  ## make build/PROFILE/report.html and say where it is
 	@echo "open build/$(PROFILE)/report.html"
 
 test: $(READY)  ## run the fast tests
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest -n $(CORES) --dist loadfile $(TESTS)
 
 bench: $(READY)  ## measure speed against named peers, as ratios of one run
 	$(BIN)/python -m tests.bench
