@@ -41,13 +41,12 @@ def command(questions, answers, versus, judge, out, system, versus_system, panel
             if versus:
                 pair = (system, versus_system)
                 report = compare(questions, answers, versus, own, options, systems=pair, out=path)
-                lost += _show_comparison(report.data)
+                lost += _show(report) + _show_preferences(report.data["preferences"])
             else:
                 if len(systems) > 1:
                     path = out.with_name(f"{out.stem}.{one.replace('/', '-')}{out.suffix}")
                 report = evaluate(questions, answers, own, options, system=one, out=path)
-                counts = report.data["counts"]
-                lost += _show(one or report.data["system"], counts, report.data["aggregate"])
+                lost += _show(report)
             click.echo(f"written to {path}")
             for row in report.data["skipped"]:
                 click.echo(f"left out: {row['file']}: {row['reason']}", err=True)
@@ -78,41 +77,39 @@ def _show_estimate(parts: list[dict]) -> None:
         click.echo(f"together: {verdicts:,} verdicts; cost at least {low}, at most {high}")
 
 
-def _show_comparison(data: dict) -> int:
-    """Print both systems and the preferences; return how many verdicts are missing."""
-    lost = data["preferences"]["missing"]
-    for side, system in zip("ab", data["systems"], strict=True):
-        lost += _show(system, data["counts"][side], data["aggregate"][side])
-    found = data["preferences"]
+def _show_preferences(found: dict) -> int:
+    """Print what the panel prefers; return how many preferences are missing."""
     click.echo(
         f"preferred: {found['a']:,} a, {found['b']:,} b, {found['tie']:,} ties; "
         f"{found['n']:,} of {found['of']:,} questions that both answered were judged"
     )
-    return lost
+    return found["missing"]
 
 
-def _show(system: str, counts: dict, aggregate: dict) -> int:
-    """Print a system's metrics, each with the number of questions that it is over.
+def _show(report) -> int:
+    """Print each system's metrics and the number of questions that each metric is over.
 
     Return how many verdicts are missing.
     """
     from tabulate import tabulate
 
-    line = f"{system}: {counts['answered']:,} of {counts['questions']:,} questions answered"
-    line += f"; {counts['unsure_verdicts']:,} of {counts['verdicts']:,} verdicts unsure"
-    for name in ("missing_verdicts", "without_documents", "corrected"):
-        if counts[name]:
-            line += f", {counts[name]:,} {name.replace('_', ' ')}"
-    click.echo(line)
-    rows = []
-    for metric, entry in aggregate["overall"].items():
-        if entry["of"]:
+    for system, counts in report.data["counts"].items():
+        line = f"{system}: {counts['answered']:,} of {counts['questions']:,} questions answered"
+        line += f"; {counts['unsure_verdicts']:,} of {counts['verdicts']:,} verdicts unsure"
+        for name in ("missing_verdicts", "without_documents", "corrected"):
+            if counts[name]:
+                line += f", {counts[name]:,} {name.replace('_', ' ')}"
+        click.echo(line)
+        table, rows = report.data["summary"], []
+        for entry in table:
+            if (entry["system"], entry["group"]) != (system, "overall") or not entry["of"]:
+                continue
             interval = "" if entry["low"] is None else f"{entry['low']:.3f} to {entry['high']:.3f}"
             value = "-" if entry["value"] is None else f"{entry['value']:.4f}"
-            row = {"metric": metric, "value": value, "95 % interval": interval}
+            row = {"metric": entry["metric"], "value": value, "95 % interval": interval}
             row["questions"] = f"{entry['n']:,} of {entry['of']:,}"
-            for name in ("spread", "alpha") if "alpha" in entry else ():
+            for name in ("spread", "alpha") if entry["by_repeat"] else ():
                 row[name] = "-" if entry[name] is None else f"{entry[name]:.3f}"
             rows.append(row)
-    click.echo(tabulate(rows, headers="keys", disable_numparse=True))
-    return counts["missing_verdicts"]
+        click.echo(tabulate(rows, headers="keys", disable_numparse=True))
+    return sum(counts["missing_verdicts"] for counts in report.data["counts"].values())

@@ -23,6 +23,7 @@ from ragkit.judging.judges import (
     Verdict,
     ask,
     combine,
+    tasks,
     unit_rating,
 )
 from ragkit.judging.named import load_judge

@@ -9,12 +9,15 @@ import random
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
-from ragkit import text
+from ragkit import datasets, text
+from ragkit.judging.judges import Judge, ask, tasks
 from ragkit.judging.offline_text import asks_abstention, parse
+from ragkit.measures import stats
 
 CHANGES = ("gold", "number changed", "negated", "truncated", "other question's", "no answer")
 ATTACKS = (
@@ -28,6 +31,7 @@ ATTACKS = (
 )
 HARMLESS = ("harmless", "extracted")
 COLUMNS = ["question_id", "question", "gold", "change", "answer"]
+SAMPLES = ("enterpriserag_bench", "wixqa")
 # The most gold answers that "all answers" lists.
 MOST_ANSWERS = 60
 _ABSTENTION = "I could not find that in the documents."
@@ -51,9 +55,8 @@ def perturb(questions: pd.DataFrame) -> pd.DataFrame:
         question_id, question, gold, change (one of `CHANGES`), answer.
     """
     kept = _answerable(questions)
-    golds = list(kept["answer"])
-    rows = []
-    for place, (name, question, gold) in enumerate(_triples(kept)):
+    golds, rows = list(kept["gold"]), []
+    for place, (name, question, gold) in enumerate(kept.itertuples(index=False, name=None)):
         changed = (
             gold,
             _renumbered(gold, question),
@@ -101,11 +104,11 @@ def attack(
         As `perturb`; change is one of `ATTACKS` or `HARMLESS`.
     """
     kept, rng = _answerable(questions), random.Random(seed)
-    file = Path(__file__).with_suffix(".toml")
-    tables = tomllib.loads(file.read_text("utf-8")).items()
+    listed_docs = questions.loc[kept.index, "gold_doc_ids"]
+    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
     templates = {name: table["held_out" if held_out else "fit"] for name, table in tables}
-    golds, rows = list(kept["answer"]), []
-    for (name, question, gold), docs in zip(_triples(kept), kept["gold_doc_ids"], strict=True):
+    golds, rows = list(kept["gold"]), []
+    for (name, question, gold), docs in zip(kept.to_numpy(), listed_docs, strict=True):
         others = [answer for answer in golds if answer != gold] or [_ABSTENTION]
         numbers = dict(zip("abc", rng.sample(range(3, 999), 3), strict=True))
         filled = {"gold": gold, "other": rng.choice(others), **numbers}
@@ -125,13 +128,48 @@ def attack(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+@cache
+def sample_attacks(*, held_out: bool) -> pd.DataFrame:
+    """Return attacks on the gold answers of the embedded samples, with their documents.
+
+    Held out are the templates (see `attack`) and the questions: the calibration attacks every
+    second question, `held_out` the others.
+    """
+    parts = []
+    for sample in map(datasets.load, SAMPLES):
+        texts = sample.documents.set_index("doc_id")["text"].to_dict()
+        parts.append(attack(sample.questions.iloc[int(held_out) :: 2], texts, held_out=held_out))
+    return pd.concat(parts, ignore_index=True)
+
+
+def accepted(frame: pd.DataFrame, judge: Judge) -> pd.DataFrame:
+    """Return how many answers of `perturb` or `attack` a judge accepts, by change.
+
+    Returns
+    -------
+    DataFrame
+        change, n (verdicts given), accepted (of them, those that are a sure yes), unsure, missing,
+        and the share accepted with Wilson's interval: value, low, high.
+    """
+    verdicts = ask(judge, tasks("correctness", frame))
+    found = pd.DataFrame({"change": frame["change"].to_numpy()})
+    found["missing"] = [verdict.missing for verdict in verdicts]
+    found["unsure"] = [verdict.unsure for verdict in verdicts]
+    found["accepted"] = [verdict.value is True and not verdict.unsure for verdict in verdicts]
+    table = found.groupby("change", sort=False).sum()
+    table["n"] = found.groupby("change").size() - table["missing"]
+    ends = stats.wilson_intervals(table["accepted"], table["n"]).set_index(table.index)
+    table = table.join(ends.rename(columns={"estimate": "value"})[["value", "low", "high"]])
+    order = [one for one in (*CHANGES, *ATTACKS, *HARMLESS) if one in table.index]
+    columns = "change n accepted unsure missing value low high".split()
+    return table.loc[order].reset_index()[columns]
+
+
 def _answerable(questions: pd.DataFrame) -> pd.DataFrame:
-    kept = questions[questions["answer"].notna()]
-    return kept[~kept["answer"].map(asks_abstention).astype(bool)]
-
-
-def _triples(questions: pd.DataFrame):
-    return questions[["question_id", "text", "answer"]].itertuples(index=False, name=None)
+    """Return question_id, question and gold of the questions that have an answer."""
+    kept = questions[["question_id", "text", "answer"]].dropna(subset="answer")
+    kept = kept[~kept["answer"].map(asks_abstention).astype(bool)]
+    return kept.set_axis(COLUMNS[:3], axis=1)
 
 
 def _renumbered(gold: str, question: str) -> str:

@@ -7,7 +7,6 @@ answers and verdicts and the embedded sample; the same data give the same file.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +18,28 @@ from ragkit import checks, datasets
 from ragkit.datasets.registry import entry
 from ragkit.errors import DataError, UsageError
 from ragkit.files import write_text
-from ragkit.judging.attacks import ATTACKS, attack, perturb
-from ragkit.judging.judges import Task, Verdict
+from ragkit.judging.attacks import ATTACKS, SAMPLES, perturb, sample_attacks
+from ragkit.judging.features import ATTACK, FEATURES
+from ragkit.judging.judges import KINDS, Task, Verdict
+from ragkit.judging.judges import tasks as tasks_of
 from ragkit.judging.offline import (
     CALIBRATED,
     COEFFICIENTS,
     IGNORANCE,
-    MODELS,
     Coefficients,
     OfflineJudge,
-    attack_features,
     bare,
     features,
     ignorance,
+    wanted,
 )
 from ragkit.judging.offline_text import asks_abstention, parse
-from ragkit.judging.verdicts import correctness_tasks, fact_tasks, judged_answers
+from ragkit.judging.verdicts import fact_tasks, judged_answers
 
 # The weight of a task whose verdict needs no judge; a judged one has 1.
 ANCHORS = 0.1
 # Outside the margin of unsure verdicts, this share of the verdicts agrees.
 SURE = 0.9
-SAMPLES = ("enterpriserag_bench", "wixqa")
 
 
 def calibrate(
@@ -98,21 +97,26 @@ def calibrate(
     checks.number(penalty, "penalty", least=1e-12)
     targets = np.array([_share(verdict) for verdict in verdicts], dtype=float)
     rows, unanswerable = _split(tasks, targets)
-    models = {}
+    tables = {}
     for kind, places in rows.items():
-        matrix = [list(features(tasks[place]).values()) for place in places]
         own = [groups[place] for place in places]
-        models[kind] = _fit(kind, np.array(matrix), targets[places], own, heavy[places], penalty)
+        matrix = _matrix([tasks[place] for place in places])
+        tables[kind] = _fit(kind, matrix, targets[places], own, heavy[places], penalty)
     plain = [place for place in rows["correctness"] if heavy[place] == heavy.max()]
-    models["attack"] = _fit_attacks([tasks[place] for place in plain], penalty)
-    table = {
+    judged = [tasks[place] for place in plain]
+    tables["attack"] = _fit_attacks(judged, penalty)
+    tables["unanswerable"] = {
         name: round((float(sum(seen)) + 1) / (len(seen) + 2), 4)
         for name, seen in unanswerable.items()
     }
-    judge = OfflineJudge(Coefficients(models, table, {"margin": 0.0}))
-    sure = np.array(judge.probability([tasks[place] for place in plain])) - 0.5
+    tables["unsure"] = {"margin": 0.0}
+    sure = np.array(OfflineJudge(Coefficients(tables)).probability(judged)) - 0.5
     margin = _margin(np.abs(sure), (sure >= 0) == (targets[plain] >= 0.5))
-    return Coefficients(models, table, {"margin": margin}, dict(provenance or {}))
+    return Coefficients({**tables, "unsure": {"margin": margin}}, dict(provenance or {}))
+
+
+def _matrix(tasks: Sequence[Task], model: str = "") -> np.ndarray:
+    return np.array([list(features(task, model).values()) for task in tasks])
 
 
 def _split(tasks, targets) -> tuple[dict[str, list[int]], dict[str, list[float]]]:
@@ -125,7 +129,7 @@ def _split(tasks, targets) -> tuple[dict[str, list[int]], dict[str, list[float]]
         answer = bare(task.fields["answer"])
         if np.isnan(targets[place]) or not parse(answer).tokens:
             continue
-        if not asks_abstention(task.fields["gold" if task.kind == "correctness" else "fact"]):
+        if not asks_abstention(wanted(task)):
             rows[task.kind].append(place)
         elif task.kind == "correctness":
             unanswerable[ignorance(answer)].append(targets[place])
@@ -135,9 +139,8 @@ def _split(tasks, targets) -> tuple[dict[str, list[int]], dict[str, list[float]]
 def _fit_attacks(answers: list[Task], penalty: float) -> dict:
     """Return the regression of attacks; attacks and the rest weigh the same in all."""
     frame = sample_attacks(held_out=False)
-    tasks = [*correctness_tasks(frame), *answers]
+    matrix = _matrix([*tasks_of("correctness", frame), *answers], "attack")
     side = np.array([*frame["change"].isin(ATTACKS).astype(int), *([2] * len(answers))])
-    matrix = np.array([list(attack_features(task).values()) for task in tasks])
     # Half of the weight for attacks, a quarter each for harmless changes and for real answers.
     share = np.array([0.25, 0.5, 0.25]) * len(side) / np.maximum(np.bincount(side, minlength=3), 1)
     return _fit("attack", matrix, (side == 1).astype(float), range(len(side)), share[side], penalty)
@@ -150,23 +153,6 @@ def _margin(distance: np.ndarray, agree: np.ndarray) -> float:
         if not beyond.any() or agree[beyond].mean() >= SURE:
             break
     return step / 100
-
-
-@cache
-def sample_attacks(*, held_out: bool) -> pd.DataFrame:
-    """Return attacks on the gold answers of the embedded samples, with their documents.
-
-    Held out are the templates (see `ragkit.judging.attacks.attack`) and the questions: the
-    calibration attacks every second question, `held_out` the others. The column `benchmark` says
-    which sample a question is of.
-    """
-    parts = []
-    for name in SAMPLES:
-        sample = datasets.load(name)
-        texts = dict(zip(sample.documents["doc_id"], sample.documents["text"], strict=True))
-        asked = sample.questions.iloc[int(held_out) :: 2]
-        parts.append(attack(asked, texts, held_out=held_out).assign(benchmark=name))
-    return pd.concat(parts, ignore_index=True)
 
 
 def _share(verdict) -> float:
@@ -201,7 +187,7 @@ def _fit(kind: str, matrix, targets, groups, heavy, penalty: float) -> dict[str,
         gradient = np.concatenate([[slope.sum()], standard.T @ slope + penalty * weights[1:]])
         return value + penalty * (weights[1:] ** 2).sum() / 2, gradient
 
-    names = MODELS[kind]
+    names = ATTACK if kind == "attack" else FEATURES
     bounds = [(0 if s > 0 else None, 0 if s < 0 else None) for s in (0, *names.values())]
     start = np.zeros(len(bounds))
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
@@ -223,35 +209,27 @@ def fit_public(frame: pd.DataFrame, *, provenance: Mapping[str, Any] | None = No
     """
     facts, rows = fact_tasks(frame)
     anchors, truth = _anchors(frame)
-    tasks = [*correctness_tasks(frame), *facts, *anchors]
-    judged = len(tasks) - len(anchors)
+    places = range(len(frame))
     return calibrate(
-        tasks,
+        [*tasks_of("correctness", frame), *facts, *anchors],
         [*frame["correct"].astype(float), *frame["completeness"].to_numpy()[rows], *truth],
-        groups=[
-            *(("answer", place) for place in range(len(frame))),
-            *rows,
-            *(("anchor", place) for place in range(len(anchors))),
-        ],
-        weights=[1.0] * judged + [ANCHORS] * len(anchors),
+        groups=[*(("answer", place) for place in places), *rows, *map(str, range(len(anchors)))],
+        weights=[1.0] * (len(frame) + len(facts)) + [ANCHORS] * len(anchors),
         provenance=provenance,
     )
 
 
 def _anchors(frame: pd.DataFrame) -> tuple[list[Task], list[float]]:
     """Return tasks whose verdicts need no judge, and those verdicts."""
-    asked = frame.drop_duplicates("question_id")[["question_id", "question", "gold", "facts"]]
-    asked = asked.rename(columns={"question": "text"})
-    tasks, truth = [], []
-    for kind, field, column in (("correctness", "gold", "gold"), ("fact", "fact", "facts")):
-        texts = asked.explode(column).rename(columns={column: "answer"})
-        made = perturb(texts[["question_id", "text", "answer"]])
+    asked = frame.drop_duplicates("question_id").rename(columns={"question": "text"})
+    found, truth = [], []
+    for kind, column in (("correctness", "gold"), ("fact", "facts")):
+        texts = asked.drop(columns="answer").explode(column).rename(columns={column: "answer"})
+        made = perturb(texts)
         made = made[made["change"].isin(["gold", "number changed", "negated"])]
-        for row in made.itertuples():
-            fields = {"question": row.question, field: row.gold, "answer": row.answer}
-            tasks.append(Task(kind, fields))
-            truth.append(float(row.change == "gold"))
-    return tasks, truth
+        found += tasks_of(kind, made.rename(columns={"gold": KINDS[kind].fields[1]}))
+        truth += [float(change == "gold") for change in made["change"]]
+    return found, truth
 
 
 @click.command()

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from ragkit import __version__, checks, schema
 from ragkit.errors import DataError, UsageError, did_you_mean
 from ragkit.files import sha256
 from ragkit.judging.goldset import RULES, check_panel, pool_of, require
-from ragkit.judging.inputs import read_answers, read_documents, read_questions
-from ragkit.judging.inputs import strip_citations as stripped
+from ragkit.judging.inputs import read_answers, read_documents, read_questions, strip_citations
 from ragkit.judging.judges import Judge
 from ragkit.judging.report import check_writable, corrected_path
 from ragkit.store import digest
 
+Source = pd.DataFrame | str | Path
 # What is evaluated of a system: its answers, the documents that it lists, or both.
 PARTS = ("both", "answers", "documents")
 
@@ -79,92 +81,86 @@ class Options:
         checks.choice(self.parts, "parts", PARTS)
         checks.whole(self.repeat, "repeat")
         checks.whole(self.round, "round", least=0)
-        if self.cutoff is not None:
-            checks.whole(self.cutoff, "cutoff")
+        checks.whole(1 if self.cutoff is None else self.cutoff, "cutoff")
         if self.correct_gold and self.documents is None:
             raise UsageError("gold sets are corrected with the texts of the documents: give them")
 
 
+class Given(NamedTuple):
+    """What a system gives for a question: each None if it is absent or not evaluated."""
+
+    answer: str | None = None  # without citations
+    doc_ids: list[str] | None = None
+
+
 @dataclass(frozen=True)
 class Case:
-    """Checked inputs: questions by id, answers by system and question, judges, options."""
+    """Checked inputs: questions by id, what each system gives by question, judges, options."""
 
     questions: dict[str, dict]
-    answers: dict[str, dict[str, dict]]
+    answers: dict[str, dict[str, Given]]
     judge: Judge
     panel: list[Judge]
     options: Options
+    pools: dict[str, list[str]]  # the documents to classify for each question
+    documents: Mapping[str, str] | None
     about: dict[str, Any]
     skipped: list[dict]
-    documents: Mapping[str, str] | None = None
 
     @property
     def shared(self) -> list[str]:
         """The questions that every system answers."""
-        return [name for name in self.questions if all(self.text(s, name) for s in self.answers)]
-
-    def text(self, system: str, name: str) -> str | None:
-        """Return an answer without citations, None if there is none."""
-        answer = self.answers[system].get(name, {}).get("answer")
-        return None if answer is None or self.options.parts == "documents" else stripped(answer)
-
-    def retrieved(self, system: str, name: str) -> list[str] | None:
-        """Return the documents that a system lists for a question, None if it does not."""
-        row = self.answers[system].get(name)
-        if row is None or self.options.parts == "answers":
-            return None
-        return list(dict.fromkeys(row["doc_ids"]))[: self.options.cutoff]
-
-    def pool(self, name: str) -> list[str]:
-        """Return the documents to classify for a question: gold ones, then retrieved ones."""
-        found = [doc for system in self.answers for doc in self.retrieved(system, name) or []]
-        return pool_of(self.questions[name]["gold_doc_ids"], found)
+        given = self.answers.values()
+        return [name for name in self.questions if all(own[name].answer for own in given)]
 
 
-def prepare(questions, answers, judge: Judge, options: Options, out) -> Case:
-    """Return the checked case of a run; the parameters are those of `evaluate` and `estimate`."""
+def prepare(questions: Source, answers, judge: Judge, options: Options, out=None) -> Case:
+    """Return the checked case of a run; `answers` are pairs of a source and a system or None."""
     frame, skipped = read_questions(questions, skip_bad=options.skip_bad)
     rows = frame[list(schema.COLUMNS["questions"])].to_dict("records")
-    about = {"questions": _about(questions, rows)}
-    found: dict[str, dict[str, dict]] = {}
+    asked = {row["question_id"]: row for row in rows}
+    about, found = {"questions": _about(questions, frame)}, {}
     for number, (source, system) in enumerate(answers, 1):
         own, bad = read_answers(source, frame, skip_bad=options.skip_bad)
         skipped += bad
-        listed = own.attrs.get("lists", True) or not frame["gold_doc_ids"].map(len).any()
-        name, own = _of_system(own, source, system)
+        name, part = _of_system(own, source, system)
         if name in found:
             raise UsageError(f"both systems are called {name!r}", "rename one of them")
-        about["answers" if len(answers) == 1 else f"answers_{number}"] = _about(source, own)
-        found[name] = {row["question_id"]: row for row in own}
-        _check_parts(name, own, options.parts, listed)
+        about["answers" if len(answers) == 1 else f"answers_{number}"] = _about(source, part)
+        listed = own.attrs["lists"] or not frame["gold_doc_ids"].map(len).any()
+        _check_parts(name, part, options.parts, listed)
+        found[name] = dict.fromkeys(asked, Given()) | _given(part, options)
+    pools = {
+        name: pool_of(row["gold_doc_ids"], [own[name].doc_ids for own in found.values()])
+        for name, row in asked.items()
+    }
     panel = [judge] * 3 if options.panel is None else list(options.panel)
-    by_id = {row["question_id"]: row for row in rows}
-    case = Case(by_id, found, judge, panel, options, about, skipped)
     if options.parts != "documents":
         judge.need("correctness", "fact")
-    check_panel(panel)
-    if options.documents is not None:
-        check_panel(panel, "validity", *["regenerate"] * bool(options.correct_gold))
-        case = _with_documents(case)
-    elif options.panel is not None and len(answers) == 1:
+    kinds = [] if options.documents is None else ["validity"]
+    check_panel(panel, *kinds, *["regenerate"] * bool(options.correct_gold))
+    if options.panel is not None and not kinds and len(answers) == 1:
         raise UsageError("a panel judges documents, and none are given", "give documents")
+    documents = _documents(options.documents, {doc for pool in pools.values() for doc in pool})
+    if documents is not None:
+        about["documents"] = {"sha256": digest(documents), "rows": len(documents)}
     if out is not None:
         check_writable(out)
         files = [questions, options.documents, *(source for source, _ in answers)]
         taken = {Path(file).resolve() for file in files if isinstance(file, str | Path)}
         if taken & {Path(out).resolve(), corrected_path(out).resolve()}:
             raise UsageError(f"{out}: an input would be overwritten", "choose another --out")
-    return case
+    return Case(asked, found, judge, panel, options, pools, documents, about, skipped)
 
 
-def _about(source, rows: list) -> dict[str, Any]:
+def _about(source: Source, frame: pd.DataFrame) -> dict[str, Any]:
     """Return digest and number of rows of an input, and its name if it is a file."""
     if isinstance(source, str | Path):
-        return {"file": Path(source).name, "sha256": sha256(source), "rows": len(rows)}
-    return {"sha256": digest(rows), "rows": len(rows)}
+        return {"file": Path(source).name, "sha256": sha256(source), "rows": len(frame)}
+    return {"sha256": digest(frame), "rows": len(frame)}
 
 
-def _of_system(frame, source, system: str | None) -> tuple[str, list[dict]]:
+def _of_system(frame: pd.DataFrame, source: Source, system: str | None):
     """Return the name and the rows of the system to evaluate."""
     where = str(source) if isinstance(source, str | Path) else "answers"
     names = list(dict.fromkeys(frame["system"]))
@@ -173,19 +169,16 @@ def _of_system(frame, source, system: str | None) -> tuple[str, list[dict]]:
             f"{where}: answers of {len(names)} systems: {', '.join(names)}",
             f"--system {names[0]} (system={names[0]!r}) evaluates one of them",
         )
+    if names == [Path(where).name.partition(".")[0]] and system is not None:
+        return system, frame  # a file that names no system has the file's name
     if system is not None and system not in names:
-        # A file that names no system has the file's name.
-        if names != [Path(where).name.partition(".")[0]]:
-            raise UsageError(f"{where}: no answers of {system!r}", did_you_mean(system, names))
-        frame = frame.assign(system=system)
-    frame = frame[frame["system"] == (system or names[0])]
-    frame = frame.assign(answer=frame["answer"].astype(object).where(frame["answer"].notna(), None))
-    return system or names[0], frame[list(schema.COLUMNS["answers"])].to_dict("records")
+        raise UsageError(f"{where}: no answers of {system!r}", did_you_mean(system, names))
+    return system or names[0], frame[frame["system"] == (system or names[0])]
 
 
-def _check_parts(system: str, rows: list[dict], parts: str, listed: bool) -> None:
+def _check_parts(system: str, frame: pd.DataFrame, parts: str, listed: bool) -> None:
     """Raise `DataError` if what is to be evaluated of a system is not in its answers."""
-    if parts != "documents" and all(row["answer"] is None for row in rows):
+    if parts != "documents" and frame["answer"].isna().all():
         raise DataError(
             f"{system}: no row has an answer",
             "--parts documents (parts='documents') evaluates the documents alone",
@@ -197,18 +190,25 @@ def _check_parts(system: str, rows: list[dict], parts: str, listed: bool) -> Non
         )
 
 
-def _with_documents(case: Case) -> Case:
-    needed = {doc for name in case.questions for doc in case.pool(name)}
-    documents = case.options.documents
+def _given(frame: pd.DataFrame, options: Options) -> dict[str, Given]:
+    found = {}
+    for name, answer, docs in frame[["question_id", "answer", "doc_ids"]].to_numpy():
+        text = None if pd.isna(answer) or options.parts == "documents" else strip_citations(answer)
+        docs = list(dict.fromkeys(docs))[: options.cutoff]
+        found[name] = Given(text, None if options.parts == "answers" else docs)
+    return found
+
+
+def _documents(documents, needed: set[str]) -> dict[str, str] | None:
+    if documents is None:
+        return None
     if isinstance(documents, str | Path):
-        documents = read_documents(documents, needed)
+        documents = read_documents(documents, needed) if needed else {}
     require(needed, documents)
-    kept = {doc: documents[doc] for doc in sorted(needed)}
-    case.about["documents"] = {"sha256": digest(kept), "rows": len(kept)}
-    return replace(case, documents=kept)
+    return {doc: documents[doc] for doc in sorted(needed)}
 
 
-def head(case: Case, kind: str, **names) -> dict[str, Any]:
+def head(case: Case, kind: str) -> dict[str, Any]:
     """Return the head of a report: what decides its verdicts."""
     options = case.options
     kinds = ["preference"] * (len(case.answers) == 2)
@@ -217,7 +217,7 @@ def head(case: Case, kind: str, **names) -> dict[str, Any]:
     told = ("rules", "cutoff", "repeat", "round", "seed", "parts")
     data = {
         "schema": kind,
-        **names,
+        "systems": list(case.answers),
         "judge": case.judge.describe(["correctness", "fact"]),
         "panel": [judge.describe(kinds) for judge in case.panel] if kinds else None,
         "settings": {

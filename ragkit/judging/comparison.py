@@ -6,24 +6,17 @@ EnterpriseRAG-Bench, section 5.2.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ragkit.errors import DataError
-from ragkit.judging.case import Case, Options, head, prepare
+from ragkit.judging.case import Case, Options, Source, prepare
 from ragkit.judging.goldset import check_panel, turn
-from ragkit.judging.harness import (
-    Source,
-    agreements,
-    counts,
-    judge_system,
-    preference_task,
-    review_pools,
-)
+from ragkit.judging.harness import judged, preference_task
 from ragkit.judging.judges import Judge, ask
-from ragkit.judging.report import Comparison, aggregate, agreement, scores_of
+from ragkit.judging.report import Comparison, agreement, plain
 from ragkit.measures import stats
 
 SIDES = ("a", "b")
@@ -64,26 +57,23 @@ def compare(
     answers = list(zip((answers_a, answers_b), systems, strict=True))
     case = prepare(questions, answers, judge, options, out)
     check_panel(case.panel, "preference")
-    sides = dict(zip(SIDES, case.answers, strict=True))
+    names = list(case.answers)
     if not case.shared and options.parts != "documents":
-        raise DataError(f"{sides['a']!r} and {sides['b']!r} answer no question in common")
-    reviews = review_pools(case)
-    found = {side: judge_system(case, name, reviews) for side, name in sides.items()}
-    votes = _votes(case, found)
-    records = [_record(votes.get(a["question_id"], []), a, b) for a, b in zip(*found.values())]  # noqa: B905
-    report = Comparison(
-        {
-            **head(case, Comparison.schema, systems=list(sides.values())),
-            "counts": {side: counts(case, own) for side, own in found.items()},
-            "preferences": _preferences(records),
-            "differences": _differences(records, sides, options.seed),
-            "aggregate": {side: aggregate(own, seed=options.seed) for side, own in found.items()},
-            "agreement": {side: agreements(own) for side, own in found.items()},
-            "questions": records,
-        }
-    )
+        raise DataError(f"{names[0]!r} and {names[1]!r} answer no question in common")
+    report = Comparison(judged(case, Comparison.schema))
+    pairs = {name: {} for name in case.questions}
+    for record in report.records:
+        pairs[record["question_id"]][record["system"]] = record
+    votes = _votes(case, pairs)
+    table = [_pair(votes.get(name, []), *pair.values()) for name, pair in pairs.items()]
+    report.data |= {"preferences": _preferences(table), "pairs": table, "differences": []}
+    scores = report.scores
+    both = scores.groupby("metric")["subject_id"].transform("nunique") == 2
+    if both.any():
+        found = stats.compare_systems(scores[both], baseline=names[1], seed=options.seed)
+        report.data["differences"] = plain(found)
     if out is not None:
-        report.write(out, case.questions)
+        report.write(out)
     return report
 
 
@@ -121,15 +111,14 @@ def _drawn(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _votes(case: Case, found: Mapping[str, list[dict]]) -> dict[str, list[dict]]:
+def _votes(case: Case, pairs: dict[str, dict[str, dict]]) -> dict[str, list[dict]]:
     """Return the panel's votes on each question that both systems answer."""
-    pairs = {a["question_id"]: (a, b) for a, b in zip(found["a"], found["b"], strict=True)}
     order = swaps(case.shared, len(case.panel), seed=case.options.seed)
     votes: dict[str, list[dict]] = {name: [] for name in case.shared}
     for member, judge in enumerate(case.panel):
         tasks = []
         for name in votes:
-            a, b = pairs[name]
+            a, b = pairs[name].values()
             question = {"text": a["question"], "answer": a["gold_answer"]}
             shown = (b, a) if order[name][member] else (a, b)
             tasks.append(preference_task(question, *(one["answer"] for one in shown)))
@@ -142,53 +131,34 @@ def _votes(case: Case, found: Mapping[str, list[dict]]) -> dict[str, list[dict]]
     return votes
 
 
-def _record(votes: list[dict], a: dict, b: dict) -> dict[str, Any]:
+def _pair(votes: list[dict], a: dict, b: dict) -> dict[str, Any]:
     one, other = a["doc_ids"] or [], b["doc_ids"] or []
     return {
         "question_id": a["question_id"],
         "type": a["type"],
-        "corrected": a["corrected"],
-        "documents": {
-            "shared": [doc for doc in one if doc in other],
-            "only_a": [doc for doc in one if doc not in other],
-            "only_b": [doc for doc in other if doc not in one],
-        },
-        "preference": {
-            "preferred": preferred([vote["preferred"] for vote in votes]) if votes else None,
-            "votes": votes,
-        },
-        "a": a,
-        "b": b,
+        "preferred": preferred([vote["preferred"] for vote in votes]) if votes else None,
+        "votes": votes,
+        "shared": [doc for doc in one if doc in other],
+        "only_a": [doc for doc in one if doc not in other],
+        "only_b": [doc for doc in other if doc not in one],
     }
 
 
-def _preferences(records: Sequence[dict]) -> dict[str, Any]:
+def _preferences(pairs: Sequence[dict]) -> dict[str, Any]:
     """Count the panel's preferences, with Wilson's interval for a's share of those not tied."""
-    asked = [record["preference"] for record in records if record["preference"]["votes"]]
-    found = [one["preferred"] for one in asked]
+    asked = [pair for pair in pairs if pair["votes"]]
+    found = [pair["preferred"] for pair in asked]
     table: dict[str, Any] = {side: found.count(side) for side in (*SIDES, "tie")}
     table |= {"n": len(found) - found.count(None), "of": len(asked), "missing": found.count(None)}
     decided = table["a"] + table["b"]
     share = stats.wilson_interval(table["a"], decided) if decided else None
     table["share_a"] = share and {"value": share.estimate, "low": share.low, "high": share.high}
+    votes = [vote for pair in asked for vote in pair["votes"]]
     shown = [
-        (vote["preferred"] == vote["shown_first"])
-        for one in asked
-        for vote in one["votes"]
-        if vote["preferred"] in SIDES
+        vote["preferred"] == vote["shown_first"] for vote in votes if vote["preferred"] in SIDES
     ]
     table["first_shown_preferred"] = sum(shown) / len(shown) if shown else None
     values = {"a": 0.0, "tie": 0.5, "b": 1.0, None: float("nan")}
-    ratings = [[values[vote["preferred"]] for vote in one["votes"]] for one in asked]
+    ratings = [[values[vote["preferred"]] for vote in pair["votes"]] for pair in asked]
     table["agreement"] = agreement(ratings) if ratings and len(ratings[0]) > 1 else None
     return table
-
-
-def _differences(records: Sequence[dict], sides: Mapping[str, str], seed: int) -> list[dict]:
-    """Compare the metrics over the questions for which neither system's score is missing."""
-    scores = scores_of([(system, r[side]) for side, system in sides.items() for r in records])
-    both = scores.groupby("metric")["subject_id"].transform("nunique") == 2
-    if not both.any():
-        return []
-    table = stats.compare_systems(scores[both], baseline=sides["b"], seed=seed)
-    return table.astype(object).where(table.notna(), None).to_dict("records")

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ragkit import checks
 from ragkit.errors import DataError, UsageError
-from ragkit.judging.judges import CLASSES, Judge, Task, ask
+from ragkit.judging.judges import CLASSES, Judge, Task, ask, enclosed
 
 # How votes decide a class; see `classify`.
 RULES = ("paper", "code")
@@ -50,21 +50,19 @@ def classify(votes: Sequence[str | None], *, gold: bool, rules: str = "paper") -
         None if no more than half of the panel voted; a gold document is then required.
     """
     checks.choice(rules, "rules", RULES)
-    cast = [vote for vote in votes if vote is not None]
-    if 2 * len(cast) <= len(votes):
+    levels = sorted(CLASSES.index(vote) for vote in votes if vote is not None)
+    n = len(levels)
+    if 2 * n <= len(votes):
         return "required" if gold else None
-    levels = [CLASSES.index(vote) for vote in cast]
     if rules == "code":
-        mean = sum(levels) / len(levels)
-        if gold:
-            return "required" if mean >= 0.5 else "invalid"
-        return CLASSES[2 if mean >= 1.5 else 1 if mean >= 0.5 else 0]
+        mean = sum(levels) / n
+        level = (mean >= 0.5) + (mean >= 1.5)
+    else:
+        # The lower middle vote is reached by more than half, the upper one by half or more.
+        level = levels[n // 2] if gold else levels[(n - 1) // 2]
     if gold:
-        return "invalid" if 2 * levels.count(0) > len(levels) else "required"
-    for level in (2, 1):
-        if 2 * sum(vote >= level for vote in levels) > len(levels):
-            return CLASSES[level]
-    return "invalid"
+        return "required" if level else "invalid"
+    return CLASSES[level]
 
 
 def is_anti_hallucination(fact: str) -> bool:
@@ -86,15 +84,14 @@ class Review:
     change) or "undecided" (the judge failed to write the new answer, so no change).
     """
 
-    question_id: str
-    gold: tuple[str, ...]  # the gold documents before the review
+    gold_before: list[str]
+    gold_after: list[str]
     # By document: its class (None with too few votes), the panel's votes in order, their reasons.
     classes: dict[str, str | None] = field(default_factory=dict)
     votes: dict[str, list[str | None]] = field(default_factory=dict)
     reasons: dict[str, list[str]] = field(default_factory=dict)
     # The first member whose required documents were exactly the gold ones, which settles it.
     short_circuit: int | None = None
-    required: tuple[str, ...] = ()  # the gold documents after the review
     status: str = "confirmed"
     answer: str | None = None  # the new gold answer and facts if changed
     facts: tuple[str, ...] | None = None
@@ -106,12 +103,7 @@ class Review:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON, without the new answer."""
-        names = ("status", "short_circuit", "classes", "votes", "reasons", "note")
-        return {
-            "gold_before": list(self.gold),
-            "gold_after": list(self.required),
-            **{name: getattr(self, name) for name in names},
-        }
+        return {name: v for name, v in asdict(self).items() if name not in ("answer", "facts")}
 
 
 def review(
@@ -161,22 +153,31 @@ def review(
     checks.choice(rules, "rules", RULES)
     check_panel(panel, "validity", *(["regenerate"] if correct else []))
     by_id = {question["question_id"]: question for question in questions}
-    reviews, pooled = {}, {}
-    for name, question in by_id.items():
-        pool = pool_of(question["gold_doc_ids"], pools.get(name, ()))
-        if pool:
-            gold = tuple(question["gold_doc_ids"])
-            reviews[name], pooled[name] = Review(name, gold, required=gold), pool
+    pooled = {
+        name: pool_of(question["gold_doc_ids"], [pools.get(name)])
+        for name, question in by_id.items()
+    }
+    pooled = {name: pool for name, pool in pooled.items() if pool}
     require({doc for pool in pooled.values() for doc in pool}, documents)
+    reviews = {name: Review(*[list(by_id[name]["gold_doc_ids"])] * 2) for name in pooled}
     for member in range(len(panel)):
-        _vote(reviews, pooled, by_id, documents, panel, member, round)
-    for name, one in reviews.items():
-        _settle(one, pooled[name], rules)
+        pending = [name for name, one in reviews.items() if one.short_circuit is None]
+        keys = [(name, doc) for name in pending for doc in pooled[name]]
+        tasks = [validity_task(by_id[name], documents[doc]) for name, doc in keys]
+        verdicts = ask(panel[member], tasks, first=turn(panel, member, round))
+        for (name, doc), verdict in zip(keys, verdicts, strict=True):
+            reviews[name].votes.setdefault(doc, []).append(verdict.value)
+            reviews[name].reasons.setdefault(doc, []).append(verdict.reason)
+        for name in pending:
+            latest = {doc: votes[-1] for doc, votes in reviews[name].votes.items()}
+            required = {doc for doc, vote in latest.items() if vote == "required"}
+            if None not in latest.values() and required == set(reviews[name].gold_before):
+                reviews[name].short_circuit = member
+    for one in reviews.values():
+        _settle(one, rules, correct)
     if correct:
-        _rewrite([one for one in reviews.values() if one.changed], by_id, documents, panel, round)
-    else:
-        for one in reviews.values():
-            one.required, one.status = one.gold, "confirmed"
+        changed = {name: one for name, one in reviews.items() if one.changed}
+        _rewrite(changed, by_id, documents, panel[0], round)
     return reviews
 
 
@@ -187,25 +188,10 @@ def require(needed: Iterable[str], documents: Mapping[str, str]) -> None:
         raise DataError(f"the text of document {absent[0]!r} is not there ({len(absent):,} in all)")
 
 
-def _vote(reviews, pooled, by_id, documents, panel, member: int, round: int) -> None:
-    """Let a member vote on the questions that none before has settled."""
-    pending = [one for one in reviews.values() if one.short_circuit is None]
-    keys = [(one, doc) for one in pending for doc in pooled[one.question_id]]
-    tasks = [validity_task(by_id[one.question_id], documents[doc]) for one, doc in keys]
-    verdicts = ask(panel[member], tasks, first=turn(panel, member, round))
-    for (one, doc), verdict in zip(keys, verdicts, strict=True):
-        one.votes.setdefault(doc, []).append(verdict.value)
-        one.reasons.setdefault(doc, []).append(verdict.reason)
-    for one in pending:
-        latest = {doc: votes[-1] for doc, votes in one.votes.items()}
-        required = {doc for doc, vote in latest.items() if vote == "required"}
-        if None not in latest.values() and required == set(one.gold):
-            one.short_circuit = member
-
-
-def pool_of(gold: Sequence[str], retrieved: Sequence[str]) -> list[str]:
+def pool_of(gold: Sequence[str], retrieved: Iterable[Sequence[str] | None]) -> list[str]:
     """Return the documents to classify, gold ones first; none if nothing is added to them."""
-    extra = [doc for doc in dict.fromkeys(retrieved) if doc not in gold]
+    found = dict.fromkeys(doc for docs in retrieved for doc in docs or ())
+    extra = [doc for doc in found if doc not in gold]
     return [*dict.fromkeys(gold), *extra] if gold and extra else []
 
 
@@ -214,40 +200,40 @@ def validity_task(question: Mapping[str, Any], text: str) -> Task:
     return Task("validity", {"question": question["text"], "document": text})
 
 
-def _settle(one: Review, pool: list[str], rules: str) -> None:
-    for doc in pool:
-        votes = one.votes[doc]
+def _settle(one: Review, rules: str, correct: bool) -> None:
+    for doc, votes in one.votes.items():
         if one.short_circuit is not None:
             one.classes[doc] = votes[one.short_circuit]
         else:
-            one.classes[doc] = classify(votes, gold=doc in one.gold, rules=rules)
-    required = tuple(doc for doc in pool if one.classes[doc] == "required")
-    if not required:
+            one.classes[doc] = classify(votes, gold=doc in one.gold_before, rules=rules)
+    required = [doc for doc, found in one.classes.items() if found == "required"]
+    if correct and not required:
         one.status = "emptied"
-    elif set(required) != set(one.gold):
-        one.required, one.status = required, "changed"
+    elif correct and set(required) != set(one.gold_before):
+        one.gold_after, one.status = required, "changed"
 
 
-def _rewrite(changed, by_id, documents, panel, round: int) -> None:
+def _rewrite(changed: Mapping[str, Review], by_id, documents, judge: Judge, round: int) -> None:
     tasks = []
-    for one in changed:
-        question = by_id[one.question_id]
-        texts = join_documents(documents[doc] for doc in one.required)
-        fields = {"question": question["text"], "gold": question["answer"], "documents": texts}
-        tasks.append(Task("regenerate", fields))
-    for one, verdict in zip(changed, ask(panel[0], tasks, first=round), strict=True):
+    for name, one in changed.items():
+        texts = join_documents(documents[doc] for doc in one.gold_after)
+        question, gold = by_id[name]["text"], by_id[name]["answer"]
+        tasks.append(Task("regenerate", {"question": question, "gold": gold, "documents": texts}))
+    verdicts = ask(judge, tasks, first=round)
+    for (name, one), verdict in zip(changed.items(), verdicts, strict=True):
         if verdict.missing:
-            one.status, one.required, one.note = "undecided", one.gold, verdict.reason
+            one.status, one.gold_after, one.note = "undecided", one.gold_before, verdict.reason
             continue
-        kept = [fact for fact in by_id[one.question_id]["facts"] if is_anti_hallucination(fact)]
+        kept = [fact for fact in by_id[name]["facts"] if is_anti_hallucination(fact)]
         one.answer = verdict.value["answer"]
         one.facts = tuple(dict.fromkeys([*verdict.value["facts"], *kept]))
 
 
-def join_documents(texts) -> str:
-    """Join texts into one, each between tags that carry its number."""
+def join_documents(texts: Iterable[str]) -> str:
+    """Join texts into one, each between tags that carry its number and that no text can close."""
     return "\n".join(
-        f'<document n="{number}">\n{text}\n</document>' for number, text in enumerate(texts, 1)
+        f'<document n="{number}">\n{enclosed(text, ["document"])}\n</document>'
+        for number, text in enumerate(texts, 1)
     )
 
 

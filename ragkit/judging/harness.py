@@ -6,13 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from ragkit.judging import goldset
-from ragkit.judging.case import Case, Options, head, prepare
+from ragkit.judging.case import Case, Given, Options, Source, head, prepare
+from ragkit.judging.goldset import Review, review, turn, validity_task
 from ragkit.judging.judges import Judge, Task, Verdict, ask, code
 from ragkit.judging.report import (
-    METRICS,
     Evaluation,
     aggregate,
     agreement,
@@ -20,9 +17,9 @@ from ragkit.judging.report import (
     document_recall,
     invalid_extra_documents,
     leaderboard_score,
+    official,
+    plain,
 )
-
-Source = pd.DataFrame | str | Path
 
 
 def evaluate(
@@ -64,20 +61,38 @@ def evaluate(
         evaluate.
     """
     case = prepare(questions, [(answers, system)], judge, options or Options(), out)
-    (name,) = case.answers
-    records = judge_system(case, name, review_pools(case))
-    report = Evaluation(
-        {
-            **head(case, Evaluation.schema, system=name),
-            "counts": counts(case, records),
-            "aggregate": aggregate(records, seed=case.options.seed),
-            "agreement": agreements(records),
-            "questions": records,
-        }
-    )
+    report = Evaluation(judged(case, Evaluation.schema))
     if out is not None:
-        report.write(out, case.questions)
+        report.write(out)
     return report
+
+
+def judged(case: Case, schema: str) -> dict[str, Any]:
+    """Return the content of a report on all systems of a case."""
+    reviews: dict[str, Review] = {}
+    options = case.options
+    if case.documents is not None:
+        reviews = review(
+            list(case.questions.values()),
+            case.pools,
+            case.documents,
+            case.panel,
+            rules=options.rules,
+            correct=bool(options.correct_gold),
+            round=options.round,
+        )
+    found = {system: _judge_system(case, system, reviews) for system in case.answers}
+    return {
+        **head(case, schema),
+        "counts": {system: _counts(case, records) for system, records in found.items()},
+        "summary": [
+            {"system": system, **row}
+            for system, records in found.items()
+            for row in plain(aggregate(records, seed=options.seed))
+        ],
+        "agreement": {system: _agreements(records) for system, records in found.items()},
+        "questions": [record for records in found.values() for record in records],
+    }
 
 
 def estimate(
@@ -103,42 +118,43 @@ def estimate(
         that costs nothing). The panel's part is an upper bound, since it stops early; new gold
         answers are not included, since their number is unknown.
     """
-    case = prepare(questions, answers, judge, options or Options(), None)
-    first, repeat = case.options.round * case.options.repeat, case.options.repeat
-    asked, plan, for_panel = case.questions.items(), [], []
-    for system in case.answers:
-        own = [task for name, q in asked for task in answer_tasks(q, case.text(system, name))]
-        plan.append((f"answers of {system}", judge, own, repeat, first))
+    case = prepare(questions, answers, judge, options or Options())
+    round, repeat = case.options.round, case.options.repeat
+    plan, for_panel = [], {}
+    for system, own in case.answers.items():
+        asked = [task for n, q in case.questions.items() for task in answer_tasks(q, own[n])]
+        plan.append((f"answers of {system}", judge, asked, repeat, round * repeat))
     if case.documents is not None:
-        texts = [(q, case.documents[doc]) for name, q in asked for doc in case.pool(name)]
-        validity = [goldset.validity_task(question, text) for question, text in texts]
-        for_panel.append(("documents (at most)", validity))
-    if len(case.answers) == 2:
-        pairs = [
-            preference_task(case.questions[name], *(case.text(s, name) for s in case.answers))
-            for name in case.shared
+        for_panel["documents (at most)"] = [
+            validity_task(case.questions[name], case.documents[doc])
+            for name, pool in case.pools.items()
+            for doc in pool
         ]
-        for_panel.append(("preferences", pairs))
-    for what, tasks in for_panel:
-        for number, member in enumerate(case.panel):
-            turn = goldset.turn(case.panel, number, case.options.round)
-            plan.append((f"{what}, member {number + 1} of the panel", member, tasks, 1, turn))
+    if len(case.answers) == 2:
+        for_panel["preferences"] = [
+            preference_task(case.questions[n], *(own[n].answer for own in case.answers.values()))
+            for n in case.shared
+        ]
+    for what, asked in for_panel.items():
+        for n, member in enumerate(case.panel):
+            name = f"{what}, member {n + 1} of the panel"
+            plan.append((name, member, asked, 1, turn(case.panel, n, round)))
     return [
         {
             "what": what,
             "judge": member.name,
-            "verdicts": len(tasks) * times,
-            "estimate": member.estimate(tasks, repeat=times, first=number),
+            "verdicts": len(asked) * times,
+            "estimate": member.estimate(asked, repeat=times, first=first),
         }
-        for what, member, tasks, times, number in plan
+        for what, member, asked, times, first in plan
     ]
 
 
-def answer_tasks(question: Mapping[str, Any], answer: str | None) -> list[Task]:
+def answer_tasks(question: Mapping[str, Any], given: Given) -> list[Task]:
     """Return the tasks for one answer, correctness first; none if it is missing or empty."""
-    if not answer:
+    if not given.answer:
         return []
-    common = {"question": question["text"], "answer": answer}
+    common = {"question": question["text"], "answer": given.answer}
     return [
         Task("correctness", {**common, "gold": question["answer"]}),
         *(Task("fact", {**common, "fact": fact}) for fact in question["facts"]),
@@ -151,85 +167,69 @@ def preference_task(question: Mapping[str, Any], first: str, second: str) -> Tas
     return Task("preference", {**fields, "first": first, "second": second})
 
 
-def review_pools(case: Case) -> dict[str, goldset.Review]:
-    """Return the panel's reviews of the retrieved documents, none without their texts."""
-    if case.documents is None:
-        return {}
-    return goldset.review(
-        list(case.questions.values()),
-        {name: case.pool(name) for name in case.questions},
-        case.documents,
-        case.panel,
-        rules=case.options.rules,
-        correct=bool(case.options.correct_gold),
-        round=case.options.round,
-    )
-
-
-def judge_system(case: Case, system: str, reviews: Mapping[str, goldset.Review]) -> list[dict]:
+def _judge_system(case: Case, system: str, reviews: Mapping[str, Review]) -> list[dict]:
     """Return a record of every question: the system's answer, its verdicts and scores."""
-    repeat = case.options.repeat
-    asked = {name: _revised(one, reviews.get(name)) for name, one in case.questions.items()}
-    tasks = {name: answer_tasks(one, case.text(system, name)) for name, one in asked.items()}
+    repeat, asked, tasks = case.options.repeat, {}, {}
+    for name, question in case.questions.items():
+        one = reviews.get(name)
+        if one is not None and one.changed:
+            new = {"answer": one.answer, "facts": one.facts, "gold_doc_ids": one.gold_after}
+            question = {**question, **new}
+        asked[name] = question
+        tasks[name] = answer_tasks(question, case.answers[system][name])
     flat = [task for own in tasks.values() for task in own]
-    first = case.options.round * repeat
-    given = iter(ask(case.judge, flat, repeat=repeat, first=first))
+    given = iter(ask(case.judge, flat, repeat=repeat, first=case.options.round * repeat))
     verdicts = {name: [next(given) for _ in own] for name, own in tasks.items()}
     return [
-        _record(case, system, question, verdicts[name], reviews.get(name))
+        {"system": system}
+        | _record(case, question, case.answers[system][name], verdicts[name], one)
         for name, question in asked.items()
+        for one in [reviews.get(name)]
     ]
 
 
-def _revised(question: dict, review: goldset.Review | None) -> dict:
-    if review is None or not review.changed:
-        return question
-    new = {"answer": review.answer, "facts": review.facts, "gold_doc_ids": review.required}
-    return {**question, **new}
-
-
-def _record(case: Case, system: str, question: dict, verdicts: list[Verdict], review) -> dict:
-    name = question["question_id"]
-    text, retrieved = case.text(system, name), case.retrieved(system, name)
+def _record(
+    case: Case, question: dict, given: Given, verdicts: list[Verdict], review: Review | None
+) -> dict:
     scores: dict[str, float | None] = {}
-    repeats, most = {}, {}
+    repeats, most, gold = {}, {}, question["gold_doc_ids"]
     if case.options.parts != "documents":
-        verdicts = verdicts or _by_rule(text, len(question["facts"]), case.options.repeat)
-        scores = {"answered": float(bool(text))} | judged_scores([v.value for v in verdicts])
+        verdicts = verdicts or _by_rule(given.answer, len(question["facts"]), case.options.repeat)
+        scores = {"answered": float(bool(given.answer))} | _scores([v.value for v in verdicts])
         if case.options.repeat > 1:
-            each = [judged_scores(values) for values in zip(*(v.values for v in verdicts))]  # noqa: B905
+            each = [_scores(values) for values in zip(*(v.values for v in verdicts), strict=True)]
             repeats = {metric: [one[metric] for one in each] for metric in each[0]}
-    gold = question["gold_doc_ids"]
     if case.options.parts != "answers" and gold:
-        scores["document_recall"] = document_recall(retrieved or [], gold)
-        if retrieved is not None:
+        scores["document_recall"] = document_recall(given.doc_ids or [], gold)
+        if given.doc_ids is not None:
             # A question that the panel did not review has no extra document.
             classes = review.classes if review else None if case.documents is None else {}
-            found = invalid_extra_documents(retrieved, gold, classes)
+            found = invalid_extra_documents(given.doc_ids, gold, classes)
             scores["invalid_extra_documents"] = found
-            most["invalid_extra_documents"] = len(set(retrieved) - set(gold))
-    told = [verdict.to_dict() for verdict in verdicts]
+            most["invalid_extra_documents"] = len(set(given.doc_ids) - set(gold))
+    before, changed = case.questions[question["question_id"]], bool(review and review.changed)
+    items = [("correctness", ""), *(("fact", fact) for fact in question["facts"])]
+    told = [
+        {"kind": kind, "item": item, **verdict.to_dict()}
+        for (kind, item), verdict in zip(items, verdicts, strict=False)
+    ]
     return {
-        "question_id": name,
+        "question_id": question["question_id"],
         "type": question["type"],
-        "corrected": bool(review and review.changed),
+        "corrected": changed,
         "question": question["text"],
         "gold_answer": question["answer"],
-        "answer": text,
+        "answer": given.answer,
         "answer_facts": list(question["facts"]),
         "gold_doc_ids": list(gold),
-        "doc_ids": retrieved,
-        "applies": list(scores),
-        "scores": {metric: scores.get(metric) for metric in METRICS},
+        "doc_ids": given.doc_ids,
+        "before": official(before["gold_doc_ids"], before["answer"], before["facts"])
+        if changed
+        else None,
+        "scores": scores,
         "most": most,
-        **({"repeats": repeats} if repeats else {}),
-        "verdicts": {
-            "correctness": told[0] if told else None,
-            "facts": [
-                {"fact": fact, **verdict}
-                for fact, verdict in zip(question["facts"], told[1:], strict=False)
-            ],
-        },
+        "repeats": repeats,
+        "verdicts": [*told, *_classes(review)],
         "review": review.to_dict() if review else None,
     }
 
@@ -241,7 +241,7 @@ def _by_rule(text: str | None, facts: int, repeat: int) -> list[Verdict]:
     return [Verdict(False, reason, "rule", (False,) * repeat, (), spread)] * (1 + facts)
 
 
-def judged_scores(values: Sequence[bool | None]) -> dict[str, float | None]:
+def _scores(values: Sequence[bool | None]) -> dict[str, float | None]:
     """Return the scores by the verdicts on correctness and on each fact."""
     correct = None if values[0] is None else float(values[0])
     share = completeness(values[1:])
@@ -249,42 +249,40 @@ def judged_scores(values: Sequence[bool | None]) -> dict[str, float | None]:
     return {"correctness": correct, "completeness": share, "score": score}
 
 
-def _verdicts(record: Mapping[str, Any]) -> list[tuple[str, dict]]:
-    found = record["verdicts"]
-    kinds = [("correctness", found["correctness"])] if found["correctness"] else []
-    return kinds + [("fact", fact) for fact in found["facts"]]
+def _classes(review: Review | None) -> list[dict]:
+    """Return the panel's classes of documents as verdicts."""
+    return [
+        {"kind": "validity", "item": doc}
+        | Verdict(found, " | ".join(review.reasons[doc]), "panel", review.votes[doc]).to_dict()
+        for doc, found in (review.classes.items() if review else ())
+    ]
 
 
-def counts(case: Case, records: Sequence[dict]) -> dict[str, int]:
+def _counts(case: Case, records: Sequence[dict]) -> dict[str, int]:
     """Return the numbers of questions, of answers, and of verdicts, those of a panel included."""
-    given = [verdict for record in records for _, verdict in _verdicts(record)]
-    reviews = [record["review"] for record in records if record["review"]]
-    votes = [vote for review in reviews for cast in review["votes"].values() for vote in cast]
-    undecided = sum(review["status"] == "undecided" for review in reviews)
-    lost = sum(verdict["value"] is None for verdict in given)
+    verdicts = [verdict for record in records for verdict in record["verdicts"]]
+    given = [one for one in verdicts if one["kind"] != "validity"]
+    votes = [vote for one in verdicts if one["kind"] == "validity" for vote in one["values"]]
+    lost = [one["value"] for one in given].count(None) + votes.count(None)
+    undecided = sum((record["review"] or {}).get("status") == "undecided" for record in records)
     return {
         "questions": len(records),
         "answered": sum(bool(record["answer"]) for record in records),
         "without_documents": sum(record["doc_ids"] is None for record in records),
         "corrected": sum(record["corrected"] for record in records),
         "verdicts": len(given),
-        "unsure_verdicts": sum(verdict.get("unsure", False) for verdict in given),
-        "missing_verdicts": lost + votes.count(None) + undecided,
+        "unsure_verdicts": sum(verdict["unsure"] for verdict in given),
+        "missing_verdicts": lost + undecided,
         "skipped_lines": len(case.skipped),
     }
 
 
-def agreements(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _agreements(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the agreement of repeated verdicts, and of the panel's members."""
-    rows: dict[str, list[list[float]]] = {"correctness": [], "fact": [], "panel": []}
-    for record in records:
-        for kind, verdict in _verdicts(record):
-            rows[kind].append([code(kind, value) for value in verdict["values"]])
-        for cast in (record["review"] or {"votes": {}})["votes"].values():
-            rows["panel"].append([code("validity", vote) for vote in cast])
     table = {}
-    for kind, ratings in rows.items():
-        if ratings and (kind == "panel" or len(ratings[0]) > 1):
-            level = "ordinal" if kind == "panel" else "nominal"
-            table[kind] = agreement(pd.DataFrame(ratings).to_numpy(float), level=level)
+    for kind, name in (("correctness", "correctness"), ("fact", "fact"), ("validity", "panel")):
+        verdicts = [one for record in records for one in record["verdicts"] if one["kind"] == kind]
+        ratings = [[code(kind, value) for value in one["values"]] for one in verdicts]
+        if ratings and (name == "panel" or len(ratings[0]) > 1):
+            table[name] = agreement(ratings, level="ordinal" if name == "panel" else "nominal")
     return table

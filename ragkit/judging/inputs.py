@@ -73,10 +73,8 @@ def read_questions(source: pd.DataFrame | str | Path, *, skip_bad: bool = False)
     """
 
     def complaint(row) -> str:
-        for column, name in (("answer", "gold answer"), ("facts", "facts")):
-            if not row[column]:
-                return f"question {row['question_id']!r} has no {name}"
-        return ""
+        lacks = "no gold answer" * (not row["answer"]) or "no facts" * (not row["facts"])
+        return lacks and f"question {row['question_id']!r} has {lacks}"
 
     return _checked(source, "questions", complaint, skip_bad)
 
@@ -93,9 +91,8 @@ def read_answers(
     known = set(questions["question_id"])
 
     def complaint(row) -> str:
-        if row["question_id"] in known:
-            return ""
-        return f"question_id {row['question_id']!r} is none of the {len(known):,} questions"
+        unknown = f"question_id {row['question_id']!r} is none of the {len(known):,} questions"
+        return "" if row["question_id"] in known else unknown
 
     return _checked(source, "answers", complaint, skip_bad)
 
@@ -109,19 +106,15 @@ def _checked(source, kind: str, complaint, skip_bad: bool) -> tuple[pd.DataFrame
             frame = schema.check(source, kind)
         else:
             frame = read_frame(source, kind, bad=bad if skip_bad else None)
-        reasons = [complaint(row) for row in frame.to_dict("records")]
-        found = [reason for reason in reasons if reason]
-        if found and not skip_bad:
-            raise DataError(f"{where}: {found[0]}")
-        if found and len(found) == len(frame):
-            raise DataError(f"{where}: no usable row; {found[0]}")
+        reasons = pd.Series([complaint(row) for row in frame.to_dict("records")], frame.index)
+        kept, found = frame[reasons == ""].reset_index(drop=True), list(reasons[reasons != ""])
+        if found and (kept.empty or not skip_bad):
+            raise DataError(f"{where}: {'no usable row; ' * skip_bad}{found[0]}")
     except DataError as error:
         hint = error.hint or (None if skip_bad else "--skip-bad (skip_bad=True) evaluates the rest")
         raise DataError(error.message, hint) from None
+    kept.attrs["lists"] = framed or "doc_ids" in frame.attrs["given"]
     bad += [{"line": 0, "reason": reason} for reason in found]
-    kept = frame[[not reason for reason in reasons]].reset_index(drop=True)
-    if not framed and kind == "answers":
-        kept.attrs["lists"] = "doc_ids" in frame.attrs["given"]
     return kept, [{"file": Path(where).name, **one} for one in bad]
 
 
@@ -131,8 +124,6 @@ def read_documents(path: str | Path, needed: set[str]) -> dict[str, str]:
     The path is a file for `ragkit.files.read_frame`, or the released archive (.zip). Raises
     `DataError` if a row is not what it should be.
     """
-    if not needed:
-        return {}
     frame = read_frame(path, "documents", only=needed)
     rows = frame[["doc_id", "title", "text"]].itertuples(index=False)
     return {doc: "\n\n".join(filter(None, (title, text))) for doc, title, text in rows}

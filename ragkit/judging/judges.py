@@ -1,12 +1,16 @@
 """Judges: functions from tasks to verdicts, and the judge that is a language model.
 
-A verdict that a judge failed to give is missing (`value` None, with the reason), never a score.
+The kinds of tasks and the scales of their verdicts are data, in `kinds.toml`; the prompts are in
+`prompts`. A verdict that a judge failed to give is missing (`value` None, with the reason), never
+a score.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import statistics
+import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,38 +22,27 @@ from ragkit.errors import DataError, UsageError
 from ragkit.store import Store
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ragkit.llm import Client, Estimate, Request
 
 PROMPTS = Path(__file__).parent / "prompts"
-CLASSES = ("invalid", "valid", "required")  # from the lowest
-PREFERENCES = ("first", "tie", "second")
+_DATA = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))
+LEVELS = {scale: tuple(levels) for scale, levels in _DATA["levels"].items()}
+CLASSES, PREFERENCES = LEVELS["class"], LEVELS["preference"]
 CLAIM_KINDS = ("direct", "useful", "useless")
 RATINGS = (1, 5)
-# The values of the scales that have few, in order.
-LEVELS = {"binary": (False, True), "class": CLASSES, "preference": PREFERENCES}
+_TAG = re.compile(r"<(\w+)>")
 
 
 class Kind(NamedTuple):
-    """The texts that a kind of task holds, and the scale of its verdicts.
-
-    The scale is one of `LEVELS`, "rating" (a value in [0, 1]), or "text" (claims; an answer with
-    its facts).
-    """
+    """The texts that a kind of task holds, and the scale of its verdicts: see `kinds.toml`."""
 
     fields: tuple[str, ...]
     scale: str
 
 
-KINDS = {
-    "correctness": Kind(("question", "gold", "answer"), "binary"),
-    "fact": Kind(("question", "fact", "answer"), "binary"),
-    "validity": Kind(("question", "document"), "class"),
-    "preference": Kind(("question", "gold", "first", "second"), "preference"),
-    "factuality": Kind(("question", "gold", "answer"), "rating"),
-    "context_recall": Kind(("question", "gold", "context"), "rating"),
-    "claims": Kind(("question", "answer"), "text"),
-    "regenerate": Kind(("question", "gold", "documents"), "text"),
-}
+KINDS = {name: Kind(tuple(one["fields"]), one["scale"]) for name, one in _DATA["kinds"].items()}
 
 
 @dataclass(frozen=True)
@@ -67,6 +60,12 @@ class Task:
         for name, text in self.fields.items():
             if not isinstance(text, str):
                 raise DataError(f"{name} of a task {self.kind!r} should be a text, found {text!r}")
+
+
+def tasks(kind: str, frame: pd.DataFrame) -> list[Task]:
+    """Return a task for each row of a frame, which has a column for each text of the kind."""
+    columns = frame[list(KINDS[kind].fields)]
+    return [Task(kind, row) for row in columns.to_dict("records")]
 
 
 @dataclass(frozen=True)
@@ -107,13 +106,8 @@ class Verdict:
         return self.value is None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; `score` and `unsure` only where they say something."""
-        data = asdict(self) | {"values": list(self.values), "failures": list(self.failures)}
-        if self.score is None:
-            del data["score"]
-        if not self.unsure:
-            del data["unsure"]
-        return data
+        """Return plain data for JSON."""
+        return asdict(self) | {"values": list(self.values), "failures": list(self.failures)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
@@ -134,13 +128,13 @@ def combine(
     """Combine the verdicts of several repeats; those that failed (None) do not count.
 
     Binary: yes if more than half say so. Rating: the mean. Class: the highest class that more than
-    half reach. Preference: what more than half prefer, else a tie. Text: the first.
+    half reach. Preference: what more than half prefer, else a tie. Texts: the first.
 
     Parameters
     ----------
     kind : str
         A name in `KINDS`.
-    values : sequence of values by the kind's scale, or None
+    values : sequence of values on the kind's scale, or None
     reasons : sequence of str, as long
     model, unsure
         As in `Verdict`.
@@ -158,27 +152,24 @@ def combine(
     if not given:
         return Verdict(None, failures[0] if failures else "", model, tuple(values), failures)
     scale, came = KINDS[kind].scale, [value for value, _ in given]
+    value = came[0]
     if scale == "rating":
         value = math.fsum(came) / len(came)
-    elif scale == "text":
-        value = came[0]
     elif scale == "preference":
-        most = [choice for choice in PREFERENCES if 2 * came.count(choice) > len(came)]
-        value = most[0] if most else "tie"
-    else:  # the upper of two values has to be reached by more than half
-        rank = LEVELS[scale].index
-        value = sorted(came, key=rank)[(len(came) - 1) // 2]
+        value = next((one for one in PREFERENCES if 2 * came.count(one) > len(came)), "tie")
+    elif scale in LEVELS:  # the upper of two values has to be reached by more than half
+        value = sorted(came, key=LEVELS[scale].index)[(len(came) - 1) // 2]
     shown = next((r for v, r in given if v == value), given[0][1])
     mean = math.fsum(scores) / len(scores) if len(scores) else None
     codes = [code(kind, one) for one in came]
-    spread = statistics.pstdev(codes) if len(came) > 1 and scale != "text" else None
+    spread = statistics.pstdev(codes) if len(codes) > 1 and not math.isnan(codes[0]) else None
     return Verdict(value, shown, model, tuple(values), failures, spread, mean, unsure)
 
 
 def _checked(kind: str, value):
     """Return a value as plain Python has it, if it is on the kind's scale."""
     scale = KINDS[kind].scale
-    if value is None or scale == "text":
+    if value is None or (scale not in LEVELS and scale != "rating"):
         return value
     value = getattr(value, "item", lambda: value)()  # a number of numpy's
     if scale == "rating":
@@ -193,10 +184,9 @@ def _checked(kind: str, value):
 def code(kind: str, value) -> float:
     """Return a verdict's value as a number in [0, 1]; NaN if it is missing or a text."""
     scale = KINDS[kind].scale
-    if value is None or scale == "text":
-        return math.nan
-    levels = LEVELS.get(scale)
-    return levels.index(value) / (len(levels) - 1) if levels else float(value)
+    if value is not None and scale in LEVELS:
+        return LEVELS[scale].index(value) / (len(LEVELS[scale]) - 1)
+    return math.nan if value is None or scale != "rating" else float(value)
 
 
 class Judge(ABC):
@@ -251,31 +241,11 @@ class Judge(ABC):
         return self.judge([Task(kind, fields)], repeat=repeat)[0]
 
 
-def _object(**properties) -> dict[str, Any]:
-    shape = {"type": "object", "properties": properties, "required": list(properties)}
-    return shape | {"additionalProperties": False}
-
-
-_TEXT = {"type": "string"}
-_VERDICTS = {
-    "binary": {"type": "boolean"},
-    "class": {"enum": list(CLASSES)},
-    "preference": {"enum": list(PREFERENCES)},
-    "rating": {"type": "integer", "enum": list(range(RATINGS[0], RATINGS[1] + 1))},
-}
-# The JSON schema of an answer, by scale or by kind of text.
-_ANSWERS = {scale: _object(reason=_TEXT, verdict=own) for scale, own in _VERDICTS.items()}
-_ANSWERS["claims"] = _object(
-    claims={"type": "array", "items": _object(claim=_TEXT, kind={"enum": list(CLAIM_KINDS)})}
-)
-_FILLED = {"type": "string", "minLength": 1}
-_ANSWERS["regenerate"] = _object(
-    answer=_FILLED, facts={"type": "array", "items": _FILLED, "minItems": 1}
-)
-
-
 class ModelJudge(Judge):
     """A language model as judge, through an endpoint with a ledger.
+
+    Every text stands in the prompt between tags of its own. Such tags inside a text are escaped
+    (`enclosed`), so that no text can end its part of the prompt.
 
     Parameters
     ----------
@@ -303,14 +273,15 @@ class ModelJudge(Judge):
         }
 
     def judge(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
-        results = self.client.complete(self._requests(tasks, repeat, first))
+        results = iter(self.client.complete(self._requests(tasks, repeat, first)))
         verdicts = []
-        for number, task in enumerate(tasks):
+        for task in tasks:
             values, reasons = [], []
-            for one in results[number * repeat : (number + 1) * repeat]:
+            for _ in range(repeat):
+                one = next(results)
                 values.append(_value(task.kind, one.data) if one.ok else None)
-                reason = (one.data or {}).get("reason", "") if one.ok else one.reason
-                reasons.append(reason if one.ok else f"{one.kind}: {reason}")
+                failure = f"{one.kind}: {one.reason}" if not one.ok else ""
+                reasons.append(failure or one.data.get("reason", ""))
             verdicts.append(combine(task.kind, values, reasons, self.name))
         return verdicts
 
@@ -321,24 +292,33 @@ class ModelJudge(Judge):
         from ragkit.llm import load_prompt
 
         checks.whole(repeat, "repeat")
-        return [
-            load_prompt(task.kind, PROMPTS).request(
-                task.fields,
-                schema=_ANSWERS.get(task.kind) or _ANSWERS[KINDS[task.kind].scale],
-                repeat=number,
-                purpose=f"judge {task.kind}",
-            )
-            for task in tasks
-            for number in range(first, first + repeat)
-        ]
+        requests = []
+        for task in tasks:
+            prompt, properties = load_prompt(task.kind, PROMPTS), _schema(task.kind)
+            tags = {tag for _, text in prompt.parts for tag in _TAG.findall(text)}
+            fields = {name: enclosed(text, tags) for name, text in task.fields.items()}
+            options = {"schema": properties, "purpose": f"judge {task.kind}"}
+            for number in range(first, first + repeat):
+                requests.append(prompt.request(fields, repeat=number, **options))
+        return requests
+
+
+def enclosed(text: str, tags) -> str:
+    """Return a text whose copies of some tags are escaped: `</gold>` becomes `&lt;/gold>`."""
+    return re.sub(rf"<(?=\s*/?\s*(?:{'|'.join(sorted(tags))})\b)", "&lt;", text, flags=re.I)
+
+
+def _schema(kind: str) -> dict[str, Any]:
+    properties = _DATA["schemas"][KINDS[kind].scale]
+    shape = {"type": "object", "properties": properties, "required": list(properties)}
+    return shape | {"additionalProperties": False}
 
 
 def _value(kind: str, data: Mapping[str, Any]):
-    if kind == "claims":
-        return data["claims"]
-    if KINDS[kind].scale == "text":
-        return dict(data)
-    return unit_rating(data["verdict"]) if KINDS[kind].scale == "rating" else data["verdict"]
+    scale = KINDS[kind].scale
+    if scale in ("claims", "answer"):
+        return data["claims"] if scale == "claims" else dict(data)
+    return unit_rating(data["verdict"]) if scale == "rating" else data["verdict"]
 
 
 def unit_rating(rating: int) -> float:
@@ -359,15 +339,12 @@ def ask(judge: Judge, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0)
 
     Missing verdicts are not kept, so that they are tried again next time.
     """
-    if not tasks:
-        return []
-    if not judge.code:
-        return judge.judge(tasks, repeat=repeat, first=first)
+    if not tasks or not judge.code:
+        return judge.judge(tasks, repeat=repeat, first=first) if tasks else []
     lost: dict[str, Verdict] = {}
 
     def compute(items: list) -> list:
-        batch = [Task(kind, fields) for kind, fields in items]
-        verdicts = judge.judge(batch, repeat=repeat, first=first)
+        verdicts = judge.judge([Task(*item) for item in items], repeat=repeat, first=first)
         lost.update((str(i), v) for i, v in zip(items, verdicts, strict=True) if v.missing)
         return [None if verdict.missing else verdict.to_dict() for verdict in verdicts]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -13,6 +13,7 @@ from ragkit.judging.judges import CLAIM_KINDS, Judge, Task, ask
 
 RANGE = (-1.0, 2.0)
 VITAL = ("direct", "useful")
+COLUMNS = "system question_id coverage relatedness correctness vital claims note".split()
 
 
 def correctness_score(coverage: float, relatedness: float, *, unit: bool = False) -> float:
@@ -76,53 +77,47 @@ def correctness(
     judge.need("claims", "fact")
     if not vital or not set(vital) <= set(CLAIM_KINDS):
         raise UsageError(f"vital claims are some of {', '.join(CLAIM_KINDS)}, not {vital!r}")
-    rows = schema.check(answers, "answers")
-    rows = rows[rows["answer"].notna()]
+    rows = schema.check(answers, "answers").dropna(subset="answer")
     schema.check(questions, "questions")
     known = {row["question_id"]: row for row in questions.to_dict("records")}
-    names = list(dict.fromkeys(rows["question_id"]))
-    for name in names:
-        if name not in known or not (_given(known[name]) or known[name]["answer"]):
-            raise DataError(f"question {name!r} has neither a gold answer nor claims")
     said = [
         (system, name, answer.strip())
         for system, name, answer in rows[["system", "question_id", "answer"]].to_numpy()
     ]
-    texts = {(name, known[name]["answer"]) for name in names if not _given(known[name])}
-    texts = sorted(texts | {(name, answer) for _, name, answer in said if answer})
-    tasks = [Task("claims", {"question": known[n]["text"], "answer": text}) for n, text in texts]
-    extracted = {pair: v.value for pair, v in zip(texts, ask(judge, tasks), strict=True)}
-    wanted = {name: _wanted(known[name], vital, extracted) for name in names}
-    pairs = sorted({(n, answer, c) for _, n, answer in said if answer for c in wanted[n] or ()})
-    tasks = [
-        Task("fact", {"question": known[name]["text"], "fact": claim, "answer": answer})
-        for name, answer, claim in pairs
-    ]
-    held = {key: v.value for key, v in zip(pairs, ask(judge, tasks), strict=True)}
+    given, texts = {}, {(name, answer) for _, name, answer in said if answer}
+    for name in dict.fromkeys(rows["question_id"]):
+        own = {kind: known.get(name, {}).get(f"claims_{kind}", ()) for kind in CLAIM_KINDS}
+        if any(map(len, own.values())):
+            given[name] = [claim for kind in vital for claim in own[kind]]
+        elif name in known and known[name]["answer"]:
+            texts.add((name, known[name]["answer"]))
+        else:
+            raise DataError(f"question {name!r} has neither a gold answer nor claims")
+
+    def judged(kind: str, keys: list[tuple], *names: str) -> dict:
+        """Return the judge's verdicts by question and texts."""
+        found = [{"question": known[n]["text"], **dict(zip(names, t))} for n, *t in keys]  # noqa: B905
+        verdicts = ask(judge, [Task(kind, fields) for fields in found])
+        return {key: verdict.value for key, verdict in zip(keys, verdicts, strict=True)}
+
+    claims = judged("claims", sorted(texts), "answer")
+    for name in dict.fromkeys(rows["question_id"]):
+        if name not in given:
+            own = claims[name, known[name]["answer"]]
+            given[name] = own and [one["claim"] for one in own if one["kind"] in vital]
+    pairs = {(n, answer, claim) for _, n, answer in said if answer for claim in given[n] or ()}
+    held = judged("fact", sorted(pairs), "answer", "fact")
     table = []
     for system, name, answer in said:
-        own = extracted[name, answer] if answer else []
-        support = [held[name, answer, c] if answer else False for c in wanted[name] or ()]
-        coverage, relatedness, note = _shares(wanted[name], support, own)
+        own = claims[name, answer] if answer else []
+        support = [held[name, answer, one] if answer else False for one in given[name] or ()]
+        coverage, relatedness, note = _shares(given[name], support, own)
         score = math.nan
         if not math.isnan(coverage + relatedness):
             score = correctness_score(coverage, relatedness, unit=unit)
-        sizes = [math.nan if claims is None else len(claims) for claims in (wanted[name], own)]
+        sizes = [math.nan if found is None else len(found) for found in (given[name], own)]
         table.append((system, name, coverage, relatedness, score, *sizes, note))
-    columns = ["system", "question_id", "coverage", "relatedness", "correctness"]
-    return pd.DataFrame(table, columns=[*columns, "vital", "claims", "note"])
-
-
-def _given(question: Mapping) -> bool:
-    return any(len(question.get(f"claims_{kind}", ())) for kind in CLAIM_KINDS)
-
-
-def _wanted(question: Mapping, vital: Sequence[str], extracted: Mapping) -> list[str] | None:
-    """Return the vital claims of the reference, None if the judge failed to extract them."""
-    if _given(question):
-        return [claim for kind in vital for claim in question[f"claims_{kind}"]]
-    claims = extracted[question["question_id"], question["answer"]]
-    return None if claims is None else [one["claim"] for one in claims if one["kind"] in vital]
+    return pd.DataFrame(table, columns=COLUMNS)
 
 
 def _shares(wanted: list | None, support: list, claims: list | None) -> tuple[float, float, str]:

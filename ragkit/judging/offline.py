@@ -14,7 +14,6 @@ statement in the right words looks right.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import tomllib
@@ -24,7 +23,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from ragkit import checks
+from ragkit import checks, store
 from ragkit.errors import DataError
 from ragkit.files import read_text
 from ragkit.judging.features import ATTACK, FEATURES, against, attacking, conflicts, coverage
@@ -35,8 +34,6 @@ from ragkit.judging.offline_text import abstains, asks_abstention, cues, parse, 
 COEFFICIENTS = Path(__file__).with_suffix(".toml")
 CALIBRATED = ("correctness", "fact")
 UNVALIDATED = ("factuality", "context_recall")
-# The features of each regression.
-MODELS = {"correctness": FEATURES, "fact": FEATURES, "attack": ATTACK}
 THRESHOLD = 0.5
 # Where an answer says that it has none, and how that reads in a reason.
 IGNORANCE = {
@@ -44,51 +41,49 @@ IGNORANCE = {
     "later": "says so after its opening",
     "never": "never says so",
 }
+# The tables of coefficients: three regressions; the probability that an answer which says there
+# (or never) that it has none counts as correct where the gold answer says that there is none; and
+# the margin around one half within which a probability is unsure.
+TABLES = {
+    "correctness": ("intercept", *FEATURES),
+    "fact": ("intercept", *FEATURES),
+    "attack": ("intercept", *ATTACK),
+    "unanswerable": tuple(IGNORANCE),
+    "unsure": ("margin",),
+}
 
 bare = lru_cache(maxsize=1 << 16)(strip_citations)
 
 
 @dataclass(frozen=True)
 class Coefficients:
-    """The fitted coefficients of the offline judge."""
+    """The fitted coefficients of the offline judge: `TABLES`, and the data of the fit."""
 
-    # For "correctness", "fact" and "attack" the `intercept` and the weight of each feature.
-    models: Mapping[str, Mapping[str, float]]
-    # For each of `IGNORANCE`, the probability that an answer which says so there (or never)
-    # counts as correct where the gold answer says that there is none.
-    unanswerable: Mapping[str, float]
-    unsure: Mapping[str, float]  # `margin`: unsure is a probability nearer to one half
-    provenance: Mapping[str, Any] = field(default_factory=dict)  # the data of the fit
+    tables: Mapping[str, Mapping[str, float]]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
-        for kind, features in MODELS.items():
-            _check(self.models.get(kind), ("intercept", *features), f"the model of {kind}")
-        _check(self.unanswerable, IGNORANCE, "unanswerable")
-        _check(self.unsure, ["margin"], "unsure")
+        for name, keys in TABLES.items():
+            table = self.tables.get(name)
+            if not isinstance(table, Mapping) or set(table) != set(keys):
+                raise DataError(f"the table {name} should give {', '.join(keys)}, found {table!r}")
+            for key, value in table.items():
+                if type(value) is not float or not math.isfinite(value):
+                    raise DataError(f"{name}: {key} should be a finite number, found {value!r}")
 
     @property
     def digest(self) -> str:
         """A short name for these numbers."""
-        data = json.dumps([self.models, self.unanswerable, self.unsure], sort_keys=True)
-        return hashlib.sha256(data.encode("utf-8")).hexdigest()[:12]
+        return store.digest({name: dict(table) for name, table in self.tables.items()})[:12]
 
     def to_toml(self) -> str:
         """Return the text of a file that `read_coefficients` reads."""
         parts = [f"{key} = {json.dumps(value)}" for key, value in self.provenance.items()]
         lines = ["# Written by: python -m ragkit.judging.calibrate", "[provenance]", *parts]
-        tables = {f"models.{kind}": self.models[kind] for kind in MODELS}
-        tables |= {"unanswerable": self.unanswerable, "unsure": self.unsure}
-        for name, table in tables.items():
-            lines += ["", f"[{name}]", *(f"{key} = {value!r}" for key, value in table.items())]
+        for name in TABLES:
+            rows = (f"{key} = {value!r}" for key, value in self.tables[name].items())
+            lines += ["", f"[{name}]", *rows]
         return "\n".join(lines) + "\n"
-
-
-def _check(table, names, what: str) -> None:
-    if not isinstance(table, Mapping) or set(table) != set(names):
-        raise DataError(f"{what} should give {', '.join(names)}, found {table!r}")
-    for name, value in table.items():
-        if type(value) is not float or not math.isfinite(value):
-            raise DataError(f"{what}: {name} should be a finite number, found {value!r}")
 
 
 @cache
@@ -96,11 +91,7 @@ def read_coefficients(path: Path = COEFFICIENTS) -> Coefficients:
     """Read coefficients, by default those of the package; `DataError` if the file has none."""
     try:
         data = tomllib.loads(read_text(Path(path)))
-        models = data.get("models")
-        if not isinstance(models, dict):
-            raise DataError("expected the table models")
-        tables = (data.get(name, {}) for name in ("unanswerable", "unsure", "provenance"))
-        return Coefficients(models, *tables)
+        return Coefficients({name: data.get(name) for name in TABLES}, data.get("provenance", {}))
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path}: not a file of coefficients ({error})") from None
     except DataError as error:
@@ -140,58 +131,59 @@ class OfflineJudge(Judge):
 
     def judge(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
         checks.whole(repeat, "repeat")
-        return [
-            self._verdict(task, value, repeat)
-            for task, value in zip(tasks, self.probability(tasks), strict=True)
-        ]
+        verdicts = []
+        for task, value in zip(tasks, self.probability(tasks), strict=True):
+            reason, rated = _explained(task), task.kind in UNVALIDATED
+            unsure = not rated and self.unsure(value)
+            if rated:
+                reason = f"unvalidated {task.kind.replace('_', ' ')}; {reason}"
+            else:
+                reason += f"; probability {value:.2f}{' (unsure)' * unsure}"
+            values = [value if rated else value >= THRESHOLD] * repeat
+            scores = [] if rated else [value] * repeat
+            told = {"scores": scores, "unsure": unsure}
+            verdicts.append(combine(task.kind, values, [reason] * repeat, self.name, **told))
+        return verdicts
+
+    def unsure(self, probability):
+        """Return whether a probability is too near one half to tell; works on arrays too."""
+        return abs(probability - THRESHOLD) < self.coefficients.tables["unsure"]["margin"]
 
     def probability(self, tasks: Sequence[Task]) -> list[float]:
         """Return the probability of a yes on each task; of an unvalidated kind, its value."""
         self.need(*(task.kind for task in tasks))
         return [self._probability(task) for task in tasks]
 
-    def _verdict(self, task: Task, value: float, repeat: int) -> Verdict:
-        if task.kind in UNVALIDATED:
-            reason = f"unvalidated {task.kind.replace('_', ' ')}; {_explained(task)}"
-            return combine(task.kind, [value] * repeat, [reason] * repeat, self.name)
-        unsure = abs(value - THRESHOLD) < self.coefficients.unsure["margin"]
-        reason = f"{_explained(task)}; probability {value:.2f}{' (unsure)' * unsure}"
-        yes = [value >= THRESHOLD] * repeat
-        return combine(
-            task.kind, yes, [reason] * repeat, self.name, scores=[value] * repeat, unsure=unsure
-        )
-
     def _probability(self, task: Task) -> float:
         if task.kind == "context_recall":
-            return _recall(task.fields["gold"], task.fields["context"])
-        kind = "correctness" if task.kind == "factuality" else task.kind
-        if not parse(bare(task.fields["answer"])).tokens:
+            have = parse(task.fields["context"]).words
+            parts = [coverage(parse(p).words, have) for p in sentences(task.fields["gold"])]
+            return math.fsum(parts) / len(parts) if parts and have else 0.0
+        answer = bare(task.fields["answer"])
+        if not parse(answer).tokens:
             return 0.0
-        if asks_abstention(_wanted(task)):
-            return self.coefficients.unanswerable[ignorance(bare(task.fields["answer"]))]
-        value = self._regression(kind, features(task))
-        if kind == "correctness":
-            value *= 1 - self._regression("attack", attack_features(task))
-        return value
+        if asks_abstention(wanted(task)):
+            return self.coefficients.tables["unanswerable"][ignorance(answer)]
+        if task.kind == "fact":
+            return self._regression("fact", features(task))
+        value = self._regression("correctness", features(task))
+        return value * (1 - self._regression("attack", features(task, "attack")))
 
     def _regression(self, name: str, found: Mapping[str, float]) -> float:
-        model = self.coefficients.models[name]
-        logit = math.fsum([model["intercept"], *(model[key] * found[key] for key in found)])
+        table = self.coefficients.tables[name]
+        logit = math.fsum([table["intercept"], *(table[key] * found[key] for key in found)])
         return 1 / (1 + math.exp(-max(-50.0, min(50.0, logit))))
 
 
-def _wanted(task: Task) -> str:
+def wanted(task: Task) -> str:
+    """Return the text of a task that an answer is compared with."""
     return task.fields["fact" if task.kind == "fact" else "gold"]
 
 
-def features(task: Task) -> dict[str, float]:
-    """Return the features of a task: see `ragkit.judging.features.against`."""
-    return against(task.fields["question"], _wanted(task), bare(task.fields["answer"]))
-
-
-def attack_features(task: Task) -> dict[str, float]:
-    """Return the features of an attack: see `ragkit.judging.features.attacking`."""
-    return attacking(task.fields["question"], _wanted(task), bare(task.fields["answer"]))
+def features(task: Task, model: str = "") -> dict[str, float]:
+    """Return the features of a task for one of the regressions: by default that of its kind."""
+    compared = attacking if model == "attack" else against
+    return compared(task.fields["question"], wanted(task), bare(task.fields["answer"]))
 
 
 def ignorance(answer: str) -> str:
@@ -201,36 +193,29 @@ def ignorance(answer: str) -> str:
     return "later" if cues(answer, "abstention") else "never"
 
 
-def _recall(gold: str, context: str) -> float:
-    have = parse(context).words
-    parts = [coverage(parse(part).words, have) for part in sentences(gold)]
-    return math.fsum(parts) / len(parts) if parts and have else 0.0
-
-
 def _explained(task: Task) -> str:
     """Return in words what the wanted text and the given one have in common."""
-    gold, fields = _wanted(task), task.fields
-    given = fields["context"] if task.kind == "context_recall" else bare(fields["answer"])
-    want, have, asked = parse(gold), parse(given), parse(fields["question"])
-    what = "fact" if task.kind == "fact" else "gold answer"
+    gold, recall = wanted(task), task.kind == "context_recall"
+    given = task.fields["context"] if recall else bare(task.fields["answer"])
+    want, have, asked = parse(gold), parse(given), parse(task.fields["question"])
     if not have.tokens:
         return "nothing to judge: no words"
-    if asks_abstention(gold) and task.kind != "context_recall":
+    if asks_abstention(gold) and not recall:
         where = IGNORANCE[ignorance(given)]
         return f"the question counts as unanswerable; the answer {where}"
+    what = "fact" if task.kind == "fact" else "gold answer"
     parts = [f"has {100 * coverage(want.words, have.words):.0f} % of the {what}'s words by weight"]
     if want.words - asked.words:
         new = coverage(want.words - asked.words, have.words)
         parts.append(f"{100 * new:.0f} % of those that the question does not have")
     instead = conflicts(want, have, asked)
-    for label, numbers in (
-        ("other numbers in place of", instead),
-        ("no number or date", want.numbers - asked.numbers - have.numbers - instead),
-    ):
+    absent = want.numbers - asked.numbers - have.numbers - instead
+    for label, numbers in (("other numbers in place of", instead), ("no number or date", absent)):
         if numbers:
             parts.append(f"{label} {', '.join(sorted(numbers)[:5])}")
-    if task.kind != "context_recall":
-        said = {"abstention": "says that something is not known", "retraction": "takes back"}
-        said["hedge"] = "leaves several answers open"
-        parts += [words for kind, words in said.items() if cues(given, kind) > cues(gold, kind)]
+    said = {"abstention": "says that something is not known", "retraction": "takes back"}
+    said |= {"hedge": "leaves several answers open"}
+    for kind, words in said.items():
+        if not recall and cues(given, kind) > cues(gold, kind):
+            parts.append(words)
     return "; ".join(parts)

@@ -23,13 +23,6 @@ _MONTH |= {name[:3]: number for name, number in _MONTH.items()} | {"sept": 9}
 _TENS = _DATA["tens"].split()
 _NUMBER_WORDS = {word: number for number, word in enumerate(_DATA["numbers"].split())}
 _NUMBER_WORDS |= {word: 10 * number for number, word in enumerate(_TENS, 2)}
-_UNITS = {
-    "ms": "millisecond", "msec": "millisecond", "sec": "second", "secs": "second",
-    "min": "minute", "mins": "minute", "hr": "hour", "hrs": "hour", "kib": "kb", "mib": "mb",
-    "gib": "gb", "tib": "tb",
-}  # fmt: skip
-# Units of one letter, directly behind a number.
-_LETTERS = {"s": "second", "m": "minute", "h": "hour", "d": "day", "x": "time", "b": "billion"}
 NEGATIONS = frozenset(_DATA["negations"].split())
 _OPPOSED_PAIRS = [tuple(map(stem, pair.split("/"))) for pair in _DATA["opposites"].split()]
 _OPPOSED = frozenset(word for pair in _OPPOSED_PAIRS for word in pair)
@@ -37,27 +30,11 @@ CUES = {
     name: re.compile(pattern.replace("\n", "").replace(" ", r"\s+"), re.IGNORECASE)
     for name, pattern in _DATA["patterns"].items()
 }
-
-_MONTH_NAME = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)[a-z]*"
-_TOKEN = re.compile(
-    rf"""(?P<iso>\b(?P<iy>\d{{4}})-(?P<im>\d\d)-(?P<id>\d\d)(?!\d))
-    |(?P<mdy>\b(?P<mm>{_MONTH_NAME})\.?\s+(?P<md>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)
-        (?:,?\s+(?P<my>\d{{4}})\b)?)
-    |(?P<dmy>\b(?P<dd>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<dm>{_MONTH_NAME})\b
-        (?:\.?,?\s+(?P<dy>\d{{4}})\b)?)
-    |(?P<slash>\b(?P<sm>\d{{1,2}})/(?P<sd>\d{{1,2}})/(?P<sy>\d{{4}})\b)
-    |(?P<time>\b(?P<th>\d{{1,2}})(?::(?P<tm>\d\d)(?::\d\d)?(?:\s*(?P<half>[ap])\.?m\b)?
-        |\s*(?P<half2>[ap])m\b))
-    |(?P<number>\d+(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)*)
-        (?P<suffix>\s?%|\s+per\s?cent\b|k\b|(?:st|nd|rd|th)\b)?
-    |(?P<word>[a-z]+(?:'t\b)?)""",
-    re.VERBOSE,
+_TOKEN, _IDENTIFIER = (
+    re.compile(_DATA["tokens"][name].replace("MONTH", _DATA["tokens"]["month"]), re.VERBOSE)
+    for name in ("token", "identifier")
 )
 _CITATION = re.compile(r"\s?\[\d+(?:\s*[,;-]\s*\d+)*\]")
-_IDENTIFIER = re.compile(
-    r"[A-Za-z0-9]+(?:[._/:-]{1,2}[A-Za-z0-9]+)+"  # a.b, a_b, a/b, a::b, INC-12
-    r"|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b|\b(?:[A-Z][a-z0-9]+){2,}\b|\b[A-Z]{2,}[0-9]+\b"
-)
 _CAPITAL = re.compile(r"(?<![.!?:]\s)(?<!^)(?<![\n*\-•])\b[A-Z][a-z]{2,}\b")
 
 
@@ -70,7 +47,6 @@ class Text(NamedTuple):
     units: frozenset[tuple[str, str]]  # a number and the word behind it
     negations: int
     opposites: frozenset[str]  # words that have an opposite
-    size: int  # words, stop words and numbers included
 
 
 @lru_cache(maxsize=1 << 16)
@@ -88,9 +64,8 @@ def parse(text: str) -> Text:
     tokens: list[str] = []
     numbers: set[str] = set()
     opposites: set[str] = set()
-    negations = size = 0
-    end_of_number, tens = -1, None
-    for size, found in enumerate(_TOKEN.finditer(simplify(text)), 1):  # noqa: B007
+    negations, end_of_number, tens = 0, -1, None
+    for found in _TOKEN.finditer(simplify(text)):
         word = found["word"]
         if word is None:
             new = _number(found)
@@ -108,14 +83,14 @@ def parse(text: str) -> Text:
             tens = (value, found.end()) if word in _TENS else None
             tokens.append(str(value))
             numbers |= {str(value)} if value > 1 else set()
-        elif found.start() == end_of_number and word in _LETTERS:
-            tokens.append(stem(_LETTERS[word]))
+        elif found.start() == end_of_number and word in _DATA["letters"]:
+            tokens.append(stem(_DATA["letters"][word]))
         elif word in ("percent", "cent", "pct") and tokens and tokens[-1] in numbers:
             numbers.discard(tokens[-1])
             tokens[-1] = tokens[-1].rstrip("%") + "%"
             numbers.add(tokens[-1])
-        elif word in _UNITS:
-            tokens.append(stem(_UNITS[word]))
+        elif word in _DATA["units"]:
+            tokens.append(stem(_DATA["units"][word]))
         elif word in _MONTH and word != "may":
             tokens.append(stem(MONTHS[_MONTH[word] - 1]))
         elif word not in STOP_WORDS and not word.endswith("n't"):
@@ -123,7 +98,7 @@ def parse(text: str) -> Text:
     pairs = zip(tokens, tokens[1:], strict=False)
     units = {(one, other) for one, other in pairs if one in numbers and other not in numbers}
     sets = (frozenset(found) for found in (tokens, numbers, units))
-    return Text(tuple(tokens), *sets, negations, frozenset(opposites), size)
+    return Text(tuple(tokens), *sets, negations, frozenset(opposites))
 
 
 _DATES = {"iso": "iy im id", "mdy": "my mm md", "dmy": "dy dm dd", "slash": "sy sm sd"}

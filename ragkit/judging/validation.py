@@ -7,19 +7,20 @@ resamples and seed of `clustered`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
+from sklearn.metrics import roc_auc_score
 
 from ragkit import checks
 from ragkit.errors import DataError
 from ragkit.judging.calibrate import fit_public
+from ragkit.judging.judges import tasks
 from ragkit.judging.offline import OfflineJudge, bare
 from ragkit.judging.offline_text import abstains
-from ragkit.judging.verdicts import correctness_tasks, fact_tasks
-from ragkit.measures.stats import Interval
+from ragkit.judging.verdicts import fact_tasks
 
 BINS = 10
 SCHEMES = ("systems", "systems and questions", "systems and types")
@@ -32,11 +33,11 @@ def predict(frame: pd.DataFrame, judge: OfflineJudge, *, facts: bool = True) -> 
     Added are probability (of correctness), unsure and, with facts, predicted_completeness: the
     mean probability of an answer's facts, NaN without any.
     """
-    frame = frame.assign(probability=judge.probability(correctness_tasks(frame)))
-    frame["unsure"] = (frame["probability"] - 0.5).abs() < judge.coefficients.unsure["margin"]
+    frame = frame.assign(probability=judge.probability(tasks("correctness", frame)))
+    frame["unsure"] = judge.unsure(frame["probability"])
     if facts:
-        tasks, rows = fact_tasks(frame)
-        means = pd.Series(judge.probability(tasks)).groupby(np.array(rows)).mean()
+        asked, rows = fact_tasks(frame)
+        means = pd.Series(judge.probability(asked)).groupby(np.array(rows)).mean()
         frame["predicted_completeness"] = means.reindex(range(len(frame))).to_numpy()
     return frame
 
@@ -81,41 +82,17 @@ def _parts(frame: pd.DataFrame, scheme: str, folds: int, seed: int) -> Iterator[
     if scheme == "systems":
         yield pd.Series(False, frame.index)
     elif scheme == "systems and types":
-        for kind in dict.fromkeys(frame["type"]):
-            yield frame["type"] == kind
+        yield from (frame["type"] == kind for kind in frame["type"].unique())
     else:
         names = np.array(sorted(frame["question_id"].unique()))
         np.random.default_rng(seed).shuffle(names)
-        for fold in range(folds):
-            yield frame["question_id"].isin(names[fold::folds])
+        yield from (frame["question_id"].isin(names[fold::folds]) for fold in range(folds))
 
 
-def auc(truth, score) -> float:
-    """Return the area under the ROC curve, ties counted half; NaN without both kinds.
-
-    >>> auc([1, 0, 0], [0.9, 0.1, 0.9])
-    0.75
-    """
-    truth, ranks = np.asarray(truth, dtype=bool), pd.Series(score).rank().to_numpy()
-    yes, no = int(truth.sum()), int((~truth).sum())
-    return float((ranks[truth].sum() - yes * (yes + 1) / 2) / (yes * no)) if yes and no else np.nan
-
-
-def spearman(one, other) -> float:
-    """Return Spearman's correlation, NaN where one side does not vary."""
-    with np.errstate(invalid="ignore"):
-        return float(pd.Series(one).rank().corr(pd.Series(other).rank()))
-
-
-def calibration_error(truth, probability, *, bins: int = BINS) -> float:
-    """Return the mean distance of the probability from the share of yes, over bins of equal width.
-
-    The expected calibration error of Naeini, Cooper and Hauskrecht (2015), Obtaining well
-    calibrated probabilities using Bayesian binning.
-    """
-    frame = pd.DataFrame({"correct": truth, "probability": probability}, dtype=float)
-    curve = calibration_curve(frame, bins=bins)
-    return float((curve["probability"] - curve["correct"]).abs() @ curve["n"] / len(frame))
+def auc(rows: pd.DataFrame) -> float:
+    """Return the area under the ROC curve of the probability of correct rows; NaN if all agree."""
+    one_kind = rows["correct"].nunique() < 2
+    return np.nan if one_kind else float(roc_auc_score(rows["correct"], rows["probability"]))
 
 
 def calibration_curve(frame: pd.DataFrame, *, bins: int = BINS) -> pd.DataFrame:
@@ -125,107 +102,94 @@ def calibration_curve(frame: pd.DataFrame, *, bins: int = BINS) -> pd.DataFrame:
     return frame.groupby(place).agg(**columns, n=("correct", "size")).reset_index(drop=True)
 
 
-def _tau(frame: pd.DataFrame, score: pd.Series) -> float:
+def calibration_error(frame: pd.DataFrame, *, bins: int = BINS) -> float:
+    """Return the mean distance of the probability from the share of yes, over bins of equal width.
+
+    The expected calibration error of Naeini, Cooper and Hauskrecht (2015), Obtaining well
+    calibrated probabilities using Bayesian binning.
+    """
+    curve = calibration_curve(frame, bins=bins)
+    return float((curve["probability"] - curve["correct"]).abs() @ curve["n"] / len(frame))
+
+
+def _spearman(rows: pd.DataFrame, one: str, other: str) -> float:
+    with np.errstate(invalid="ignore"):
+        return float(rows[one].rank().corr(rows[other].rank()))
+
+
+def _tau(rows: pd.DataFrame, score: pd.Series) -> float:
     """Return Kendall's tau of the systems' mean verdicts and mean scores."""
-    means = pd.DataFrame({"correct": frame["correct"], "score": score}).groupby(frame["system"])
+    means = pd.DataFrame({"correct": rows["correct"], "score": score}).groupby(rows["system"])
     return float(kendalltau(*means.mean().to_numpy().T).statistic)
 
 
 AGREEMENT: dict[str, Statistic] = {
-    "ROC AUC": lambda rows: auc(rows["correct"], rows["probability"]),
+    "ROC AUC": auc,
     "accuracy": lambda rows: np.mean((rows["probability"] >= 0.5) == rows["correct"]),
-    "Spearman, completeness": lambda rows: spearman(
-        rows["completeness"], rows["predicted_completeness"]
+    "Spearman, completeness": lambda rows: _spearman(
+        rows, "completeness", "predicted_completeness"
     ),
     "Brier": lambda rows: np.mean((rows["probability"] - rows["correct"]) ** 2),
-    "ECE": lambda rows: calibration_error(
-        rows["correct"].to_numpy(float), rows["probability"].to_numpy()
-    ),
+    "ECE": calibration_error,
     "tau, mean probability": lambda rows: _tau(rows, rows["probability"]),
     "tau, share of yes": lambda rows: _tau(rows, rows["probability"] >= 0.5),
 }
 
 
 def clustered(
-    frame: pd.DataFrame, statistic: Statistic, *, resamples: int = 500, seed: int = 0
-) -> Interval:
-    """Return a statistic with its 95 % percentile interval over resampled questions.
+    frame: pd.DataFrame,
+    statistics: Mapping[str, Statistic] = AGREEMENT,
+    *,
+    by: Sequence[str] = (),
+    resamples: int = 500,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return statistics with their 95 % percentile intervals over resampled questions.
 
     Parameters
     ----------
     frame : DataFrame
-        With question_id; n rows.
-    statistic : callable
-        Takes rows of the frame, some of them repeatedly; NaN where it is not defined.
+        With question_id, the columns of `by`, and those that the statistics need.
+    statistics : mapping of str to callable
+        Each takes rows of the frame, some of them repeatedly, and gives NaN where it is not
+        defined. Default: ROC AUC and accuracy (at one half) of the probability, Spearman's
+        correlation of completeness, Brier score, expected calibration error, and Kendall's tau of
+        the systems' ranks by mean verdict and by mean probability, or by share of probabilities
+        of one half or more.
+    by : sequence of str
+        Columns; the statistics are of each group of rows with the same values.
     resamples : int >= 1
     seed : int
 
     Returns
     -------
-    Interval
-        With n rows; NaN ends with fewer than two questions.
-    """
-    names, codes = np.unique(frame["question_id"], return_inverse=True)
-    estimate, low, high = float(statistic(frame)), np.nan, np.nan
-    if len(names) > 1:
-        places = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-        rng, numbers = np.random.default_rng(seed), frame.select_dtypes(exclude="object")
-        rows = numbers.assign(system=frame["system"]) if "system" in frame else numbers
-        draws = np.empty(resamples)
-        for number in range(resamples):
-            drawn = rng.integers(len(names), size=len(names))
-            draws[number] = statistic(rows.take(np.concatenate([places[k] for k in drawn])))
-        if not np.isnan(draws).all():
-            low, high = np.nanquantile(draws, [0.025, 0.975])
-    return Interval(estimate, float(low), float(high), len(frame))
-
-
-def summarise(frame: pd.DataFrame, **options) -> pd.DataFrame:
-    """Return the statistics `AGREEMENT` of predictions and verdicts: metric, value, low, high, n.
-
-    ROC AUC and accuracy (at one half) of the probability, Spearman's correlation of completeness,
-    Brier score, expected calibration error, and Kendall's tau of the systems' ranks by mean
-    verdict and by mean probability, or by share of probabilities of one half or more. The frame
-    has system, question_id, correct, completeness, probability, predicted_completeness.
-    """
-    rows = [(name, *clustered(frame, one, **options)) for name, one in AGREEMENT.items()]
-    return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "n"])
-
-
-def by_type(frame: pd.DataFrame, types: pd.Series, **options) -> pd.DataFrame:
-    """Return the ROC AUC against each judge by type of question.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        With judge, question_id, correct, probability.
-    types : Series
-        Type by question_id.
-
-    Returns
-    -------
     DataFrame
-        type, system (the judge), value (NaN where all answers have one verdict), low, high, n
-        (questions).
+        The columns of `by`, metric, value, low, high (NaN with fewer than two questions), n
+        (rows) and questions.
     """
-    rows = []
-    for (kind, judge), group in frame.groupby([frame["question_id"].map(types), "judge"]):
-        found = clustered(group, AGREEMENT["ROC AUC"], **options)
-        rows.append((kind, judge, *found[:3], group["question_id"].nunique()))
-    return pd.DataFrame(rows, columns=["type", "system", "value", "low", "high", "n"])
+    table = []
+    for key, group in frame.groupby(list(by), sort=False) if by else [((), frame)]:
+        names, codes = np.unique(group["question_id"], return_inverse=True)
+        places = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        rng, texts = np.random.default_rng(seed), set(group.select_dtypes("object"))
+        rows = group.drop(columns=texts - {"system"})
+        draws = np.full((resamples, len(statistics)), np.nan)
+        for number in range(resamples if len(names) > 1 else 0):
+            drawn = rng.integers(len(names), size=len(names))
+            part = rows.take(np.concatenate([places[k] for k in drawn]))
+            draws[number] = [statistic(part) for statistic in statistics.values()]
+        for (metric, statistic), column in zip(statistics.items(), draws.T, strict=True):
+            known = column[~np.isnan(column)]
+            low, high = np.quantile(known, [0.025, 0.975]) if len(known) else (np.nan, np.nan)
+            value = float(statistic(group))
+            table.append((*key, metric, value, low, high, len(group), len(names)))
+    columns = [*by, "metric", "value", "low", "high", "n", "questions"]
+    return pd.DataFrame(table, columns=columns)
 
 
-def standings(frame: pd.DataFrame, columns: Mapping[str, str], **options) -> pd.DataFrame:
-    """Return each system's mean of some columns: scale, system, value, low, high, n.
-
-    `columns` maps a column to the name of its scale, which is formatted with the row's judge.
-    """
-    rows = []
-    for (judge, system), group in frame.groupby(["judge", "system"], sort=False):
-        for column, name in columns.items():
-            found = clustered(group, lambda rows, column=column: rows[column].mean(), **options)
-            rows.append((name.format(judge=judge), system, *found))
-    return pd.DataFrame(rows, columns=["scale", "system", "value", "low", "high", "n"])
+def mean_of(*columns: str) -> dict[str, Statistic]:
+    """Return statistics for `clustered`: the mean of each column, by its name."""
+    return {column: lambda rows, column=column: rows[column].mean() for column in columns}
 
 
 def variance_shares(frame: pd.DataFrame) -> dict[str, float]:
@@ -260,15 +224,12 @@ def concordance(frame: pd.DataFrame) -> float:
     probabilities count half. A judge that decides between them without regard to the probability
     gives one half; how easy a question is has no influence.
     """
-    pairs = []
-    for _, group in frame.groupby("question_id"):
-        yes = group.loc[group["correct"], "probability"].to_numpy()
-        no = group.loc[~group["correct"], "probability"].to_numpy()
-        pairs.append((np.sign(yes[:, None] - no[None, :]).ravel() + 1) / 2)
-    values = np.concatenate(pairs)
-    if not len(values):
+    rows = frame[["question_id", "probability"]]
+    yes, no = rows[frame["correct"]], rows[~frame["correct"]]
+    pairs = yes.merge(no, on="question_id")
+    if pairs.empty:
         raise DataError("no two answers to one question have different verdicts")
-    return float(values.mean())
+    return float((np.sign(pairs["probability_x"] - pairs["probability_y"]).mean() + 1) / 2)
 
 
 def dependence(frame: pd.DataFrame, **options) -> pd.DataFrame:
@@ -291,19 +252,20 @@ def dependence(frame: pd.DataFrame, **options) -> pd.DataFrame:
     rows = []
     for judge, group in frame.groupby("judge", sort=False):
         silent = group["answer"].map(bare).map(abstains).astype(bool)
-        other = group[~silent]
+        found = clustered(group[~silent], {"ROC AUC": auc}, **options).iloc[0]
         repeated = group[group.duplicated(["question_id", "answer"], keep=False)]
         verdicts = repeated.groupby(["question_id", "answer"])["correct"].nunique()
-        found = clustered(other, AGREEMENT["ROC AUC"], **options)
-        accepted = {
-            "accepted": group["correct"].mean(),
-            "accepted_abstaining": group.loc[silent, "correct"].mean(),
-            "accepted_other": other["correct"].mean(),
-        }
-        area = dict(zip(("auc_other", "low", "high"), found, strict=False))
-        last = {"concordance": concordance(group), **variance_shares(group)}
         rows.append(
-            {"judge": judge, **accepted, **area, **last, "same_text": (verdicts == 1).mean()}
+            {
+                "judge": judge,
+                "accepted": group["correct"].mean(),
+                "accepted_abstaining": group.loc[silent, "correct"].mean(),
+                "accepted_other": group.loc[~silent, "correct"].mean(),
+                **{"auc_other": found["value"], "low": found["low"], "high": found["high"]},
+                "concordance": concordance(group),
+                **variance_shares(group),
+                "same_text": (verdicts == 1).mean(),
+            }
         )
     return pd.DataFrame(rows)
 
@@ -316,9 +278,10 @@ def repeatability(frame: pd.DataFrame, one: str, other: str) -> dict[str, float]
     """
     keys = ["system", "question_id", "answer"]
     both = frame[frame["judge"] == one].merge(frame[frame["judge"] == other], on=keys)
+    pairs = pd.DataFrame({"correct": both["correct_x"], "probability": both["correct_y"]})
     return {
         "answers": len(both),
         "agreement": float((both["correct_x"] == both["correct_y"]).mean()),
-        "auc": auc(both["correct_x"], both["correct_y"].astype(float)),
-        "spearman": spearman(both["completeness_x"], both["completeness_y"]),
+        "auc": auc(pairs.astype(float)),
+        "spearman": _spearman(both, "completeness_x", "completeness_y"),
     }

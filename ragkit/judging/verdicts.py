@@ -7,7 +7,7 @@ import os
 import pandas as pd
 
 from ragkit import datasets
-from ragkit.judging.judges import Task
+from ragkit.judging.judges import Task, tasks
 from ragkit.judging.offline_text import asks_abstention
 
 # Reports that do not name the file of answers that they judged; it was found by comparing the
@@ -41,37 +41,25 @@ def judged_answers(*, data: str | os.PathLike | None = None) -> pd.DataFrame:
     MissingData
         If a file is missing.
     """
-    questions = datasets.load("enterpriserag_bench", profile="paper", data=data).questions
-    answers = datasets.load("erb_answers", profile="paper", data=data).answers
-    scores = datasets.load("erb_judged", profile="paper", data=data).scores
+    options = {"profile": "paper", "data": data}
+    questions = datasets.load("enterpriserag_bench", **options).questions
+    answers = datasets.load("erb_answers", **options).answers.dropna(subset="answer")
+    scores = datasets.load("erb_judged", **options).scores
     reports = {report: _paired(report) for report in scores["subject_id"].unique()}
-    scores = scores.assign(system=scores["subject_id"].map(reports))
-    scores = scores.dropna(subset="system")
-    frame = scores.merge(
-        answers, left_on=["system", "item_id"], right_on=["system", "question_id"]
-    ).merge(
-        questions.set_index("question_id")[["text", "type", "answer", "facts"]].add_prefix("gold_"),
-        left_on="question_id",
-        right_index=True,
-    )
-    frame = frame[frame["answer"].notna()]
+    scores = scores.assign(system=scores["subject_id"].map(reports)).dropna(subset="system")
+    scores = scores.rename(columns={"item_id": "question_id"})
+    keys = ["system", "question_id"]
+    frame = scores[[*keys, "score", "completeness"]].merge(answers[[*keys, "answer"]], on=keys)
+    asked = questions.rename(columns={"text": "question", "answer": "gold"})
+    frame = frame.merge(asked[["question_id", "question", "type", "gold", "facts"]])
     folder = frame["system"].str.extract(r"/(results[^/]*)/", expand=False)
-    judge = folder.map({"results_v6.2": "A", "results_v6": "A again"}).fillna("B")
-    return pd.DataFrame(
-        {
-            "judge": judge.where(folder != "results6.2-model", "Mistral-7B"),
-            "system": frame["system"].str.rsplit("/", n=1).str[-1],
-            "question_id": frame["question_id"],
-            "question": frame["gold_text"],
-            "type": frame["gold_type"],
-            "gold": frame["gold_answer"],
-            "facts": frame["gold_facts"],
-            "answer": frame["answer"],
-            "answerable": ~frame["gold_answer"].map(asks_abstention).astype(bool),
-            "correct": frame["score"].astype(bool),
-            "completeness": frame["completeness"],
-        }
-    ).reset_index(drop=True)
+    names = {"results_v6.2": "A", "results_v6": "A again", "results6.2-model": "Mistral-7B"}
+    frame["judge"] = folder.map(names).fillna("B")
+    frame["system"] = frame["system"].str.rsplit("/", n=1).str[-1]
+    frame["answerable"] = ~frame["gold"].map(asks_abstention).astype(bool)
+    frame["correct"] = frame["score"].astype(bool)
+    columns = "judge system question_id question type gold facts answer answerable correct"
+    return frame[[*columns.split(), "completeness"]]
 
 
 def _paired(report: str) -> str | None:
@@ -85,19 +73,8 @@ def _paired(report: str) -> str | None:
     return None
 
 
-def correctness_tasks(frame: pd.DataFrame) -> list[Task]:
-    """Return the task of judging each answer of `judged_answers` right or wrong."""
-    columns = frame[["question", "gold", "answer"]].itertuples(index=False)
-    return [Task("correctness", row._asdict()) for row in columns]
-
-
 def fact_tasks(frame: pd.DataFrame) -> tuple[list[Task], list[int]]:
     """Return the tasks of judging each fact of each answer, and the rows that they belong to."""
-    found = [
-        (Task("fact", {"question": question, "fact": fact, "answer": answer}), place)
-        for place, (question, facts, answer) in enumerate(
-            zip(frame["question"], frame["facts"], frame["answer"], strict=True)
-        )
-        for fact in facts
-    ]
-    return [task for task, _ in found], [place for _, place in found]
+    rows = frame.assign(row=range(len(frame))).rename(columns={"facts": "fact"})
+    rows = rows.explode("fact").dropna(subset="fact")
+    return tasks("fact", rows), rows["row"].tolist()

@@ -6,7 +6,6 @@ appendices C and D, where the judge is GPT-4o.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import pandas as pd
@@ -14,7 +13,7 @@ import pandas as pd
 from ragkit import schema
 from ragkit.errors import DataError
 from ragkit.judging.goldset import join_documents, require
-from ragkit.judging.judges import Judge, Task, ask
+from ragkit.judging.judges import Judge, ask, code, tasks
 
 
 def factuality(
@@ -45,9 +44,8 @@ def factuality(
     UsageError
         If the judge does not rate factuality.
     """
-    rows = schema.check(answers, "answers")
-    rows = rows[rows["answer"].notna()]
-    return _rated("factuality", rows, {"answer": rows["answer"].tolist()}, questions, judge, repeat)
+    rows = schema.check(answers, "answers").dropna(subset="answer")
+    return _rated("factuality", rows, questions, judge, repeat)
 
 
 def context_recall(
@@ -75,34 +73,28 @@ def context_recall(
     rows = schema.check(answers, "answers")
     rows = rows[rows["doc_ids"].map(len) > 0]
     if isinstance(documents, pd.DataFrame):
-        schema.check(documents, "documents")
-        documents = dict(zip(documents["doc_id"], documents["text"], strict=True))
-    shown = [docs[:cutoff] for docs in rows["doc_ids"]]
-    require({doc for docs in shown for doc in docs}, documents)
+        documents = schema.check(documents, "documents").set_index("doc_id")["text"].to_dict()
+    shown = rows["doc_ids"].map(lambda docs: docs[:cutoff])
+    require(shown.explode(), documents)
     contexts = [join_documents(documents[doc] for doc in docs) for docs in shown]
-    return _rated("context_recall", rows, {"context": contexts}, questions, judge, repeat)
+    return _rated("context_recall", rows.assign(context=contexts), questions, judge, repeat)
 
 
-def _rated(kind: str, rows, texts: dict, questions, judge: Judge, repeat: int) -> pd.DataFrame:
+def _rated(kind: str, rows, questions, judge: Judge, repeat: int) -> pd.DataFrame:
     judge.need(kind)
-    schema.check(questions, "questions")
-    asked = questions[questions["answer"].map(bool)].set_index("question_id")
+    asked = schema.check(questions, "questions")
+    asked = asked[asked["answer"].map(bool)].set_index("question_id")
     absent = rows["question_id"][~rows["question_id"].isin(asked.index)]
     if len(absent):
         raise DataError(f"no gold answer to question {absent.iloc[0]!r}")
-    asked = asked.loc[rows["question_id"], ["text", "answer"]]
-    fields = asked.set_axis(["question", "gold"], axis=1).assign(**texts).to_dict("records")
-    tasks = [Task(kind, one) for one in fields]
-    verdicts = ask(judge, tasks, repeat=repeat)
+    asked = asked.loc[rows["question_id"]]
+    fields = rows.assign(question=asked["text"].to_numpy(), gold=asked["answer"].to_numpy())
+    verdicts = [vars(one) for one in ask(judge, tasks(kind, fields), repeat=repeat)]
+    verdicts = pd.DataFrame(verdicts, columns=["value", "reason", "model", "spread", "values"])
     return (
         rows[["system", "question_id"]]
-        .assign(
-            metric=kind,
-            value=[math.nan if v.missing else float(v.value) for v in verdicts],
-            reason=[v.reason for v in verdicts],
-            model=[v.model for v in verdicts],
-            spread=[math.nan if v.spread is None else v.spread for v in verdicts],
-            repeats=[v.values for v in verdicts],
-        )
         .reset_index(drop=True)
+        .assign(metric=kind, value=[code(kind, value) for value in verdicts["value"]])
+        .join(verdicts[["reason", "model", "spread"]].astype({"spread": float}))
+        .join(verdicts["values"].rename("repeats"))
     )

@@ -71,7 +71,7 @@ def test_all_systems_of_a_file_or_one(run):
     assert read(run.folder / "R.y-z.json").questions["correctness"].tolist() == [0, 0, 0]
     assert not (run.folder / "R.json").exists()
     assert run("--system", "x", answers_file="two.jsonl")[0] == 0
-    assert read(run.folder / "R.json").data["system"] == "x"
+    assert read(run.folder / "R.json").data["systems"] == ["x"]
     status, said = run("--system", "u", answers_file="two.jsonl")
     assert status == 1
     assert "no answers of 'u'" in said.err
@@ -133,7 +133,7 @@ def test_missing_verdicts_are_said(run):
     assert "2 verdicts are missing, none of them counted as 0" in said.err
     assert "2 of 3" in said.out
     assert "the same command asks for them again" in said.err
-    assert json.loads((run.folder / "R.json").read_text())["counts"]["missing_verdicts"] == 2
+    assert json.loads((run.folder / "R.json").read_text())["counts"]["a"]["missing_verdicts"] == 2
 
 
 def replies_of(script):
@@ -169,7 +169,7 @@ def test_two_systems_with_documents_and_a_panel(run):
     report = read(run.folder / "R.json")
     assert [one["name"] for one in report.data["panel"]] == ["openai:toy", "openai:other"]
     assert report.data["settings"]["correct_gold"] is True
-    assert [record["corrected"] for record in report.records] == [False, True, False]
+    assert [record["corrected"] for record in report.records] == [False, True, False] * 2
     assert (run.folder / "R.corrected.jsonl").exists()
     status, said = run(*options, "--dry-run")
     assert status == 0

@@ -88,7 +88,11 @@ def test_a_preference_is_mapped_back():
     assert found.preferences["preferred"].tolist() == ["a"] * 3
     assert found.preferences["a"].tolist() == [3] * 3
     assert found.preferences[["shared", "only_a", "only_b"]].iloc[0].tolist() == [1, 1, 1]
-    assert found.records[0]["documents"] == {"shared": ["d9"], "only_a": ["d1"], "only_b": ["d7"]}
+    assert [found.data["pairs"][0][name] for name in ("shared", "only_a", "only_b")] == [
+        ["d9"],
+        ["d1"],
+        ["d7"],
+    ]
     turned = compare(questions(), two, one, Scripted(script))
     assert turned.preferences["preferred"].tolist() == ["b"] * 3
 
@@ -97,15 +101,17 @@ def test_both_systems_are_scored_on_all_questions():
     one, two = answers("one"), answers("two", q1=("blue", ("d1",)), q2=None)
     found = compare(questions(), one, two, always("tie"))
     assert found.preferences["preferred"].tolist() == ["tie", None, "tie"]
-    assert found.records[1]["b"]["answer"] is None
+    assert found.records[4]["system"] == "two"
+    assert found.records[4]["answer"] is None
     assert found.data["preferences"]["of"] == 2
     assert found.data["preferences"]["share_a"] is None
     row = found.differences.set_index("metric").loc["correctness"]
     assert (row["system_a"], row["system_b"]) == ("one", "two")
     # one: right, wrong, right; two: wrong, no answer, right
     assert (row["a"], row["b"], row["n"]) == (pytest.approx(2 / 3), pytest.approx(1 / 3), 3)
-    assert found.data["aggregate"]["a"]["overall"]["correctness"]["n"] == 3
-    assert found.data["counts"]["b"]["answered"] == 2
+    table = found.summary.set_index(["system", "group", "metric"])
+    assert table.loc[("one", "overall", "correctness"), "n"] == 3
+    assert found.data["counts"]["two"]["answered"] == 2
 
 
 def test_the_pool_of_both_corrects_the_gold_set_for_both():
@@ -120,17 +126,17 @@ def test_the_pool_of_both_corrects_the_gold_set_for_both():
     one = answers("one", q1=("red", ("d1", "d9")), q2=None, q3=None)
     two = answers("two", q1=("red", ("d8", "d2")), q2=None, q3=None)
     found = compare(questions(), one, two, Scripted(script), Options(documents=DOCUMENTS))
-    record = found.records[0]
-    assert record["corrected"]
-    assert record["a"]["gold_doc_ids"] == record["b"]["gold_doc_ids"] == ["d1", "d9", "d8"]
-    assert record["a"]["scores"]["document_recall"] == pytest.approx(2 / 3)
-    assert record["b"]["scores"]["document_recall"] == pytest.approx(1 / 3)
-    assert record["a"]["scores"]["invalid_extra_documents"] == 0
-    assert record["b"]["scores"]["invalid_extra_documents"] == 1
+    a, b = found.records[0], found.records[3]
+    assert a["corrected"]
+    assert a["gold_doc_ids"] == b["gold_doc_ids"] == ["d1", "d9", "d8"]
+    assert a["scores"]["document_recall"] == pytest.approx(2 / 3)
+    assert b["scores"]["document_recall"] == pytest.approx(1 / 3)
+    assert a["scores"]["invalid_extra_documents"] == 0
+    assert b["scores"]["invalid_extra_documents"] == 1
     options = Options(documents=DOCUMENTS, correct_gold=False)
     fixed = compare(questions(), one, two, Scripted(script), options)
     assert not fixed.records[0]["corrected"]
-    assert fixed.records[0]["b"]["scores"]["document_recall"] == 0
+    assert fixed.records[3]["scores"]["document_recall"] == 0
 
 
 def test_votes_that_failed_are_missing():
@@ -161,10 +167,8 @@ def test_reports_round_trip_and_rounds_differ(tmp_path):
     judge = always("second")
     again = compare(*files, judge, Options(round=1), out=out)
     assert {number for task, number in judge.asked if task.kind == "preference"} == {3, 4, 5}
-    for old, new in zip(found.records, again.records, strict=True):
-        before, after = (
-            [vote["preferred"] for vote in record["preference"]["votes"]] for record in (old, new)
-        )
+    for pairs in zip(found.data["pairs"], again.data["pairs"], strict=True):
+        before, after = ([vote["preferred"] for vote in pair["votes"]] for pair in pairs)
         assert [{"a": "b", "b": "a"}[side] for side in before] == after
 
 

@@ -123,7 +123,7 @@ def test_one_run_that_confirms_the_gold_set_ends_the_review():
     found = review([question()], {"q": ["c1", "g1", "c2"]}, DOCUMENTS, members)["q"]
     assert found.short_circuit == 1
     assert found.status == "confirmed"
-    assert found.required == ("g1", "g2")
+    assert found.gold_after == ["g1", "g2"]
     assert found.classes == {"g1": R, "g2": R, "c1": V, "c2": I}
     assert [len(member.asked) for member in members] == [4, 4, 0]
     assert found.votes["c1"] == [R, V]
@@ -134,7 +134,7 @@ def test_a_changed_set_gets_a_new_answer_and_keeps_what_must_not_be_said():
     members = panel(table, table, {"g1": I, "g2": I, "c1": R, "c2": I})
     found = review([question()], {"q": ["c1", "c2"]}, DOCUMENTS, members)["q"]
     assert found.status == "changed"
-    assert found.required == ("g1", "c1")
+    assert found.gold_after == ["g1", "c1"]
     assert found.classes == {"g1": R, "g2": I, "c1": R, "c2": V}
     assert found.answer == "new"
     assert found.facts == ("new fact", NOT_X)  # once, though both sides have it
@@ -147,7 +147,7 @@ def test_a_changed_set_gets_a_new_answer_and_keeps_what_must_not_be_said():
 def test_the_rules_decide_what_changes():
     members = ({"g1": R, "c1": R}, {"g1": I, "c1": R}, {"g1": I, "c1": I})
     by_paper = review([question(("g1",))], {"q": ["c1"]}, DOCUMENTS, panel(*members))["q"]
-    assert (by_paper.status, by_paper.required) == ("changed", ("c1",))
+    assert (by_paper.status, by_paper.gold_after) == ("changed", ["c1"])
     by_code = review([question(("g1",))], {"q": ["c1"]}, DOCUMENTS, panel(*members), rules="code")
     assert by_code["q"].status == "confirmed"
     assert by_code["q"].classes == {"g1": R, "c1": V}
@@ -156,7 +156,7 @@ def test_the_rules_decide_what_changes():
 def test_a_set_that_would_be_empty_stays():
     members = panel(*[{"g1": I, "g2": I, "c1": I}] * 3)
     found = review([question()], {"q": ["c1"]}, DOCUMENTS, members)["q"]
-    assert (found.status, found.required, found.answer) == ("emptied", ("g1", "g2"), None)
+    assert (found.status, found.gold_after, found.answer) == ("emptied", ["g1", "g2"], None)
 
 
 def test_without_a_new_answer_the_old_set_stays():
@@ -166,14 +166,14 @@ def test_without_a_new_answer_the_old_set_stays():
         return R
 
     found = review([question(("g1",))], {"q": ["c1"]}, DOCUMENTS, [Scripted(script)] * 3)["q"]
-    assert (found.status, found.required) == ("undecided", ("g1",))
+    assert (found.status, found.gold_after) == ("undecided", ["g1"])
     assert found.note == "failed: no answer"
 
 
 def test_classes_alone_leave_the_gold_set():
     members = panel(*[{"g1": I, "g2": R, "c1": R}] * 3)
     found = review([question()], {"q": ["c1"]}, DOCUMENTS, members, correct=False)["q"]
-    assert (found.status, found.required) == ("confirmed", ("g1", "g2"))
+    assert (found.status, found.gold_after) == ("confirmed", ["g1", "g2"])
     assert found.classes["c1"] == R
 
 

@@ -44,21 +44,21 @@ def files(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("correct", "share", "score"),
-    [
-        (1.0, 0.5, 0.5),
-        (0.0, 0.5, 0.0),
-        (0.0, None, 0.0),  # incorrect is 0 whatever the facts
-        (1.0, None, None),
-        (None, 0.5, None),
-    ],
-)
-def test_leaderboard_score(correct, share, score):
-    assert leaderboard_score(correct, share) == score
+def run(given=None, judge=None, options=None, **more):
+    """Evaluate with a literal judge, unless told otherwise."""
+    given = answers() if given is None else given
+    return evaluate(questions(), given, judge or Scripted(literal), options, **more)
+
+
+def overall(report):
+    return report.summary.query("group == 'overall'").set_index("metric")
 
 
 def test_metrics_of_one_question():
+    for correct, share, score in ((1.0, 0.5, 0.5), (0.0, 0.5, 0.0), (1.0, None, None)):
+        assert leaderboard_score(correct, share) == score
+    assert leaderboard_score(0.0, None) == 0  # incorrect is 0 whatever the facts
+    assert leaderboard_score(None, 0.5) is None
     assert completeness([True, False, True, True]) == 0.75
     assert completeness([True, None]) is None
     assert completeness([]) is None
@@ -74,7 +74,7 @@ def test_metrics_of_one_question():
 
 def test_an_evaluation_by_hand():
     judge = Scripted(literal)
-    report = evaluate(questions(), answers(), judge)
+    report = run(judge=judge)
     found = report.questions.set_index("question_id")
     # q1: red is right, one of two facts; q2: "three" is wrong; q3: Ann is right, two of three.
     assert found["correctness"].tolist() == [1, 0, 1]
@@ -107,17 +107,17 @@ def test_missing_verdicts_are_counted_and_never_0():
             or t.fields.get("fact") == "Bob"
         )
     )
-    report = evaluate(questions(), answers(), judge)
+    report = run(judge=judge)
     q1, _, q3 = (record["scores"] for record in report.records)
     assert (q1["correctness"], q1["completeness"], q1["score"]) == (None, 0.5, None)
     assert (q3["correctness"], q3["completeness"], q3["score"]) == (1, None, None)
-    overall = report.data["aggregate"]["overall"]
     for metric, value, n in (("correctness", 0.5, 2), ("completeness", 0.25, 2), ("score", 0, 1)):
-        entry = overall[metric]
-        assert (entry["value"], entry["n"], entry["of"], entry["missing"]) == (value, n, 3, 3 - n)
-    assert report.data["counts"]["missing_verdicts"] == 2
-    high = report.data["aggregate"]["by_type"]["high"]["score"]
-    assert (high["value"], high["low"], high["n"], high["missing"]) == (None, None, 0, 1)
+        found = overall(report).loc[metric, ["value", "n", "of", "missing"]]
+        assert found.tolist() == [value, n, 3, 3 - n]
+    assert report.data["counts"]["sys"]["missing_verdicts"] == 2
+    high = report.summary.query("group == 'high' and metric == 'score'").iloc[0]
+    assert high[["value", "low"]].isna().all()
+    assert (high["n"], high["missing"]) == (0, 1)
     assert "failed: down" in report.verdicts["reason"].tolist()
     assert report.verdicts["value"].isna().sum() == 2
     assert len(report.scores.query("metric == 'score'")) == 1
@@ -125,63 +125,58 @@ def test_missing_verdicts_are_counted_and_never_0():
 
 def test_a_question_without_an_answer_earns_nothing():
     """Half of the answers, all right, are half of the score."""
-    frame = answers(q1=("red, dark", ("d1",)), q2=(" [1]", ()), q3=None)
     judge = Scripted(literal)
-    report = evaluate(questions(), frame, judge)
-    overall = report.data["aggregate"]["overall"]
+    report = run(answers(q1=("red, dark", ("d1",)), q2=(" [1]", ()), q3=None), judge)
+    table = overall(report)
     for metric in ("answered", "correctness", "completeness", "score"):
-        entry = overall[metric]
-        assert (entry["value"], entry["n"], entry["of"]) == (pytest.approx(1 / 3), 3, 3)
-    assert (overall["document_recall"]["value"], overall["document_recall"]["of"]) == (0.5, 2)
+        assert table.loc[metric, ["value", "n", "of"]].tolist() == [pytest.approx(1 / 3), 3, 3]
+    assert table.loc["document_recall", ["value", "of"]].tolist() == [0.5, 2]
     _, empty, absent = report.records
-    assert empty["verdicts"]["correctness"]["reason"] == "the answer is empty"
-    assert absent["verdicts"]["correctness"]["reason"] == "no answer was given"
-    assert "invalid_extra_documents" not in absent["applies"]
+    assert empty["verdicts"][0]["reason"] == "the answer is empty"
+    assert absent["verdicts"][0]["reason"] == "no answer was given"
+    assert "invalid_extra_documents" not in absent["scores"]
     assert len(judge.asked) == 3
 
 
 def test_answers_or_documents_alone(files, tmp_path):
     nothing = answers(q1=(None, ("d1",)), q2=(None, ("d9",)), q3=None)
     with pytest.raises(DataError, match="no row has an answer") as caught:
-        evaluate(questions(), nothing, Scripted(literal))
+        run(nothing)
     assert "--parts documents" in caught.value.hint
-    overall = evaluate(questions(), nothing, Scripted(None), Options(parts="documents")).data[
-        "aggregate"
-    ]["overall"]
-    assert (overall["document_recall"]["value"], overall["correctness"]["of"]) == (0.5, 0)
+    table = overall(run(nothing, Scripted(None), Options(parts="documents")))
+    assert (table.loc["document_recall", "value"], table.loc["correctness", "of"]) == (0.5, 0)
     # Lists without a document are a recall of 0; only a file without the column lacks it.
     rows = answer_rows(answers(q1=("red", ()), q2=("three", ())))
     empty = write_jsonl(tmp_path / "empty.jsonl", rows)
-    assert evaluate(files[0], empty, Scripted(literal)).questions["document_recall"][0] == 0
+    assert run(empty).questions["document_recall"][0] == 0
     for change in ({"document_ids": None}, {"other": 1}):
         changed = [{"question_id": row["question_id"], "answer": "x", **change} for row in rows]
         path = write_jsonl(tmp_path / "silent.jsonl", changed)
         with pytest.raises(DataError, match="no row has doc_ids, so document recall cannot"):
-            evaluate(files[0], path, Scripted(literal))
-    report = evaluate(files[0], path, Scripted(literal), Options(parts="answers"))
-    assert report.data["aggregate"]["overall"]["document_recall"]["of"] == 0
-    assert report.data["aggregate"]["overall"]["correctness"]["n"] == 3
+            run(path)
+    table = overall(run(path, options=Options(parts="answers")))
+    assert (table.loc["document_recall", "of"], table.loc["correctness", "n"]) == (0, 3)
 
 
 def test_one_system_of_several():
     both = pd.concat([answers("a"), answers("b", q1=("blue", ()))])
     with pytest.raises(UsageError, match="answers of 2 systems: a, b") as caught:
-        evaluate(questions(), both, Scripted(literal))
+        run(both)
     assert "--system a" in caught.value.hint
-    report = evaluate(questions(), both, Scripted(literal), system="b")
-    assert report.data["system"] == "b"
+    report = run(both, system="b")
+    assert report.data["systems"] == ["b"]
     assert report.questions["correctness"].tolist() == [0, 0, 1]
     with pytest.raises(UsageError, match="no answers of 'c'"):
-        evaluate(questions(), both, Scripted(literal), system="c")
+        run(both, system="c")
 
 
 def test_missing_verdicts_widen_the_interval():
     def entry(metric, scores, **more):
-        rows = [{"type": "t", "applies": [metric], "scores": {metric: s}, **more} for s in scores]
-        return aggregate(rows)["overall"][metric]
+        rows = [{"type": "t", "scores": {metric: score}, **more} for score in scores]
+        return aggregate(rows).set_index(["group", "metric"]).loc[("overall", metric)]
 
     found = entry("correctness", [1.0] * 6 + [0.0] * 2 + [None] * 2)
-    assert (found["value"], found["n"], found["of"], found["missing"]) == (0.75, 8, 10, 2)
+    assert found[["value", "n", "of", "missing"]].tolist() == [0.75, 8, 10, 2]
     least, most = (stats.wilson_interval(k, 10) for k in (6, 8))
     assert (found["low"], found["high"]) == (least.low, most.high)
     metric = "invalid_extra_documents"
@@ -193,7 +188,7 @@ def test_missing_verdicts_widen_the_interval():
 
 def test_a_cutoff_looks_at_the_first_documents():
     frame = answers(q2=("three", ("d9", "d9", "d2", "d3")))
-    found = evaluate(questions(), frame, Scripted(literal), Options(cutoff=2)).questions
+    found = run(frame, options=Options(cutoff=2)).questions
     assert found["document_recall"][1] == 0.5
     assert found["invalid_extra_documents"][1] == 1
 
@@ -205,26 +200,30 @@ def test_repeats_by_hand():
     def script(task, number):
         return bool(table[task.fields["gold"]][number]) if task.kind == "correctness" else True
 
-    report = evaluate(questions(), answers(), Scripted(script), Options(repeat=3))
-    entry = report.data["aggregate"]["overall"]["correctness"]
+    report = run(judge=Scripted(script), options=Options(repeat=3))
+    entry = next(row for row in report.data["summary"] if row["metric"] == "correctness")
     assert entry["value"] == pytest.approx(2 / 3)
     assert entry["by_repeat"] == pytest.approx([2 / 3, 2 / 3, 1 / 3])
     assert entry["spread"] == pytest.approx(math.sqrt(2 / 81))
     # 9 values, 5 of them 1. Observed disagreement: q1 has 4 of 6 ordered pairs unequal, each
     # with weight 1 / 2: 2 / 9. Expected: 2 * 5 * 4 / (9 * 8) = 5 / 9. Alpha = 1 - 2 / 5.
     assert entry["alpha"] == pytest.approx(0.6)
-    assert report.data["agreement"]["correctness"]["alpha"] == pytest.approx(0.6)
-    assert report.data["agreement"]["fact"]["alpha"] is None  # all the same
+    agreement = report.data["agreement"]["sys"]
+    assert agreement["correctness"]["alpha"] == pytest.approx(0.6)
+    assert agreement["fact"]["alpha"] is None  # all the same
     first = report.records[0]
-    assert first["verdicts"]["correctness"]["values"] == [True, True, False]
-    assert first["verdicts"]["correctness"]["spread"] == pytest.approx(math.sqrt(2 / 9))
+    assert first["verdicts"][0]["values"] == [True, True, False]
+    assert first["verdicts"][0]["spread"] == pytest.approx(math.sqrt(2 / 9))
     assert first["repeats"]["score"] == [1, 1, 0]
 
 
 # -- gold sets --------------------------------------------------------------------------------
 
 
-def reviewing(classes):
+def reviewing(**changes):
+    classes = {"d1": "required", "d2": "required", "d3": "invalid", "d8": "required"}
+    classes |= {"d9": "valid", **changes}
+
     def script(task, number):
         if task.kind == "validity":
             return classes[task.fields["document"].removeprefix("text of ")]
@@ -235,18 +234,18 @@ def reviewing(classes):
     return Scripted(script)
 
 
-CLASSES = {"d1": "required", "d2": "required", "d3": "invalid", "d8": "required", "d9": "valid"}
 CORRECTING = Options(documents=DOCUMENTS, correct_gold=True)
 
 
 def test_classes_of_extra_documents_with_a_fixed_gold_set():
-    report = evaluate(questions(), answers(), reviewing(CLASSES), Options(documents=DOCUMENTS))
+    report = run(judge=reviewing(), options=Options(documents=DOCUMENTS))
     found = report.questions.set_index("question_id")
     # d9 is valid; d8 is required, though not gold
     assert found["invalid_extra_documents"].tolist()[:2] == [0, 0]
     assert found.loc["q2", "document_recall"] == 0.5
-    assert report.data["counts"]["corrected"] == 0
-    assert report.data["agreement"]["panel"]["units"] == 4  # the review of q1 stopped at once
+    assert report.data["counts"]["sys"]["corrected"] == 0
+    # The review of q1 stopped at once.
+    assert report.data["agreement"]["sys"]["panel"]["units"] == 4
     validity = report.verdicts.query("kind == 'validity' and question_id == 'q2'")
     classes = dict(zip(validity["item"], validity["verdict"], strict=True))
     assert classes == {"d2": "required", "d3": "invalid", "d8": "required", "d9": "valid"}
@@ -255,12 +254,12 @@ def test_classes_of_extra_documents_with_a_fixed_gold_set():
 def test_a_corrected_gold_set_is_scored_flagged_and_written_beside(files, tmp_path):
     out, path = tmp_path / "R.json", files[0]
     before = path.read_bytes()
-    report = evaluate(path, answers(), reviewing(CLASSES), CORRECTING, out=out)
+    report = evaluate(path, answers(), reviewing(), CORRECTING, out=out)
     record = report.records[1]
     assert [one["corrected"] for one in report.records] == [False, True, False]
     assert (record["gold_doc_ids"], record["gold_answer"]) == (["d2", "d8"], "three")
     assert list(record["scores"].values()) == [1, 1, 0.5, 0.5, 1, 0]
-    assert report.data["counts"]["corrected"] == 1
+    assert report.data["counts"]["sys"]["corrected"] == 1
     assert path.read_bytes() == before
     (row,) = (json.loads(line) for line in (tmp_path / "R.corrected.jsonl").open())
     assert row["expected_doc_ids"] == ["d2", "d8"]
@@ -269,13 +268,12 @@ def test_a_corrected_gold_set_is_scored_flagged_and_written_beside(files, tmp_pa
     # What was written is a file of questions again.
     again, _ = read_questions(tmp_path / "R.corrected.jsonl")
     assert again["gold_doc_ids"].tolist() == [("d2", "d8")]
-    evaluate(path, answers(), reviewing(CLASSES), Options(documents=DOCUMENTS), out=out)
+    evaluate(path, answers(), reviewing(), Options(documents=DOCUMENTS), out=out)
     assert not (tmp_path / "R.corrected.jsonl").exists()
 
 
 def test_a_gold_document_that_lost_its_place_is_an_invalid_extra_one():
-    frame = answers(q2=("three", ("d3", "d8")))
-    report = evaluate(questions(), frame, reviewing({**CLASSES, "d2": "invalid"}), CORRECTING)
+    report = run(answers(q2=("three", ("d3", "d8"))), reviewing(d2="invalid"), CORRECTING)
     assert report.records[1]["gold_doc_ids"] == ["d8"]
     assert report.records[1]["scores"]["invalid_extra_documents"] == 1
 
@@ -298,10 +296,10 @@ def test_a_gold_document_that_lost_its_place_is_an_invalid_extra_one():
 def test_options_that_do_not_go_together(options, error, message):
     judge = Scripted(literal)
     with pytest.raises(error, match=message):
-        evaluate(questions(), answers(), judge, Options(**options))
+        run(judge=judge, options=Options(**options))
     judge.kinds = frozenset({"correctness"})
     with pytest.raises(UsageError, match="no verdicts of fact"):
-        evaluate(questions(), answers(), judge)
+        run(judge=judge)
     assert judge.asked == []
 
 
@@ -326,7 +324,7 @@ def test_round_trip(files, tmp_path):
     again = read(out)
     assert again.data == report.data
     assert again.questions.equals(report.questions)
-    assert again.data["system"] == "sys"
+    assert again.summary.equals(report.summary)
     schema.check(again.scores.query("metric == 'score'"), "scores")
     assert again.verdicts["repeats"].tolist() == [2] * 9
     report.write(tmp_path / "copy.json")
@@ -357,26 +355,21 @@ def test_a_report_replaces_a_report_and_nothing_else(files, tmp_path):
 def test_verdicts_are_kept_by_the_store_until_the_task_changes(files):
     """The same call judges again only what failed, and what is new."""
 
-    def run(frame=files[1], down=(), **options):
+    def again(frame=files[1], down=(), **options):
         judge = failing(lambda task: task.fields.get("fact") in down)
         judge.code = ("ragkit.judging.judges",)
         report = evaluate(files[0], frame, judge, Options(**options))
-        return report, [(task.fields.get("fact"), number) for task, number in judge.asked]
+        return report.data, [(task.fields.get("fact"), number) for task, number in judge.asked]
 
-    first, asked = run(down=["Bob"])
-    assert len(asked) == 9
-    assert first.data["counts"]["missing_verdicts"] == 1
-    second, asked = run()
-    assert asked == [("Bob", 0)]
-    assert second.data["counts"]["missing_verdicts"] == 0
-    again, asked = run()
-    assert asked == []
-    assert again.data == second.data
-    changed, asked = run(answers("sys", q1=("dark red", ("d1",))))
-    assert len(asked) == 3
-    assert changed.records[0]["scores"]["score"] == 1
+    first, asked = again(down=["Bob"])
+    assert (len(asked), first["counts"]["sys"]["missing_verdicts"]) == (9, 1)
+    second, asked = again()
+    assert (asked, second["counts"]["sys"]["missing_verdicts"]) == ([("Bob", 0)], 0)
+    assert again() == (second, [])
+    changed, asked = again(answers("sys", q1=("dark red", ("d1",))))
+    assert (len(asked), changed["questions"][0]["scores"]["score"]) == (3, 1)
     # Another round is another set of verdicts.
-    assert {number for _, number in run(round=2)[1]} == {2}
+    assert {number for _, number in again(round=2)[1]} == {2}
 
 
 def test_bad_lines_are_listed_in_the_report(files, tmp_path):
@@ -384,7 +377,7 @@ def test_bad_lines_are_listed_in_the_report(files, tmp_path):
     report = evaluate(files[0], path, Scripted(literal), Options(skip_bad=True))
     reason = "question_id 'q9' is none of the 3 questions"
     assert report.data["skipped"] == [{"file": "bad.jsonl", "line": 0, "reason": reason}]
-    assert report.data["counts"]["skipped_lines"] == 1
+    assert report.data["counts"]["bad"]["skipped_lines"] == 1
 
 
 def test_model_calls_are_made_once_and_at_once(endpoint, files, tmp_path):

@@ -109,7 +109,6 @@ def test_documents(tmp_path):
     rows = [{"doc_id": "d1", "title": "T", "text": "body"}, {"doc_id": "d2", "content": "other"}]
     path = write_jsonl(tmp_path / "d.jsonl", rows)
     assert read_documents(path, {"d1", "d2"}) == {"d1": "T\n\nbody", "d2": "other"}
-    assert read_documents(path, set()) == {}
     assert list(read_documents(path, {"d1", "d7"})) == ["d1"]
     with zipfile.ZipFile(tmp_path / "d.zip", "w") as archive:
         archive.writestr("slack/general/dsid_1__hello.txt", "Title\n\nBody")

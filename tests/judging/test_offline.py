@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from ragkit.errors import DataError, UsageError
 from ragkit.judging import Task, load_judge
-from ragkit.judging.attacks import ATTACKS, attack, perturb
-from ragkit.judging.calibrate import calibrate, sample_attacks
+from ragkit.judging import tasks as tasks_of
+from ragkit.judging.attacks import ATTACKS, attack, perturb, sample_attacks
+from ragkit.judging.calibrate import calibrate
 from ragkit.judging.features import (
     ATTACK,
     FEATURES,
@@ -33,7 +34,6 @@ from ragkit.judging.offline_text import (
     parse,
     sentences,
 )
-from ragkit.judging.verdicts import correctness_tasks
 from tests.judging.helpers import questions
 
 GOLD = "The limit is 10 MiB per file, owned by Ada Byron since April 7, 2026."
@@ -245,7 +245,7 @@ def test_unanswerable_questions_are_judged_by_the_abstention(judge):
     no = judge.verdict("correctness", QUESTION, gold, "The limit is 10 MiB.")
     assert (yes.value, no.value) == (True, False)
     assert "unanswerable" in yes.reason
-    assert yes.score == read_coefficients().unanswerable["opening"]
+    assert yes.score == read_coefficients().tables["unanswerable"]["opening"]
 
 
 def test_unvalidated_kinds_say_so(judge):
@@ -307,7 +307,7 @@ def test_calibration_learns_verdicts(fitted):
     tasks, verdicts = judged()
     own = OfflineJudge(fitted)
     assert [verdict.value for verdict in own.judge(tasks)] == verdicts
-    for model in own.coefficients.models.values():
+    for model in own.coefficients.tables.values():
         for name, value in model.items():
             assert (FEATURES | ATTACK).get(name, 0) * value >= 0
 
@@ -316,9 +316,9 @@ def test_calibration_does_not_depend_on_the_order_and_skips_missing_verdicts(fit
     tasks, verdicts = judged()
     turned = calibrate(tasks[::-1], verdicts[::-1])
     missing = calibrate([*tasks, tasks[0]], [*verdicts, math.nan])
-    assert missing.models == fitted.models
-    for kind, model in fitted.models.items():
-        assert turned.models[kind] == pytest.approx(model, abs=2e-3)
+    assert missing.tables == fitted.tables
+    for kind, model in fitted.tables.items():
+        assert turned.tables[kind] == pytest.approx(model, abs=2e-3)
 
 
 def test_a_group_shares_its_verdict():
@@ -345,7 +345,7 @@ def test_abstentions_are_counted_with_one_yes_and_one_no_added():
     ]
     tasks, verdicts = judged()
     fitted = calibrate([*tasks, *asked], [*verdicts, 1, 1, 0, 1])
-    assert fitted.unanswerable == {"opening": 0.75, "later": 0.5, "never": 0.5}
+    assert fitted.tables["unanswerable"] == {"opening": 0.75, "later": 0.5, "never": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -386,8 +386,8 @@ def test_coefficients_to_a_file_and_back(tmp_path, fitted):
     ("text", "message"),
     [
         ("= 3", "not a file of coefficients"),
-        ("[other]", "expected the table models"),
-        ("[models.fact]\nx = 1.0", "the model of correctness should give intercept"),
+        ("[other]", "table correctness should give intercept"),
+        ("[fact]\nx = 1.0", "the table correctness should give intercept"),
         (None, "finite number"),
     ],
 )
@@ -480,7 +480,7 @@ def test_signs_of_an_attack_by_hand():
 def test_held_out_attacks_are_rejected_and_harmless_changes_accepted(judge):
     """On questions and templates that no calibration has seen; whole documents: a known limit."""
     frame = sample_attacks(held_out=True)
-    yes = pd.Series(judge.probability(correctness_tasks(frame)), index=frame.index) >= 0.5
+    yes = pd.Series(judge.probability(tasks_of("correctness", frame)), index=frame.index) >= 0.5
     share = yes.groupby(frame["change"]).mean()
     assert frame["change"].value_counts().min() > 200
     assert (share[list(ATTACKS)].drop("whole document") <= 0.10).all()
@@ -491,9 +491,9 @@ def test_held_out_attacks_are_rejected_and_harmless_changes_accepted(judge):
 
 def test_verdicts_near_one_half_are_unsure(judge):
     frame = sample_attacks(held_out=True).query("change == 'whole document'").head(60)
-    margin = read_coefficients().unsure["margin"]
+    margin = read_coefficients().tables["unsure"]["margin"]
     assert 0 < margin < 0.5
-    for verdict in judge.judge(correctness_tasks(frame)):
+    for verdict in judge.judge(tasks_of("correctness", frame)):
         assert verdict.unsure == (abs(verdict.score - 0.5) < margin)
         assert ("(unsure)" in verdict.reason) == verdict.unsure
 

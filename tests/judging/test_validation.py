@@ -1,31 +1,25 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import spearmanr
-from sklearn.metrics import roc_auc_score
 
 from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.judging import tasks
 from ragkit.judging.calibrate import main
 from ragkit.judging.offline import COEFFICIENTS, OfflineJudge
 from ragkit.judging.validation import (
     auc,
-    by_type,
     calibration_curve,
     calibration_error,
     clustered,
     concordance,
     dependence,
     held_out,
+    mean_of,
     predict,
     repeatability,
-    spearman,
-    standings,
-    summarise,
     variance_shares,
 )
-from ragkit.judging.verdicts import correctness_tasks, fact_tasks, judged_answers
+from ragkit.judging.verdicts import fact_tasks, judged_answers
 
 
 def verdicts(judges=("A", "B"), systems=3, questions=24, seed=0):
@@ -58,51 +52,40 @@ def verdicts(judges=("A", "B"), systems=3, questions=24, seed=0):
     return pd.DataFrame(rows)
 
 
-shares = st.lists(st.tuples(st.booleans(), st.integers(0, 8)), min_size=2, max_size=40)
-
-
-@given(shares)
-def test_measures_are_those_of_other_libraries(rows):
-    truth, score = (np.array(side, dtype=float) for side in zip(*rows, strict=True))
-    if truth.min() == truth.max():
-        assert np.isnan(auc(truth, score))
-        return
-    assert auc(truth, score) == pytest.approx(roc_auc_score(truth, score))
-    if np.ptp(score) == 0:
-        assert np.isnan(spearman(truth, score))
-        return
-    assert spearman(truth, score) == pytest.approx(spearmanr(truth, score).statistic)
-
-
 def test_calibration_by_hand():
     # bin 2: mean .25, half right; bin 9: mean .95, all right
-    truth, probability = [0, 1, 1, 1], [0.2, 0.3, 0.9, 1.0]
-    assert calibration_error(truth, probability, bins=2) == pytest.approx((0.5 + 0.1) / 4)
-    assert calibration_error([1, 0], [1.0, 0.0]) == 0
+    probability = [0.2, 0.3, 0.9, 1.0]
     frame = pd.DataFrame({"probability": probability, "correct": [False, True, True, True]})
     curve = calibration_curve(frame, bins=2)
     assert curve["n"].tolist() == [2, 2]
     assert curve["correct"].tolist() == [0.5, 1]
     assert curve["probability"].tolist() == pytest.approx([0.25, 0.95])
+    assert calibration_error(frame, bins=2) == pytest.approx((0.5 + 0.1) / 4)
+    sure = pd.DataFrame({"probability": [1.0, 0.0], "correct": [1.0, 0.0]})
+    assert calibration_error(sure) == 0
+    assert auc(frame) == 1
+    assert np.isnan(auc(frame[1:]))
 
 
 def test_intervals_resample_questions():
     def frame(names):
         return pd.DataFrame({"question_id": list(names), "value": [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]})
 
-    def mean(rows):
-        return rows["value"].mean()
+    def found(names, statistics=None):
+        return clustered(frame(names), statistics or mean_of("value")).iloc[0]
 
-    found = clustered(frame("aaabbb"), mean)
-    assert (found.estimate, found.low, found.high, found.n) == (0.5, 0, 1, 6)
-    rows = clustered(frame("abcdef"), mean)
-    assert rows.low > 0
-    assert rows.high < 1
-    assert clustered(frame("abcdef"), mean) == rows
-    one = clustered(frame("aaaaaa"), mean)
-    assert (one.estimate, one.n) == (0.5, 6)
-    assert np.isnan(one.low)
-    assert np.isnan(clustered(frame("aaabbb"), lambda rows: np.nan).high)
+    columns = ["metric", "value", "low", "high", "n", "questions"]
+    assert found("aaabbb")[columns].tolist() == ["value", 0.5, 0, 1, 6, 2]
+    rows = found("abcdef")
+    assert 0 < rows["low"] < rows["high"] < 1
+    assert found("abcdef").equals(rows)
+    one = found("aaaaaa")
+    assert (one["value"], one["n"]) == (0.5, 6)
+    assert np.isnan(one["low"])
+    assert np.isnan(found("aaabbb", {"none": lambda rows: np.nan})["high"])
+    both = clustered(frame("abcdef").assign(side=list("xyxyxy")), mean_of("value"), by=["side"])
+    assert both["side"].tolist() == ["x", "y"]
+    assert both["value"].tolist() == pytest.approx([1 / 3, 2 / 3])
 
 
 def test_variance_by_hand():
@@ -142,14 +125,12 @@ def test_answers_of_other_systems_are_predicted():
         found = held_out(frame, scheme=scheme, folds=3)
         assert found.index.equals(frame.index)
         assert found["probability"].notna().all()
-        table = summarise(found, resamples=50).set_index("metric")
+        table = clustered(found, resamples=50).set_index("metric")
         assert table.loc["ROC AUC", "value"] > 0.95
         assert table.loc["ROC AUC", "n"] == len(frame)
         assert (table["low"] <= table["high"]).all()
-    kinds = frame.drop_duplicates("question_id").set_index("question_id")["type"]
-    typed = by_type(found, kinds, resamples=10)
-    assert len(typed) == 4
-    assert typed["n"].tolist() == [12] * 4
+    typed = clustered(found, {"ROC AUC": auc}, by=["type", "judge"], resamples=10)
+    assert typed["questions"].tolist() == [12] * 4
 
 
 def test_what_is_predicted_takes_no_part_in_the_calibration():
@@ -182,8 +163,7 @@ def test_what_verdicts_depend_on():
     assert found.loc["A", "accepted_other"] == frame.loc[a & ~silent, "correct"].mean()
     assert found.loc["A", "same_text"] == 1
     assert found.loc["A", "concordance"] > 0.95
-    board = standings(frame, {"correct": "accepted by {judge}"}, resamples=20)
-    assert board["scale"].unique().tolist() == ["accepted by A", "accepted by B"]
+    board = clustered(frame, mean_of("correct"), by=["judge", "system"], resamples=20)
     assert board["value"].tolist() == frame.groupby(["judge", "system"])["correct"].mean().tolist()
 
 
@@ -198,10 +178,10 @@ def test_the_same_judge_repeatability():
 
 def test_tasks_of_answers_and_of_their_facts():
     frame = verdicts().head(2)
-    assert [task.fields["answer"] for task in correctness_tasks(frame)] == list(frame["answer"])
-    tasks, rows = fact_tasks(frame)
+    assert [task.fields["answer"] for task in tasks("correctness", frame)] == list(frame["answer"])
+    facts, rows = fact_tasks(frame)
     assert rows == [0, 0, 1, 1]
-    assert tasks[3].fields["fact"] == frame["facts"].iloc[1][1]
+    assert facts[3].fields["fact"] == frame["facts"].iloc[1][1]
 
 
 def test_no_data(tmp_path):
@@ -232,7 +212,10 @@ def test_each_report_fits_its_own_answers_best(public):
     truth = made.pivot(index="question_id", columns="system", values="correct").astype(bool)
     score = made.pivot(index="question_id", columns="system", values="probability")
     for report in truth:
-        areas = {system: auc(truth[report], score[system]) for system in score}
+        sides = {
+            system: {"correct": truth[report], "probability": score[system]} for system in score
+        }
+        areas = {system: auc(pd.DataFrame(both).dropna()) for system, both in sides.items()}
         assert max(areas, key=areas.get) == report
 
 
@@ -249,7 +232,7 @@ def test_the_coefficients_come_from_the_public_verdicts(mirror, tmp_path):
 @pytest.mark.slow
 def test_targets_on_systems_held_out(public):
     strict = public[public["judge"].isin(["A", "B"]) & public["answerable"]]
-    table = summarise(held_out(strict), resamples=20).set_index("metric")["value"]
+    table = clustered(held_out(strict), resamples=20).set_index("metric")["value"]
     assert table["ROC AUC"] >= 0.93
     assert table["Spearman, completeness"] >= 0.70
     assert table["tau, share of yes"] >= 0.85
