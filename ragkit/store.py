@@ -233,8 +233,8 @@ class Store:
         Returns
         -------
         list
-            In the order of `items`. A result that is None is returned and not kept, so that a
-            failure is tried again next time.
+            In the order of `items`. A result that is None or an exception is returned and not
+            kept, so that a failure is tried again next time.
         """
         keys = _keys(items, step, code, given)
         results = self._get(set(keys))
@@ -246,7 +246,8 @@ class Store:
             if len(values) != len(part):
                 raise ValueError(f"{step}: {len(part)} items gave {len(values)} results")
             computed = {key: value for (key, _), value in zip(part, values, strict=True)}
-            self._put(step, {key: value for key, value in computed.items() if value is not None})
+            good = {k: v for k, v in computed.items() if not isinstance(v, Exception | None)}
+            self._put(step, good)
             results |= computed
         return [results[key] for key in keys]
 

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 
 from ragkit import checks
 from ragkit.errors import UsageError, did_you_mean
@@ -23,31 +24,18 @@ __all__ = ["ABSTENTION", "Document", "Extractive", "OpenAI", "Reader", "Reading"
 def reader(name: str, **options) -> Reader:
     """Return a reader by its name.
 
-    Parameters
-    ----------
-    name : str
-        "extractive", or "openai:MODEL".
-    options
-        Those of `Extractive` or `OpenAI`.
-
-    Raises
-    ------
-    UsageError
-        If the name or an option is unknown.
+    The name is "extractive" or "openai:MODEL"; the options are those of `Extractive` or `OpenAI`.
+    `UsageError` if the name or an option is unknown.
     """
-
-    def options_of(kind: type) -> set[str]:
-        return set(inspect.signature(kind).parameters)
-
     scheme, _, model = str(name).partition(":")
-    if scheme == "openai" and model:
-        known = (options_of(OpenAI) | options_of(Client)) - {"model", "options"}
-        checks.options(options, known, name)
-        return OpenAI(name, **options)
     if name == "extractive":
-        checks.options(options, options_of(Extractive), name)
-        return Extractive(**options)
-    hint = "a model is named openai:NAME, as in openai:gpt-4o" if scheme == "openai" else None
-    raise UsageError(
-        f"no reader is called {name!r}", hint or did_you_mean(name, ["extractive", "openai:MODEL"])
-    )
+        kinds, make = [Extractive], Extractive
+    elif scheme == "openai" and model:
+        kinds, make = [OpenAI, Client], partial(OpenAI, name)
+    else:
+        hint = did_you_mean(name, ["extractive", "openai:MODEL"])
+        hint = "a model is named openai:NAME, as in openai:gpt-4o" if scheme == "openai" else hint
+        raise UsageError(f"no reader is called {name!r}", hint)
+    known = {option for kind in kinds for option in inspect.signature(kind).parameters}
+    checks.options(options, known - {"model", "options"}, name)
+    return make(**options)

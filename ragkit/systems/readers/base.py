@@ -25,7 +25,7 @@ class Document(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The result for one question: an answer, or the reason why there is none.
+    """The result for one question.
 
     `answer` is None if the reader failed, and `failure` says why. `abstained` says that the answer
     is the statement that the documents hold none.
@@ -65,13 +65,12 @@ class Reader(ABC):
         Parameters
         ----------
         questions, documents, runs : DataFrame
-            See `ragkit.schema`. A question for which a system found nothing is read with no
-            document.
+            See `ragkit.schema`; `DataError` if one is not valid, or a run names an unknown
+            document. A question for which a system found nothing is read with no document.
         top : int, at least 1
             How many documents to read, from the first rank. WixQA (section 4) reads 5.
         system : str, optional
-            A name for the column `system`, for runs of one system or of none; otherwise the runs'
-            own names are kept.
+            A name for the column `system`, for runs of one system or of none.
 
         Returns
         -------
@@ -79,13 +78,6 @@ class Reader(ABC):
             An `answers` frame: system, question_id, answer, doc_ids (what was read, from the
             best), abstained (bool), failure. An abstention is an answer. If the reader failed,
             the answer is None and `failure` says why.
-
-        Raises
-        ------
-        DataError
-            If a frame is not valid, or a run names a document that is not there.
-        UsageError
-            If `top` is less than 1, or `system` cannot name the runs.
         """
         import pandas as pd
 
@@ -97,20 +89,21 @@ class Reader(ABC):
             raise UsageError("the runs are empty and have no system's name", "give system=NAME")
         if system is not None and len(systems) > 1:
             raise UsageError(f"{system!r} cannot name the runs of {len(systems)} systems")
-        library = Library(documents)
+        take = Library(documents).take
         ranked = runs[runs["rank"] <= top].sort_values("rank", kind="stable")
         lists = ranked.groupby(["system", "question_id"], sort=False)["doc_id"].agg(tuple).to_dict()
         rows = [
-            (system or name, question, lists.get((name, question), ()), text)
+            (system or name, question, text, lists.get((name, question), ()))
             for name in systems or [system]
             for question, text in zip(questions["question_id"], questions["text"], strict=True)
         ]
-        readings = self.read([(text, library.take(found)) for *_, found, text in rows])
-        answers = pd.DataFrame(readings, columns=Reading._fields, dtype=object)
-        for place, column in enumerate(("system", "question_id", "doc_ids")):
-            answers.insert(place, column, pd.Series([row[place] for row in rows], dtype=object))
-        answers["abstained"] = answers["abstained"].astype(bool)
-        return answers[["system", "question_id", "answer", "doc_ids", "abstained", "failure"]]
+        readings = self.read([(text, take(doc_ids)) for *_, text, doc_ids in rows])
+        rows = [
+            (*row[:2], reading.answer, row[3], reading.abstained, reading.failure)
+            for row, reading in zip(rows, readings, strict=True)
+        ]
+        columns = ["system", "question_id", "answer", "doc_ids", "abstained", "failure"]
+        return pd.DataFrame(rows, columns=columns, dtype=object).astype({"abstained": bool})
 
 
 class Library:

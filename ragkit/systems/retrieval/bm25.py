@@ -45,16 +45,13 @@ class BM25(Retriever):
         defaults of bm25s over an index of stemmed words, searched with words that are not stemmed.
         A query word that the stemmer would change matches only what happens to equal it. Documents
         that share no word with the query, with which that tool fills its lists up, are left out.
-    fields : tuple of str
-        The columns that make a document's text, joined by an empty line. The default is the rule
-        of EnterpriseRAG-Bench: title, empty line, text.
-    system : str, optional
-        The name in the `system` column; "bm25" or "bm25-flashrag" by default.
+    fields, system
+        See `Retriever`; the default of `system` is "bm25" or "bm25-flashrag".
 
     Attributes
     ----------
     doc_ids_ : list of str
-        The ids in the order of the documents.
+        In the order of the documents.
     terms_ : dict of str to int
         The column of each term in `counts_`.
     counts_ : scipy.sparse.csc_array of shape (n_documents, n_terms)
@@ -89,7 +86,7 @@ class BM25(Retriever):
         self.k1 = checks.number(usual if k1 is None else k1, "k1", least=0)
         self.b = checks.number(b, "b", least=0, most=1)
         self.mode, self.fields = mode, check_fields(fields)
-        self.system = system or ("bm25" if mode == "lucene" else f"bm25-{mode}")
+        self.system = system or {"lucene": "bm25"}.get(mode, f"bm25-{mode}")
 
     def fit(self, documents) -> BM25:
         self.doc_ids_ = []

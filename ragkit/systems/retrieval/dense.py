@@ -11,13 +11,8 @@ import pandas as pd
 
 from ragkit import checks, models
 from ragkit.errors import DataError, UsageError
-from ragkit.systems.retrieval.frames import (
-    Retriever,
-    check_fields,
-    check_ids,
-    document_texts,
-    runs_frame,
-)
+from ragkit.systems.retrieval import frames
+from ragkit.systems.retrieval.frames import Retriever
 
 LONG = ("truncate", "chunks")
 AT_ONCE = 1024  # documents encoded together
@@ -40,10 +35,8 @@ class Dense(Retriever):
     chunk_tokens, overlap : int
         Tokens of a piece, and how many of them it shares with the piece before; prefix and special
         tokens are added. "chunks" needs an encoder of `ragkit.models`.
-    fields : tuple of str
-        The columns that make a document's text, joined by an empty line.
-    system : str, optional
-        The name in the `system` column; "dense-" and the encoder's name, and "-chunks", by default.
+    fields, system
+        See `Retriever`; the default of `system` is "dense-", the encoder's name, and "-chunks".
     cache : bool or path-like
         Where an encoder of `ragkit.models` keeps vectors; see `ragkit.models.Encoder.encode`.
 
@@ -82,7 +75,7 @@ class Dense(Retriever):
         cache: bool | str | os.PathLike = True,
     ):
         self.long = checks.choice(long, "rule for long documents", LONG)
-        self.fields = check_fields(fields)
+        self.fields = frames.check_fields(fields)
         self.encoder = models.encoder(encoder) if isinstance(encoder, str) else encoder
         most = None
         if long == "chunks":
@@ -96,9 +89,8 @@ class Dense(Retriever):
         self.cache = cache
 
     def fit(self, documents) -> Dense:
-        doc_ids: list[str] = []
-        parts, owners = [], []
-        texts = document_texts(documents, self.fields)
+        doc_ids, owners, parts = [], [], [np.empty((0, 1), np.float32)]
+        texts = frames.document_texts(documents, self.fields)
         while batch := list(islice(texts, AT_ONCE)):
             pieces = []
             for doc_id, text in batch:
@@ -110,7 +102,7 @@ class Dense(Retriever):
                 doc_ids.append(doc_id)
             if pieces:
                 parts.append(self._encode(pieces, "passage"))
-        vectors = np.concatenate(parts) if parts else np.empty((0, 1), np.float32)
+        vectors = np.concatenate(parts[1:] or parts)
         return self._use(doc_ids, vectors, np.array(owners, dtype=np.int64))
 
     def fit_vectors(self, doc_ids: Sequence[str], vectors: np.ndarray) -> Dense:
@@ -121,18 +113,13 @@ class Dense(Retriever):
         doc_ids : sequence of str, length n
         vectors : array of shape (n, d)
             One row for each document; they are not normalised. An array of float32, which may be
-            memory-mapped, is not copied; other numbers are rounded to float32.
-
-        Raises
-        ------
-        DataError
-            If the shape is another one, a number is NaN, infinite or beyond 1e15, or an id is
-            repeated, empty or not a string.
+            memory-mapped, is not copied; other numbers are rounded to float32. `DataError` if the
+            shape is another one, or a number is NaN, infinite or beyond 1e15.
         """
         doc_ids = list(doc_ids)
         if not doc_ids:
             raise DataError("there are no documents to index", "give at least one")
-        check_ids(doc_ids, "document", "doc_id")
+        frames.check_ids(doc_ids, "document", "doc_id")
         vectors = matrix(vectors, "vectors", doc_ids)
         return self._use(doc_ids, vectors, np.arange(len(doc_ids)))
 
@@ -147,9 +134,9 @@ class Dense(Retriever):
         self._check_fitted()
         k = checks.whole(k, "k")
         ids = [str(n) for n in range(len(vectors))] if question_ids is None else list(question_ids)
-        check_ids(ids)
+        frames.check_ids(ids)
         vectors = matrix(vectors, "question vectors", ids)
-        return runs_frame(self.system, ids, list(self._answers(vectors, k)))
+        return frames.runs_frame(self.system, ids, list(self._answers(vectors, k)))
 
     def _search(self, ids, texts, k):
         asked = [number for number, text in enumerate(texts) if text.strip()]

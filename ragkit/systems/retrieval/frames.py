@@ -17,37 +17,28 @@ Found = tuple[Sequence[str], Sequence[float]]
 class Retriever(ABC):
     """A retriever: `fit(documents)`, then `search(questions, k)`.
 
-    A fitted one can be kept with `joblib.dump(retriever, path)`; `joblib.load(path, mmap_mode="r")`
-    maps its arrays into memory.
-
     Attributes
     ----------
     system : str
         The name in the `system` column.
+    fields : tuple of str
+        The columns that make a document's text, joined by an empty line; one that is None or NaN
+        is left out. The default is the rule of EnterpriseRAG-Bench: title, empty line, text.
     """
 
     system: str
+    fields: tuple[str, ...]
     _fitted = "doc_ids_"  # the attribute that `fit` sets
 
     @abstractmethod
     def fit(self, documents: pd.DataFrame | Iterable[pd.DataFrame | Mapping]) -> Retriever:
-        """Index documents.
+        """Index documents; return the retriever.
 
         Parameters
         ----------
         documents : DataFrame, or iterable of DataFrames or of mappings
-            With `doc_id` and the columns of the retriever's `fields`, which are joined by an empty
-            line; a field that is None or NaN is left out.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        DataError
-            If there is no document, a column is missing, an id is repeated, empty or not a string,
-            or a field is not a string.
+            With `doc_id` and the columns of `fields`. `DataError` if there is no document, a column
+            is missing, an id is repeated, empty or not a string, or a field is not a string.
         """
 
     @abstractmethod
@@ -60,7 +51,8 @@ class Retriever(ABC):
         Parameters
         ----------
         questions : DataFrame with question_id and text, or iterable of str
-            Strings get their position, from "0", as question_id.
+            Strings get their position, from "0", as question_id. `DataError` if a question is not a
+            string, or a question_id is repeated, empty or not a string.
         k : int, at least 1
             The largest number of documents for a question. A question for which nothing is found
             has no row.
@@ -69,13 +61,6 @@ class Retriever(ABC):
         -------
         DataFrame
             `runs`: system, question_id, rank (from 1), doc_id, score (higher is better).
-
-        Raises
-        ------
-        UsageError
-            If k is less than 1, or nothing is indexed yet.
-        DataError
-            If a question is not a string, or a question_id is repeated, empty or not a string.
         """
         self._check_fitted()
         k = checks.whole(k, "k")
@@ -105,16 +90,14 @@ def document_texts(
 ) -> Iterator[tuple[str, str]]:
     """Yield the id and the text of each document; see `Retriever.fit`."""
     seen: set[str] = set()
-    for number, (doc_id, *parts) in enumerate(_rows(documents, fields), start=1):
+    for number, (doc_id, *parts) in enumerate(_rows(documents, ("doc_id", *fields)), start=1):
         _new_id(doc_id, seen, f"document {number}", "doc_id")
-        kept = []
-        for field, part in zip(fields, parts, strict=True):
-            if isinstance(part, str):
-                kept.append(part)
-            elif part is not None and part == part:
-                raise DataError(
-                    f"document {number} ({doc_id}): {field} should be a string, found {part!r}"
-                )
+        kept = [part for part in parts if isinstance(part, str)]
+        if len(kept) < len(parts):
+            for field, part in zip(fields, parts, strict=True):
+                if not (isinstance(part, str) or part is None or part != part):
+                    where = f"document {number} ({doc_id})"
+                    raise DataError(f"{where}: {field} should be a string, found {part!r}")
         yield doc_id, "\n\n".join(kept)
     if not seen:
         raise DataError("there are no documents to index", "give at least one")
@@ -169,9 +152,8 @@ def _new_id(found, seen: set[str], where: str, name: str) -> None:
     seen.add(found)
 
 
-def _rows(documents, fields):
-    """Yield (doc_id, field, ...) of each document."""
-    columns = ("doc_id", *fields)
+def _rows(documents, columns):
+    """Yield the columns of each document."""
     if isinstance(documents, str | Mapping):
         raise DataError(f"expected documents, found one {type(documents).__name__}")
     for number, part in enumerate([documents] if hasattr(documents, "columns") else documents, 1):

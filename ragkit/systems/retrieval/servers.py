@@ -32,8 +32,8 @@ class Server(Retriever):
         may hold keys and certificates; no message shows them.
     name : str
         The name of the index on the server.
-    fields : tuple of str
-        The columns that make a document's text, joined by an empty line.
+    fields
+        As in `Retriever`.
     overwrite : bool
         Whether `fit` may delete an index of that name.
     batch : int
@@ -48,7 +48,7 @@ class Server(Retriever):
 
     _fitted = "documents_"
     most: float = float("inf")  # documents in one answer
-    errors: tuple[type[Exception], ...]  # of the client
+    errors: type[Exception]  # of the client
 
     def __init__(self, server, name, fields, overwrite, batch, timeout):
         if not isinstance(name, str) or not NAME.fullmatch(name):
@@ -76,25 +76,21 @@ class Server(Retriever):
         texts = document_texts(documents, self.fields)
         first = next(texts)
         with self._talking("indexing"):
-            if self._described() is not None:
-                if not self.overwrite:
-                    raise DataError(
-                        f"the index {self.name!r} is already at {self.address}",
-                        "attach() to use it, overwrite=True to replace it, or another name",
-                    )
+            there = self._described() is not None
+            if there and not self.overwrite:
+                raise DataError(
+                    f"the index {self.name!r} is already at {self.address}",
+                    "attach() to use it, overwrite=True to replace it, or another name",
+                )
+            if there:
                 self._delete()
             self.documents_ = self._send(chain([first], texts))
         return self
 
     def attach(self) -> Server:
-        """Use the index of an earlier `fit`.
+        """Use the index of an earlier `fit`; errors as there.
 
-        Raises
-        ------
-        DataError
-            If there is none, or it has other settings or is not finished.
-        ModelError
-            As in `fit`.
+        `DataError` also if there is none, or it has other settings or is not finished.
         """
         with self._talking("attaching"):
             found = self._described() or {}
@@ -131,6 +127,7 @@ class Server(Retriever):
         if batch := getattr(error, "errors", None):
             (found,) = batch[0].values()
             error = f"document {int(found['_id']) + 1}: {found['error']}"
+        what, hint = f"failed: {' '.join(str(error).split()):.300}", "see the server's log"
         if "Timeout" in name:
             what, hint = f"took longer than {self.timeout:g} s", "a larger timeout="
         elif "Connect" in name:
@@ -138,8 +135,6 @@ class Server(Retriever):
         elif status in (401, 403):
             what = f"refuses the credentials (status {status})"
             hint = "USER:PASSWORD@ in the address, or a client of your own"
-        else:
-            what, hint = f"failed: {' '.join(str(error).split()):.300}", "see the server's log"
         return ModelError(f"{self.kind} at {self.address} {what} ({doing})", hint)
 
 
@@ -192,7 +187,7 @@ class OpenSearch(Server):
         self.k1 = checks.number(k1, "k1", least=0)
         self.b = checks.number(b, "b", least=0, most=1)
         self.shards, self.system = checks.whole(shards, "shards"), system
-        self.errors, host = (OpenSearchException,), self.client.transport.hosts[0]
+        self.errors, host = OpenSearchException, self.client.transport.hosts[0]
         scheme = "https" if host.get("use_ssl") else "http"
         self.address = f"{scheme}://{host['host']}:{host.get('port', 9200)}"
 
@@ -227,24 +222,20 @@ class OpenSearch(Server):
         body["mappings"]["_meta"] = {OURS: self._settings()}
         how = {"chunk_size": self.batch, "max_chunk_bytes": 10_000_000, "max_retries": 5}
         self.client.indices.create(index=self.name, body=body)
-        sent = sum(
-            1
-            for _ in streaming_bulk(self.client, actions, index=self.name, initial_backoff=1, **how)
-        )
+        done = streaming_bulk(self.client, actions, index=self.name, initial_backoff=1, **how)
+        sent = sum(1 for _ in done)
         self.client.indices.refresh(index=self.name)
         meta = {OURS: {**self._settings(), "documents": sent}}
         self.client.indices.put_mapping(index=self.name, body={"_meta": meta})
         return sent
 
     def _ask(self, ids, texts, k):
-        sort = [{"_score": "desc"}, {"position": "asc"}]
-        shown = {"_source": ["doc_id"], "track_scores": True, "track_total_hits": False}
-        lines = []
-        for text in texts:
-            query = {"match": {"text": {"query": text, "operator": "or"}}}
-            lines += [{}, {"query": query, "size": k, "sort": sort, **shown}]
-        how = {"index": self.name, "search_type": "dfs_query_then_fetch"}
-        answer = self.client.msearch(body=lines, **how)
+        how = {"size": k, "sort": [{"_score": "desc"}, {"position": "asc"}], "_source": ["doc_id"]}
+        how |= {"track_scores": True, "track_total_hits": False}
+        asked = [{"match": {"text": {"query": text, "operator": "or"}}} for text in texts]
+        lines = chain.from_iterable(({}, {"query": query, **how}) for query in asked)
+        body, exact = list(lines), "dfs_query_then_fetch"
+        answer = self.client.msearch(body=body, index=self.name, search_type=exact)
         for name, found in zip(ids, answer["responses"], strict=True):
             if "error" in found or found["timed_out"] or found["_shards"]["failed"]:
                 problem = found.get("error", "only a part of the index answered")
@@ -304,7 +295,7 @@ class Qdrant(Server):
         from qdrant_client.http.exceptions import ApiException
 
         super().__init__(server, collection, fields, overwrite, batch, timeout)
-        self.exact, self.errors, made = exact, (ApiException,), self.client.init_options
+        self.exact, self.errors, made = exact, ApiException, self.client.init_options
         self._embedded = bool(made["path"]) or made["location"] == ":memory:"
         place = made["url"] or made["host"] or made["path"] or made["location"] or "localhost"
         self.address = _address(place) if "://" in place else place

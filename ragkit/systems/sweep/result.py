@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -16,13 +16,6 @@ from ragkit.systems.sweep.systems import System
 
 ANSWER_METRICS = ("token_f1", "rouge_1", "rouge_2")
 RETRIEVAL_METRICS = ("R@1", "R@5", "RR", "nDCG@10")
-
-
-class Failed(NamedTuple):
-    """The step that gave no result for a cell, and the reason."""
-
-    step: str
-    reason: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,21 +146,24 @@ def assembled(
     read: Mapping[tuple[str, str], Any],
     k: int,
 ) -> Sweep:
-    """Return a sweep from lists and [answer, abstained], by system name and question text."""
+    """Return a sweep from lists and [answer, abstained], by system name and question text.
+
+    A value may be the error that stands in its place.
+    """
     runs, answers, failures = [], [], []
     for system in systems:
         for question, text in zip(questions["question_id"], questions["text"], strict=True):
-            cell, found = (system.name, question), lists[system.name, text]
-            result = read.get((system.name, text), found)
-            ranked = [] if isinstance(found, Failed) else found
+            cell, ranked = (system.name, question), lists[system.name, text]
+            answer = read.get((system.name, text), ranked)
+            if isinstance(answer, Exception):
+                stage = "rank" if answer is ranked else "read"
+                failures.append((*cell, stage, " ".join(str(answer).split())))
+                answer = None, False
+            ranked = [] if isinstance(ranked, Exception) else ranked
             runs += [(*cell, rank, *pair) for rank, pair in enumerate(ranked[:k], 1)]
-            if isinstance(result, Failed):
-                failures.append((*cell, *result))
-                answers += [(*cell, None, (), False)] if system.reader else []
-            elif system.reader:
-                answer, abstained = result
-                shown = tuple(doc_id for doc_id, _ in ranked[: system.top])
-                answers.append((*cell, answer, shown, abstained))
+            if system.reader:
+                shown = tuple(doc_id for doc_id, _ in ranked[: system.top] if answer[0] is not None)
+                answers.append((*cell, answer[0], shown, answer[1]))
     cell = ["system", "question_id"]
     return Sweep(
         systems,

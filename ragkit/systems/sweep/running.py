@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from ragkit import checks, datasets, models, paths, schema
 from ragkit.errors import ModelError, RagkitError, UsageError
 from ragkit.store import Store, canonical, digest
 from ragkit.systems.readers.base import Document, Library
-from ragkit.systems.sweep.result import Failed, Sweep, assembled
+from ragkit.systems.sweep.result import Sweep, assembled
 from ragkit.systems.sweep.steps import ranked_lists
 from ragkit.systems.sweep.systems import System, build, build_reader, load
 
@@ -30,10 +31,14 @@ K = 100  # on the sample: in long lists, few reciprocal ranks are 0
 
 
 class Task(NamedTuple):
-    """Items for one process: `prepare()` returns the function, `kept` the options of `Store.map`."""
+    """Items for one process: `prepare()` returns the function, `kept` the options of `Store.map`.
+
+    `cells` names, for each item, the cells that it is computed for: (system, text).
+    """
 
     prepare: Callable[[], Callable[[list], list]]
     items: list
+    cells: list[list[tuple[str, str]]]
     path: str | Path | None
     kept: dict[str, Any]
 
@@ -90,22 +95,11 @@ def run(
         hints = dict.fromkeys(error.hint for error in missing.values() if error.hint)
         names = ", ".join(map(repr, missing))
         raise ModelError(f"{len(missing)} systems cannot run ({names}): {said}", "; ".join(hints))
-    texts = list(dict.fromkeys(questions["text"]))
     with tempfile.TemporaryDirectory(prefix="ragkit-sweep-") as folder:
         place = Path(folder) / "documents.pickle"
         documents.to_pickle(place)
-        names, tasks = _ranking(systems, documents, texts, store, k, place)
-        ranked = _compute("rank", tasks, jobs)
-    lists = {
-        (system.name, text): found
-        for system in systems
-        for text, found in zip(texts, ranked[names[system.name]], strict=True)
-    }
-    cells, tasks = _reading(systems, documents, texts, lists, store)
-    read = _compute("read", tasks, jobs)
-    answers = {
-        cell: found for name in tasks for cell, found in zip(cells[name], read[name], strict=True)
-    }
+        lists = _compute("rank", _ranking(systems, documents, questions, store, k, place), jobs)
+    answers = _compute("read", _reading(systems, documents, questions, lists, store), jobs)
     return assembled(systems, questions, lists, answers, k)
 
 
@@ -126,18 +120,24 @@ def plan(
         store), to_rank, and missing: the command that fetches missing weights.
     """
     systems = _check(systems, documents, questions, 1, k)
-    texts = list(dict.fromkeys(questions["text"]))
-    names, tasks = _ranking(systems, documents, texts, store, k, Path())
-    weights, rows = _missing_weights(systems), []
-    for system in systems:
-        to_rank = _missing(tasks[names[system.name]])
-        rerank = system.rerank["reranker"] if system.rerank else ""
-        reader = system.reader["kind"] if system.reader else ""
-        counts = (len(texts), len(texts) - to_rank, to_rank)
-        hint = weights[system.name].hint if system.name in weights else ""
-        rows.append((system.name, system.retriever["kind"], rerank, reader, *counts, hint))
-    columns = "system retriever rerank reader cells kept to_rank missing".split()
-    return pd.DataFrame(rows, columns=columns)
+    to_rank = {}
+    for task in _ranking(systems, documents, questions, store, k, Path()):
+        to_rank |= dict.fromkeys((name for name, _ in task.cells[0]), _missing(task))
+    weights, cells = _missing_weights(systems), questions["text"].nunique()
+    rows = [
+        {
+            "system": system.name,
+            "retriever": system.retriever["kind"],
+            "rerank": system.rerank["reranker"] if system.rerank else "",
+            "reader": system.reader["kind"] if system.reader else "",
+            "cells": cells,
+            "kept": cells - to_rank[system.name],
+            "to_rank": to_rank[system.name],
+            "missing": weights[system.name].hint if system.name in weights else "",
+        }
+        for system in systems
+    ]
+    return pd.DataFrame(rows)
 
 
 def sample_systems() -> list[System]:
@@ -180,47 +180,48 @@ def sample_scores(metric: str = "RR") -> pd.DataFrame:
 # -- tasks -------------------------------------------------------------------------------------
 
 
-def _ranking(systems, documents, texts, store, k, place) -> tuple[dict[str, str], dict[str, Task]]:
-    """Return each system's task by name, and the tasks: one for each different ranking."""
-    known = digest(documents[sorted(documents)].astype(str))
-    names, tasks = {}, {}
+def _ranking(systems, documents, questions, store, k, place) -> list[Task]:
+    """Return a task for each different ranking."""
+    known, tasks = digest(documents[sorted(documents)].astype(str)), {}
+    texts = list(dict.fromkeys(questions["text"]))
     for system in sorted(systems, key=lambda system: system.rerank is None):  # the slowest first
         depth = max(k, system.top if system.reader else 1)
         depth = system.rerank["depth"] if system.rerank else depth
         given = {**system.ranking, "depth": depth, "documents": known}
-        code = (*system.modules, "ragkit.systems.sweep.steps")
-        kept = {"step": "rank", "code": code, "given": given, "batch": RANK}
-        names[system.name] = name = canonical(given)
-        path = MEMORY if MODEL in name else store
-        tasks[name] = Task(partial(_ranker, system, place, depth), texts, path, kept)
-    return names, tasks
+        name, code = canonical(given), (*system.modules, "ragkit.systems.sweep.steps")
+        if name not in tasks:
+            kept = {"step": "rank", "code": code, "given": given, "batch": RANK}
+            ranker = partial(_ranker, system, place, depth)
+            path = MEMORY if MODEL in name else store
+            tasks[name] = Task(ranker, texts, [[] for _ in texts], path, kept)
+        for cells, text in zip(tasks[name].cells, texts, strict=True):
+            cells.append((system.name, text))
+    return list(tasks.values())
 
 
 def _ranker(system: System, documents: Path, depth: int) -> Callable[[list], list]:
     return partial(ranked_lists, build(system).fit(pd.read_pickle(documents)), k=depth)
 
 
-def _reading(systems, documents, texts, lists, store) -> tuple[dict[str, list], dict[str, Task]]:
-    """Return the cells of each task in the order of its items, and the tasks, reader by reader."""
-    library = Library(documents)
-    cells, tasks = {}, {}
+def _reading(systems, documents, questions, lists, store) -> list[Task]:
+    """Return tasks of some questions each, reader by reader."""
+    library, tasks = Library(documents), []
+    texts = list(dict.fromkeys(questions["text"]))
     for name, reader in {canonical(s.reader): s.reader for s in systems if s.reader}.items():
         # A model is asked at once; its own ledger keeps the answers.
         size, path = (len(texts), MEMORY) if MODEL in name else (READ, store)
         code = (type(build_reader(reader)).__module__,)
+        own = [system for system in systems if system.reader == reader]
         for start in range(0, len(texts), size):
-            part = [
-                (system, text)
-                for text in texts[start : start + size]
-                for system in systems
-                if system.reader == reader and not isinstance(lists[system.name, text], Failed)
-            ]
-            shown = [[doc_id for doc_id, _ in lists[s.name, text][: s.top]] for s, text in part]
-            items = [(text, library.take(ids)) for (_, text), ids in zip(part, shown, strict=True)]
+            items, cells = [], []
+            for text, system in product(texts[start : start + size], own):
+                if not isinstance(ranked := lists[system.name, text], Exception):
+                    shown = [doc_id for doc_id, _ in ranked[: system.top]]
+                    items.append((text, library.take(shown)))
+                    cells.append([(system.name, text)])
             kept = {"step": "read", "code": code, "given": reader, "batch": max(1, len(items))}
-            cells[f"{start} {name}"] = [(system.name, text) for system, text in part]
-            tasks[f"{start} {name}"] = Task(partial(_answerer, reader), items, path, kept)
-    return cells, tasks
+            tasks.append(Task(partial(_answerer, reader), items, cells, path, kept))
+    return tasks
 
 
 def _answerer(spec) -> Callable[[list], list]:
@@ -228,7 +229,7 @@ def _answerer(spec) -> Callable[[list], list]:
 
     def answers(items: list[tuple[str, list[Document]]]) -> list:
         return [
-            Failed("read", reading.failure)
+            ModelError(reading.failure)
             if reading.answer is None
             else [reading.answer, reading.abstained]
             for reading in reader.read(items)
@@ -237,14 +238,17 @@ def _answerer(spec) -> Callable[[list], list]:
     return answers
 
 
-def _compute(step: str, tasks: dict[str, Task], jobs: int) -> dict:
-    """Return the results of each task: kept, or computed by the processes."""
+def _compute(step: str, tasks: list[Task], jobs: int) -> dict[tuple[str, str], Any]:
+    """Return the result of each cell: kept, or computed by the processes, or an error."""
     from joblib import Parallel, delayed
     from tqdm.auto import tqdm
 
-    jobs = jobs if any(map(_missing, tasks.values())) else 1
-    calls = Parallel(n_jobs=jobs, return_as="generator")(map(delayed(_finish), tasks.values()))
-    return dict(zip(tasks, tqdm(calls, step, len(tasks), unit="task", disable=None), strict=True))
+    jobs, found = jobs if any(map(_missing, tasks)) else 1, {}
+    calls = Parallel(n_jobs=jobs, return_as="generator")(map(delayed(_finish), tasks))
+    for task, values in zip(tasks, tqdm(calls, step, len(tasks), disable=None), strict=True):
+        for cells, value in zip(task.cells, values, strict=True):
+            found |= dict.fromkeys(cells, value)
+    return found
 
 
 def _missing(task: Task) -> int:
@@ -257,24 +261,12 @@ def _finish(task: Task) -> list:
     """Return the results of a task; an error that a user can act on is each item's result."""
     from threadpoolctl import threadpool_limits
 
-    prepare, failures = cache(task.prepare), {}
-
-    def compute(items: list) -> list:
-        values = prepare()(items)
-        for item, value in zip(items, values, strict=True):
-            if isinstance(value, Failed):
-                failures[canonical(item)] = value
-        return [None if isinstance(value, Failed) else value for value in values]
-
+    prepare = cache(task.prepare)
     try:
         with threadpool_limits(limits=1), Store(task.path) as store:
-            values = store.map(compute, task.items, **task.kept)
+            return store.map(lambda items: prepare()(items), task.items, **task.kept)
     except RagkitError as error:
-        return [Failed(task.kept["step"], " ".join(str(error).split()))] * len(task.items)
-    return [
-        failures[canonical(item)] if value is None else value
-        for item, value in zip(task.items, values, strict=True)
-    ]
+        return [error] * len(task.items)
 
 
 def _check(systems, documents, questions, jobs, k) -> list[System]:

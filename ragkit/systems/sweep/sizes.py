@@ -64,13 +64,14 @@ class LSA:
         """Fit to texts; there must be more texts, and more words shared by two, than dimensions."""
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import Normalizer
 
         texts = list(texts)
-        self._words = TfidfVectorizer(
-            sublinear_tf=True, min_df=2, max_features=WORDS, dtype=np.float32
-        )
+        words = TfidfVectorizer(sublinear_tf=True, min_df=2, max_features=WORDS, dtype=np.float32)
+        axes = TruncatedSVD(self.dimensions, random_state=self.seed)
         try:
-            weights = self._words.fit_transform(texts)
+            weights = words.fit_transform(texts)
         except ValueError:  # no text, or no word that two of them share
             weights = np.empty((len(texts), 0))
         if min(weights.shape) <= self.dimensions:
@@ -79,21 +80,19 @@ class LSA:
                 f"{weights.shape[0]:,} documents that share {weights.shape[1]:,} words",
                 "take a larger sample or fewer dimensions",
             )
-        self._axes = TruncatedSVD(self.dimensions, random_state=self.seed).fit(weights)
+        self._steps = make_pipeline(words, axes.fit(weights), Normalizer(copy=False))
         self.words_ = weights.shape[1]
         return self
 
     def encode(self, texts: Sequence[str], kind: str | None = "passage") -> np.ndarray:
         """Return unit vectors, (n, dimensions) float32; zero for a text without a known word."""
-        from sklearn.preprocessing import normalize
-
         if not hasattr(self, "words_"):
             raise UsageError("LSA is not fitted yet", "call fit(texts) first")
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         for start in range(0, len(texts), BLOCK):
-            part = self._words.transform(texts[start : start + BLOCK])
-            vectors[start : start + BLOCK] = self._axes.transform(part)
-        return normalize(vectors, copy=False)
+            part = slice(start, start + BLOCK)
+            vectors[part] = self._steps.transform(texts[part])
+        return vectors
 
 
 class Tested(NamedTuple):
@@ -164,11 +163,10 @@ class Scaling:
             table = self.table(system)
             values, sizes = table.to_numpy(), list(table.columns)
             if len(sizes) >= 3:
-                found[system] = Tested(
-                    corpus.fit_scaling(values, sizes, **options),
-                    corpus.fit_scaling(values[:, :-1], sizes[:-1], **options),
-                    corpus.extrapolate(values, sizes, **options),
-                )
+                whole = corpus.fit_scaling(values, sizes, **options)
+                before = corpus.fit_scaling(values[:, :-1], sizes[:-1], **options)
+                last = corpus.extrapolate(values, sizes, **options)
+                found[system] = Tested(whole, before, last)
         return found
 
 
@@ -186,18 +184,17 @@ def slopes(tested: Mapping[str, Tested]) -> pd.DataFrame:
     """
     rows = []
     for system, (fit, _, (predicted, observed, difference)) in tested.items():
+        odds = np.exp([fit.slope, *np.quantile(fit.draws[:, 1], [0.025, 0.975])])
         row = {"system": system, "questions": fit.questions, "size": max(fit.sizes)}
-        low, high = np.exp(np.quantile(fit.draws[:, 1], [0.025, 0.975]))
-        row |= {"odds": np.exp(fit.slope), "odds_low": low, "odds_high": high}
-        row |= _interval("predicted", predicted) | {"observed": observed.value}
-        row |= _interval("difference", difference)
+        row |= _interval("odds", odds) | _interval("predicted", predicted)
+        row |= {"observed": observed.value} | _interval("difference", difference)
         row["inside"] = predicted.low <= observed.value <= predicted.high
         rows.append(row | {"straight": difference.low <= 0 <= difference.high})
     return pd.DataFrame(rows)
 
 
-def _interval(name: str, found) -> dict[str, float]:
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+def _interval(name: str, found: Iterable[float]) -> dict[str, float]:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=False))
 
 
 def scaling(
@@ -346,9 +343,8 @@ class _Texts:
     """The ids of documents, and their texts in a temporary file."""
 
     def __init__(self, documents, fields):
-        self.ids, self._ends = [], array("q", [0])
+        self.ids, self._ends, digest = [], array("q", [0]), hashlib.sha256()
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed with this object
-        digest = hashlib.sha256()
         for doc_id, text in document_texts(documents, fields):
             raw = text.encode("utf-8", "surrogatepass")
             digest.update(f"{len(doc_id)} {len(raw)} {doc_id}".encode("utf-8", "surrogatepass"))
@@ -362,8 +358,7 @@ class _Texts:
         """Yield the documents of some rows."""
         for row in rows.tolist():
             start, end = self._ends[row : row + 2]
-            if self._file.tell() != start:
-                self._file.seek(start)
+            self._file.seek(start)
             text = self._file.read(end - start).decode("utf-8", "surrogatepass")
             yield {"doc_id": self.ids[row], "title": None, "text": text}
 

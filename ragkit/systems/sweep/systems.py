@@ -6,13 +6,11 @@ import importlib
 import inspect
 import json
 import re
-import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 from ragkit import checks
@@ -35,6 +33,7 @@ READERS = {
     "openai": "ragkit.systems.readers.OpenAI",
 }
 KEYS = ("retriever", "rerank", "reader", "words", "top")
+MODELS = ("encoder", "reranker")  # options that are the name of a model
 # Parameters of the classes that a declaration does not have.
 UNDECLARED = {"self", "system", "cache", "progress", "retriever", "ledger", "client", "k"}
 TOP = 5  # documents to read: WixQA, section 4
@@ -75,7 +74,7 @@ class System:
     @property
     def models(self) -> set[str]:
         """Names of the encoders and rerankers that retrieval needs."""
-        return {part[key] for part in self._parts for key in ("encoder", "reranker") if key in part}
+        return {part[key] for part in self._parts for key in MODELS if key in part}
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -153,77 +152,54 @@ def _system(name: str, table: Any) -> System:
         raise UsageError("no retriever", 'as in retriever = "bm25"')
     for key in {"words", "top"} & set(table):
         checks.whole(table[key], key)
-    forms = {"retriever": _declared, "rerank": _reranking, "reader": _reading}
-    found = {key: form(table[key], key) for key, form in forms.items() if key in table}
-    system = System(name, **{**table, **found})
-    with suppress(ModelError):  # missing weights are reported by those who need them
-        build(system)
-    with suppress(ModelError):
-        if system.reader:
-            build_reader(system.reader)
+    parts = {key: _declared(table[key], key) for key in KEYS[:3] if key in table}
+    system = System(name, **{**table, **parts})
+    for make, spec in ((build, system), (build_reader, system.reader)):
+        with suppress(ModelError):  # missing weights are reported by those who need them
+            if spec:
+                make(spec)
     return system
 
 
 def _declared(value: Any, key: str) -> dict[str, Any]:
-    """Return a retriever's `kind` and options, with the name of its encoder."""
-    spec = _spec(value, key)
-    kind, colon, encoder = spec["kind"].partition(":")
-    path = RETRIEVERS[checks.choice(kind, "retriever", RETRIEVERS)]
-    spec |= {"kind": kind, **({"encoder": encoder} if colon else {})}
+    """Return the options of a retriever, a reranker or a reader, with the name of its model."""
+    spec = {"kind" if key != "rerank" else "reranker": value} if isinstance(value, str) else value
+    if isinstance(spec, dict) and key == "rerank":
+        spec = {**spec, "kind": key}
+    if not isinstance(spec, dict) or not isinstance(spec.get("kind"), str):
+        raise UsageError(f"{key} should be a name, or a table that has one, found {value!r}")
+    kind, _, model = spec["kind"].partition(":")
+    if key == "reader":  # `readers.reader` refuses unknown names and options
+        _check_types(spec, READERS.get(kind))
+        return dict(spec)
+    kinds = {key: RERANK} if key == "rerank" else RETRIEVERS
+    path = kinds[checks.choice(kind, "retriever", kinds)]
+    spec = {**spec, "kind": kind, **({"encoder": model} if model else {})}
     known = _options(path)
     checks.options(spec, ["kind", *known], kind)
     _check_types(spec, path)
-    if "encoder" in known:
-        spec.setdefault("encoder", known["encoder"])
+    spec = {name: known[name] for name in MODELS if name in known} | spec
     if kind == "hybrid":
         if not isinstance(spec.get("retrievers"), list):
             raise UsageError("hybrid needs a list of retrievers")
         spec["retrievers"] = [_declared(part, "a part of hybrid") for part in spec["retrievers"]]
+    if key == "rerank":
+        spec = {"depth": known["depth"], **spec}
+        del spec["kind"]
     return spec
 
 
-def _reranking(value: Any, key: str) -> dict[str, Any]:
-    spec = {"reranker": value} if isinstance(value, str) else value
-    if not isinstance(spec, dict):
-        raise UsageError(f"{key} should be a model's name or a table, found {value!r}")
-    known = _options(RERANK)
-    checks.options(spec, known, key)
-    _check_types(spec, RERANK)
-    return {"reranker": known["reranker"], "depth": known["depth"], **spec}
-
-
-def _reading(value: Any, key: str) -> dict[str, Any]:
-    spec = _spec(value, key)
-    path = READERS.get(spec["kind"].partition(":")[0])
-    if path:  # other kinds are refused when the reader is built
-        _check_types(spec, path)
-    return spec
-
-
-def _spec(value: Any, key: str) -> dict[str, Any]:
-    """Return a table with `kind`, from a table or from a name alone."""
-    spec = {"kind": value} if isinstance(value, str) else value
-    if not isinstance(spec, dict) or not isinstance(spec.get("kind"), str):
-        raise UsageError(f"{key} should be a name or a table with kind, found {value!r}")
-    return dict(spec)
-
-
-def _check_types(spec: Mapping[str, Any], path: str) -> None:
+def _check_types(spec: Mapping[str, Any], path: str | None) -> None:
     """Raise `UsageError` unless each option has the type that the class declares for it."""
     from pydantic import TypeAdapter, ValidationError
 
-    kind = _class(path)
-    parameters = inspect.signature(kind).parameters
-    given = {name: parameters[name].annotation for name in spec if name in parameters}
-    known = get_type_hints(
-        SimpleNamespace(__annotations__=given), vars(sys.modules[kind.__module__])
-    )
-    hints = {**known, **{name: str for name in ("encoder", "reranker", "server") if name in given}}
-    for name, hint in hints.items():
+    hints = get_type_hints(_class(path).__init__) if path else {}
+    hints |= dict.fromkeys((*MODELS, "server"), str)
+    for name in filter(hints.get, spec):
         try:
-            TypeAdapter(hint).validate_json(json.dumps(spec[name]), strict=True)
+            TypeAdapter(hints[name]).validate_json(json.dumps(spec[name]), strict=True)
         except ValidationError:
-            expected = getattr(hint, "__name__", hint)
+            expected = getattr(hints[name], "__name__", hints[name])
             raise UsageError(f"{name} should be {expected}, found {spec[name]!r}") from None
 
 
