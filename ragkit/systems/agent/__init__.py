@@ -15,15 +15,5 @@ from ragkit.systems.agent.bash_agent import BashAgent, Step, Transcript
 from ragkit.systems.agent.sandbox import Bashkit, Output, Sandbox, Sandlock, open_sandbox
 from ragkit.systems.agent.tree import Tree, corpus_tree
 
-__all__ = [
-    "Bashkit",
-    "BashAgent",
-    "Output",
-    "Sandbox",
-    "Sandlock",
-    "Step",
-    "Transcript",
-    "Tree",
-    "corpus_tree",
-    "open_sandbox",
-]
+__all__ = ["BashAgent", "Bashkit", "Output", "Sandbox", "Sandlock", "Step", "Transcript", "Tree"]
+__all__ += ["corpus_tree", "open_sandbox"]

@@ -16,9 +16,9 @@ from ragkit import checks
 from ragkit.errors import UsageError
 from ragkit.llm import Client
 from ragkit.systems.agent.offline import Offline
-from ragkit.systems.agent.sandbox import Output, open_sandbox
+from ragkit.systems.agent.sandbox import open_sandbox
 from ragkit.systems.agent.tree import corpus_tree
-from ragkit.systems.retrieval.frames import query_texts
+from ragkit.systems.retrieval.frames import Retriever
 
 PROMPTS = Path(__file__).parent / "templates"
 TOOLS = json.loads((PROMPTS / "tools.json").read_text("utf-8"))
@@ -28,23 +28,19 @@ NO_TOOL = "Call `bash` to go on or `submit` to finish; an answer in words is not
 SHOWN = 1_500  # characters of an output
 
 
-@dataclass(frozen=True)
+@dataclass
 class Step:
     """One command line and its output, cut to 1,500 characters."""
 
     command: str
     output: str
-    status: int
-    seconds: float
+    status: int = 0
+    seconds: float = 0.0
     truncated: bool = False
 
-    @classmethod
-    def of(cls, command: str, output: Output, seconds: float) -> Step:
-        """Return the step of a command line that took so many seconds."""
-        text = output.text
-        if len(text) > SHOWN:
-            text = f"{text[:SHOWN]}\n[{len(output.text) - SHOWN:,} more characters]\n"
-        return cls(command, text, output.status, seconds, output.truncated)
+    def __post_init__(self):
+        if (more := len(self.output) - SHOWN) > 0:
+            self.output = f"{self.output[:SHOWN]}\n[{more:,} more characters]\n"
 
 
 @dataclass
@@ -92,14 +88,12 @@ class Transcript:
         lines += ["", f"{why}: {found}, {len(self.steps)} commands, {self.seconds:.1f} s"]
         if self.unknown_paths:
             lines.append(f"{self.unknown_paths} submitted paths are no document's")
-        lines += [
-            f"{rank:3d}. {doc_id}  {score:.3f}"
-            for rank, (doc_id, score) in enumerate(self.ranking or (), start=1)
-        ]
+        for rank, (doc_id, score) in enumerate(self.ranking or (), start=1):
+            lines.append(f"{rank:3d}. {doc_id}  {score:.3f}")
         return "\n".join(lines)
 
 
-class BashAgent:
+class BashAgent(Retriever):
     """Find documents with `ls`, `find`, `grep`, `head` and the like, a variable number of them.
 
     Parameters
@@ -120,7 +114,7 @@ class BashAgent:
         Its `concurrency` is how many questions run at once. Default: one of `policy` with the
         `ledger` (path) where answers are kept and the `budget` (USD).
     system : str, optional
-        The name in the `system` column; "bash-" and the policy by default.
+        See `Retriever`; "bash-" and the policy by default.
 
     Attributes
     ----------
@@ -132,6 +126,8 @@ class BashAgent:
 
     Source: EnterpriseRAG-Bench section 6.1, where the agent has ten minutes a question.
     """
+
+    _fitted = "tree_"
 
     def __init__(
         self,
@@ -148,9 +144,8 @@ class BashAgent:
         system: str | None = None,
     ):
         if policy != "offline" and not str(policy).startswith("openai:"):
-            raise UsageError(
-                f"the bash agent has no policy {policy!r}", "known: offline, openai:MODEL"
-            )
+            hint = "known: offline, openai:MODEL"
+            raise UsageError(f"the bash agent has no policy {policy!r}", hint)
         if client is not None and client.model != policy:
             raise UsageError(f"the client is of {client.model!r}, the policy is {policy!r}")
         if client is None and policy != "offline":
@@ -165,11 +160,9 @@ class BashAgent:
 
         See `corpus_tree` and, for a model, `open_sandbox` for errors.
         """
-        folder = self.folder
-        if folder is None:
+        if self.folder is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="ragkit-agent-")
-            folder = self._temporary.name
-        self.tree_ = tree = corpus_tree(documents, folder)
+        self.tree_ = tree = corpus_tree(documents, self.folder or self._temporary.name)
         if self.client is None:
             rows = documents.set_index("doc_id")[["title", "text"]].fillna("")
             rows = rows.loc[list(tree.doc_ids.values())].set_axis(list(tree.doc_ids))
@@ -179,43 +172,20 @@ class BashAgent:
         return self
 
     def search(self, questions: pd.DataFrame | Iterable[str], k: int | None = None) -> pd.DataFrame:
-        """Return the documents chosen for each question.
+        """Return the documents chosen for each question; see `Retriever.search`.
 
-        Parameters
-        ----------
-        questions : DataFrame with question_id and text, or iterable of str
-            Strings get their position, from "0", as question_id.
-        k : int, optional
-            Default: the agent's own.
-
-        Returns
-        -------
-        DataFrame
-            `runs`: system, question_id, rank (from 1), doc_id, score. The rank is the order of
-            confidence; a model's n-th document has the score 1 / n.
-
-        Raises
-        ------
-        UsageError, DataError
-            If `fit` was not called; if a question is no string, or ids are missing or repeated.
-        ModelError
-            If the model's endpoint cannot be used at all.
+        The default of `k` is the agent's own. The rank is the order of confidence; a model's n-th
+        document has the score 1 / n. `ModelError` if its endpoint cannot be used at all.
         """
-        if not hasattr(self, "tree_"):
-            raise UsageError("the bash agent has no corpus yet", "call fit(documents) first")
-        k = self.k if k is None else checks.whole(k, "k")
+        return super().search(questions, self.k if k is None else k)
+
+    def _search(self, ids, texts, k):
         work = self._search_offline if self.client is None else self._search_with_model
-        asked = zip(*query_texts(questions), strict=True)
         with ThreadPoolExecutor(1 if self.client is None else self.client.concurrency) as pool:
-            done = list(pool.map(lambda pair: self._search_one(work, *pair, k), asked))
-        self.transcripts_ = {transcript.question_id: transcript for transcript in done}
+            done = list(pool.map(lambda *asked: self._search_one(work, *asked, k), ids, texts))
+        self.transcripts_ = dict(zip(ids, done, strict=True))
         self.missing_ = {t.question_id: t.reason for t in done if t.ranking is None}
-        rows = [
-            (self.system, transcript.question_id, rank, doc_id, score)
-            for transcript in done
-            for rank, (doc_id, score) in enumerate(transcript.ranking or (), start=1)
-        ]
-        return pd.DataFrame(rows, columns=["system", "question_id", "rank", "doc_id", "score"])
+        return [tuple(zip(*t.ranking, strict=True)) if t.ranking else ((), ()) for t in done]
 
     def _search_one(self, work, question_id: str, question: str, k: int) -> Transcript:
         transcript, began = Transcript(question_id, question, self.policy), time.monotonic()
@@ -226,7 +196,7 @@ class BashAgent:
     def _search_offline(self, transcript: Transcript, k: int) -> list[tuple[str, float]]:
         found = self._offline.search(transcript.question)
         for what, count in self._offline.log:
-            transcript.steps.append(Step(f"search: {what}", f"{count:,} documents", 0, 0.0))
+            transcript.steps.append(Step(f"search: {what}", f"{count:,} documents"))
         transcript.stopped = "submitted"
         return [(self.tree_.doc_ids[path], score) for path, score in found[:k]]
 
@@ -246,9 +216,8 @@ class BashAgent:
             request = Request(messages, tools=TOOLS, purpose="agent", prompt=prompt.id)
             result = self.client.complete([request], progress=False)[0]
             for name in ("prompt_tokens", "completion_tokens"):
-                if getattr(result, name) is not None:
-                    new = (getattr(transcript, name) or 0) + getattr(result, name)
-                    setattr(transcript, name, new)
+                if (tokens := getattr(result, name)) is not None:
+                    setattr(transcript, name, (getattr(transcript, name) or 0) + tokens)
             if not result.ok:
                 return transcript.fail(f"{result.kind}: {result.reason}")
             messages.append(result.message)
@@ -274,18 +243,15 @@ class BashAgent:
             if len(transcript.steps) < self.steps and began < ends:
                 line = call.arguments["command"]
                 output = self._sandbox.run(line, seconds=ends - began)
-                transcript.steps.append(Step.of(line, output, time.monotonic() - began))
+                step = (output.text, output.status, time.monotonic() - began, output.truncated)
+                transcript.steps.append(Step(line, *step))
                 text = output.text or "(no output)\n"
             left = f"[{self.steps - len(transcript.steps)} of {self.steps} command lines left]"
             messages.append({"role": "tool", "tool_call_id": call.id, "content": text + left})
         return None
 
     def _ranking(self, transcript, submitted: list[str], k: int) -> list[tuple[str, float]]:
-        found: dict[str, None] = {}
-        for path in submitted:
-            doc_id = self.tree_.doc_id(path)
-            if doc_id is None:
-                transcript.unknown_paths += 1
-            else:
-                found.setdefault(doc_id)
-        return [(doc_id, 1.0 / rank) for rank, doc_id in enumerate(list(found)[:k], start=1)]
+        doc_ids = [self.tree_.doc_id(path) for path in submitted]
+        transcript.unknown_paths += doc_ids.count(None)
+        found = list(dict.fromkeys(doc_id for doc_id in doc_ids if doc_id is not None))
+        return [(doc_id, 1.0 / rank) for rank, doc_id in enumerate(found[:k], start=1)]

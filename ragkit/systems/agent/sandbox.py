@@ -79,20 +79,19 @@ class Sandbox:
         It never raises for what the line does.
         """
         if not isinstance(line, str) or "\0" in line or len(line) > LONGEST_LINE:
-            why = f"not run: a line is text of at most {LONGEST_LINE:,} characters\n"
-            return Output(why, REFUSED)
+            return Output(
+                f"not run: a line is text of at most {LONGEST_LINE:,} characters\n", REFUSED
+            )
         line = line.encode("utf-8", "replace").decode("utf-8")
         seconds = self.seconds if seconds is None else max(0.01, min(seconds, self.seconds))
         raw, status, late = self._run(line, seconds)
-        cut = len(raw) > self.output_bytes
-        text = "".join(
-            char if char.isprintable() or char in "\n\t" else "\ufffd"
-            for char in raw[: self.output_bytes].decode("utf-8", "replace")
+        cut, text = (
+            len(raw) > self.output_bytes,
+            raw[: self.output_bytes].decode("utf-8", "replace"),
         )
-        if cut:
-            text += f"\n[output cut at {self.output_bytes:,} bytes]\n"
-        if late:
-            text += f"\n[stopped after {seconds:g} s]\n"
+        text = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
+        text += f"\n[output cut at {self.output_bytes:,} bytes]\n" if cut else ""
+        text += f"\n[stopped after {seconds:g} s]\n" if late else ""
         return Output(text, TIME_IS_UP if late else status, cut or late)
 
     def _run(self, line: str, seconds: float) -> tuple[bytes, int, bool]:
@@ -152,15 +151,9 @@ class Bashkit(Sandbox):
         child = [sys.executable, str(Path(__file__).with_name("interpreter.py"))]
         environment = {**ENVIRONMENT, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         environment |= {k: v for k, v in os.environ.items() if k in ("SYSTEMROOT", "VIRTUAL_ENV")}
+        pipes = {"input": json.dumps(asked).encode(), "capture_output": True}
         try:
-            done = subprocess.run(
-                child,
-                input=json.dumps(asked).encode(),
-                capture_output=True,
-                timeout=seconds + START,
-                env=environment,
-                check=False,
-            )
+            done = subprocess.run(child, timeout=seconds + START, env=environment, **pipes)
             text, status, late = json.loads(done.stdout)
         except subprocess.TimeoutExpired:
             return b"", TIME_IS_UP, True
@@ -173,31 +166,20 @@ SANDBOXES = {kind.name: kind for kind in (Sandlock, Bashkit)}
 
 
 def open_sandbox(folder: str | os.PathLike, kind: str = "auto", **limits) -> Sandbox:
-    """Return a sandbox over a folder.
+    """Return a sandbox over a folder, with the limits of `Sandbox`.
 
-    Parameters
-    ----------
-    folder, **limits
-        Folder, `seconds`, `output_bytes` and `memory_bytes` of `Sandbox`.
-    kind : {"auto", "sandlock", "bashkit"}
-        "auto" takes sandlock where the kernel allows it, else bashkit.
-
-    Raises
-    ------
-    ModelError
-        If the sandbox is not available here; the message says why.
+    The kind "auto" takes sandlock where the kernel allows it, else bashkit. `ModelError` if the
+    sandbox is not available here; the message says why.
     """
     checks.choice(kind, "sandbox", ["auto", *SANDBOXES])
     checks.options(limits, ("seconds", "output_bytes", "memory_bytes"), "a sandbox")
-    wanted = list(SANDBOXES) if kind == "auto" else [kind]
-    reasons = {name: SANDBOXES[name].missing() for name in wanted}
-    for name, reason in reasons.items():
-        if not reason:
+    reasons = []
+    for name in SANDBOXES if kind == "auto" else [kind]:
+        if not (reason := SANDBOXES[name].missing()):
             return SANDBOXES[name](folder, **limits)
-    raise ModelError(
-        "no sandbox for command lines: " + "; ".join(f"{n}: {r}" for n, r in reasons.items()),
-        'pip install bashkit, or use the policy "offline", which runs no command',
-    )
+        reasons.append(f"{name}: {reason}")
+    hint = 'pip install bashkit, or use the policy "offline", which runs no command'
+    raise ModelError(f"no sandbox for command lines: {'; '.join(reasons)}", hint)
 
 
 def check_plain(folder: Path) -> None:
@@ -206,11 +188,10 @@ def check_plain(folder: Path) -> None:
         raise DataError(f"{folder} is no folder")
     for above, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            found = os.lstat(os.path.join(above, name))
+            path = os.path.join(above, name)
+            found = os.lstat(path)
             plain = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
             if not plain and not stat.S_ISDIR(found.st_mode):
-                raise DataError(
-                    f"{os.path.join(above, name)!r} is no plain file: links, pipes, devices and "
-                    "files with a second name are not searched",
-                    "write the folder anew with corpus_tree",
-                )
+                what = "links, pipes, devices and files with a second name are not searched"
+                hint = "write the folder anew with corpus_tree"
+                raise DataError(f"{path!r} is no plain file: {what}", hint)

@@ -50,16 +50,11 @@ def corpus_tree(documents: pd.DataFrame, folder: str | os.PathLike) -> Tree:
     Parameters
     ----------
     documents : DataFrame
-        doc_id, source, title and text, and optionally path.
+        See `ragkit.schema`; `DataError` if it is not valid, or a path is absolute or climbs with
+        `..`.
     folder : path-like
-        New, empty, or one that this function wrote. The files are in its folder `corpus`, the map
-        of paths is beside it in `tree.json`.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, an id is empty or repeated, a path is absolute or climbs with
-        `..`, or `folder` holds something else.
+        New, empty, or one that this function wrote, else `DataError`. The files are in its folder
+        `corpus`, the map of paths is beside it in `tree.json`.
     """
     schema.check(documents, "documents")
     files = dict(_files(documents))
@@ -106,9 +101,8 @@ def _note(folder: Path) -> dict | None:
         found = None
     linked = (folder / FILES).is_symlink()
     if linked or not isinstance(found, dict) or found.get("written_by") != WRITER:
-        raise DataError(
-            f"{folder}: not empty and not a corpus tree", "name a new folder, or empty this one"
-        )
+        hint = "name a new folder, or empty this one"
+        raise DataError(f"{folder}: not empty and not a corpus tree", hint)
     return found
 
 
@@ -134,8 +128,8 @@ def _files(documents) -> Iterator[tuple[str, tuple[str, bytes]]]:
     for doc_id, parts, content in wanted:
         above, name = folders[_key(parts[:-1])], parts[-1]
         if _key((*above, name)) in taken:
-            stem, dot, suffix = name.rpartition(".")
-            name = f"{stem}~{_hash(doc_id)}.{suffix}" if dot else f"{name}~{_hash(doc_id)}"
+            stem, suffix = os.path.splitext(name)
+            name = f"{stem}~{_hash(doc_id)}{suffix}"
         if _key((*above, name)) in taken:
             raise DataError(f"the document {doc_id!r} has the path of another one")
         taken.add(_key((*above, name)))
@@ -153,9 +147,8 @@ def _parts(path: str, where: str) -> list[str]:
     if ".." in parts:
         raise DataError(f"{where}: the path {path!r} climbs with '..'")
     if not 1 <= len(parts) <= DEEPEST:
-        raise DataError(
-            f"{where}: the path {path[:60]!r} has {len(parts)} parts, expected 1 to {DEEPEST}"
-        )
+        found = f"has {len(parts)} parts, expected 1 to {DEEPEST}"
+        raise DataError(f"{where}: the path {path[:60]!r} {found}")
     return [_safe(part) for part in parts]
 
 
@@ -167,11 +160,10 @@ def _safe(name: str) -> str:
     if name[-1] in ". ":
         name = name[:-1] + _escaped(name[-1])
     if len(name.encode()) > LONGEST:
-        stem, dot, suffix = name.rpartition(".")
-        if not dot or len(suffix) > 10:
-            stem, dot, suffix = name, "", ""
-        kept = stem.encode()[: LONGEST - len(suffix.encode()) - 12].decode("utf-8", "ignore")
-        name = f"{kept.rstrip('. ')}~{_hash(name)}{dot}{suffix}"
+        suffix = os.path.splitext(name)[1]
+        suffix = suffix if len(suffix) <= 11 else ""
+        kept = name.removesuffix(suffix).encode()[: LONGEST - len(suffix.encode()) - 12]
+        name = f"{kept.decode('utf-8', 'ignore').rstrip('. ')}~{_hash(name)}{suffix}"
     return name
 
 
