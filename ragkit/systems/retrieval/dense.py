@@ -139,13 +139,10 @@ class Dense(Retriever):
         return frames.runs_frame(self.system, ids, list(self._answers(vectors, k)))
 
     def _search(self, ids, texts, k):
-        asked = [number for number, text in enumerate(texts) if text.strip()]
-        found: list = [([], [])] * len(ids)
-        if asked and len(self.vectors_):
-            vectors = self._encode([texts[number] for number in asked], "query")
-            for number, answer in zip(asked, self._answers(vectors, k), strict=True):
-                found[number] = answer
-        return found
+        asked = [text for text in texts if text.strip() and len(self.vectors_)]
+        answers = iter(self._answers(self._encode(asked, "query"), k) if asked else ())
+        nothing = ([], [])
+        return [next(answers, nothing) if text.strip() else nothing for text in texts]
 
     def _encode(self, texts: list[str], kind: str) -> np.ndarray:
         if self.encoder is None:
@@ -157,30 +154,24 @@ class Dense(Retriever):
         self._longest = _norms(vectors).max(initial=0)
         return self
 
-    def _answers(self, queries: np.ndarray, k: int) -> list[tuple[list[str], np.ndarray]]:
-        """Return document ids and scores of each query's first k."""
+    def _answers(self, queries: np.ndarray, k: int, depth: int = 0) -> list[frames.Found]:
+        """Return document ids and scores of each query's first k, among `depth` rows at first."""
         import faiss
 
         rows, width = self.vectors_.shape
         if queries.shape[1] != width:
             raise DataError(f"question vectors have length {queries.shape[1]}, documents {width}")
+        depth = min(depth or (k + SPARE) * -(-rows // len(self.doc_ids_)), rows)
+        metric, found = faiss.METRIC_INNER_PRODUCT, []
+        products, near = faiss.knn(queries, self.vectors_, depth, metric=metric)
         # Of a 32-bit sum, and of the score that is rounded to 32 bits (Higham, section 3.1).
         errors = (width + 2) * 2.0**-24 * _norms(queries) * self._longest
-        found: list = [None] * len(queries)
-        waiting, depth = np.arange(len(queries)), (k + SPARE) * -(-rows // len(self.doc_ids_))
-        while len(waiting):
-            depth, again = min(depth, rows), []
-            products, near = faiss.knn(
-                queries[waiting], self.vectors_, depth, metric=faiss.METRIC_INNER_PRODUCT
-            )
-            for place, query in enumerate(waiting.tolist()):
-                documents, scores = self._scored(queries[query], np.sort(near[place]))
-                floor = products[place].min() + errors[query]
-                if depth == rows or (len(scores) >= k and scores[k - 1] > floor):
-                    found[query] = ([self.doc_ids_[n] for n in documents[:k].tolist()], scores[:k])
-                else:
-                    again.append(query)
-            waiting, depth = np.array(again, dtype=np.int64), depth * 4
+        for number, floor in enumerate(products.min(axis=1) + errors):
+            documents, scores = self._scored(queries[number], np.sort(near[number]))
+            if depth == rows or (len(scores) >= k and scores[k - 1] > floor):
+                found.append(([self.doc_ids_[n] for n in documents[:k].tolist()], scores[:k]))
+            else:
+                found += self._answers(queries[number : number + 1], k, 4 * depth)
         return found
 
     def _scored(self, query: np.ndarray, rows: np.ndarray):
@@ -210,17 +201,13 @@ def matrix(vectors, what: str, names: Sequence[str]) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise DataError(f"{what} should be numbers: {error}") from None
     if vectors.ndim != 2 or len(vectors) != len(names) or vectors.shape[1] == 0:
-        raise DataError(
-            f"{what} should be a matrix of {len(names):,} rows, found the shape {vectors.shape}"
-        )
-    largest = np.maximum(vectors.max(axis=1), -vectors.min(axis=1))
-    bad = ~(largest < LARGEST)
-    if bad.any():
-        row = int(bad.argmax())
-        raise DataError(
-            f"{what}: row {row + 1} ({names[row]!r:.80}) holds NaN, infinity or a number "
-            f"beyond {LARGEST:g}"
-        )
+        expected = f"a matrix of {len(names):,} rows"
+        raise DataError(f"{what} should be {expected}, found the shape {vectors.shape}")
+    good = np.maximum(vectors.max(axis=1), -vectors.min(axis=1)) < LARGEST
+    if not good.all():
+        row = int(good.argmin())
+        problem = f"holds NaN, infinity or a number beyond {LARGEST:g}"
+        raise DataError(f"{what}: row {row + 1} ({names[row]!r:.80}) {problem}")
     return vectors
 
 

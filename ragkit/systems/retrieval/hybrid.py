@@ -31,7 +31,7 @@ class Hybrid(Retriever):
     weights : sequence of float, optional
         One for each retriever, at least 0 and not all 0; equal ones by default.
     system : str, optional
-        The name in the `system` column; the method and its parts' names by default.
+        See `Retriever`; the method and its parts' names by default.
 
     Notes
     -----
@@ -78,13 +78,11 @@ class Hybrid(Retriever):
 
     def _search(self, ids, texts, k):
         questions = pd.DataFrame({"question_id": ids, "text": texts}, dtype=object)
-        lists = [
-            _by_question(retriever.search(questions, max(k, self.depth)))
-            for retriever in self.retrievers
-        ]
+        depth = max(k, self.depth)
+        lists = [_by_question(part.search(questions, depth)) for part in self.retrievers]
         for name in ids:
             fused = self._fused([own.get(name, []) for own in lists])[:k]
-            yield [doc_id for doc_id, _ in fused], [score for _, score in fused]
+            yield tuple(zip(*fused, strict=True)) or ((), ())
 
     def _fused(self, lists: list[list[tuple[str, float]]]) -> list[tuple[str, float]]:
         scores: dict[str, float] = {}

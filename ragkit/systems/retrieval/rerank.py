@@ -32,17 +32,14 @@ class Rerank(Retriever):
         `ragkit.models`.
     window_tokens, overlap : int
         Tokens of a piece, and how many of them it shares with the piece before.
-    fields : tuple of str
-        The columns that make a document's text, joined by an empty line.
-    system : str, optional
-        The name in the `system` column; the retriever's, "+" and the reranker's by default.
+    fields, system
+        See `Retriever`; the default of `system` is the retriever's, "+" and the reranker's.
     cache : bool or path-like
         Where a reranker of `ragkit.models` keeps scores.
 
     Notes
     -----
-    Pairs are scored longest first, so that pairs of similar length share a batch. Documents of
-    equal score stay in the retriever's order. The texts of all documents are kept.
+    Documents of equal score stay in the retriever's order. The texts of all documents are kept.
 
     Source: Nogueira and Cho 2019, Passage re-ranking with BERT, section 3; Dai and Callan 2019,
     Deeper text understanding for IR with contextual neural language modeling, section 3 (MaxP).
@@ -87,20 +84,15 @@ class Rerank(Retriever):
         runs = runs.merge(questions, on="question_id", how="left")
         pieces = {doc_id: self._pieces(self.texts_[doc_id]) for doc_id in runs["doc_id"].unique()}
         pairs = runs.assign(piece=runs["doc_id"].map(pieces)).explode("piece")
-        scores = self._scores(list(zip(pairs["text"], pairs["piece"], strict=True)))
+        options = {"cache": self.cache} if self._ours else {}
+        asked = list(zip(pairs["text"], pairs["piece"], strict=True))
+        scores = np.asarray(self.reranker.score_pairs(asked, **options), dtype=float)
         runs["score"] = pd.Series(scores, pairs.index).groupby(level=0).max()
         runs = runs.sort_values("score", ascending=False, kind="stable")
         groups = dict(iter(runs.groupby("question_id")))
         for name in ids:
             part = groups.get(name, runs[:0])[:k]
             yield part["doc_id"].tolist(), part["score"].to_numpy()
-
-    def _scores(self, pairs: list[tuple[str, str]]) -> np.ndarray:
-        options = {"cache": self.cache} if self._ours else {}
-        order = sorted(range(len(pairs)), key=lambda n: -sum(map(len, pairs[n])))
-        scores = np.empty(len(pairs))
-        scores[order] = self.reranker.score_pairs([pairs[n] for n in order], **options)
-        return scores
 
     def _pieces(self, text: str) -> list[str]:
         if self.long == "truncate":

@@ -143,16 +143,14 @@ class OpenSearch(Server):
 
     Parameters
     ----------
-    server, fields, overwrite, batch, timeout
-        See `Server`. A batch is cut at 10 MB.
+    server, fields, system, overwrite, batch, timeout
+        See `Server` and `Retriever`. A batch is cut at 10 MB.
     index : str
         Its name on the server.
     k1, b
         As in `BM25`.
     shards : int, at least 1
         Parts that the server spreads over its machines; statistics are those of the whole index.
-    system : str
-        The name in the `system` column.
 
     Notes
     -----
@@ -263,7 +261,7 @@ class Qdrant(Server):
         Whether the server compares the question with every document; otherwise it searches its
         graph (HNSW), which is faster and approximate.
     system : str, optional
-        The name in the `system` column; "dense-", the encoder's name and "-qdrant" by default.
+        See `Retriever`; "dense-", the encoder's name and "-qdrant" by default.
 
     Notes
     -----
