@@ -41,11 +41,6 @@ def choose(
         One row per half, system and measure, in the order of `runs`: half ("first", "second": where
         the choice is made), system, chosen (whether it is the best there), metric, here (the mean
         on this half), value, low, high (a 95 % interval), n (on the other half).
-
-    Raises
-    ------
-    DataError
-        As in `ragkit.measures.metrics.retrieval`, and if there are fewer than two questions.
     """
     scores = metrics.retrieval(runs, questions, measures=measures)
     items = scores["item_id"].unique()

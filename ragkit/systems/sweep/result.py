@@ -78,15 +78,14 @@ class Sweep:
             answered = present.isin(self.questions.dropna(subset=["answer"])["question_id"])
             names = [*ANSWER_METRICS] if answered.any() else []
             names += RETRIEVAL_METRICS if self.questions["gold_doc_ids"].map(len).any() else []
-        parts = [
-            metrics.score_answers(self.answers, self.questions, metrics=[name])
-            if name in metrics.METRICS or name in metrics.CORPUS_METRICS
-            else self._ranked(name)
-            for name in names
-        ]
         columns = ["subject_id", "item_id", "metric", "score"]
-        parts = parts or [pd.DataFrame(columns=columns).astype({"score": float})]
-        return pd.concat(parts, ignore_index=True)[columns]
+        parts = [pd.DataFrame(columns=columns).astype({"score": float})]
+        for name in names:
+            if name in metrics.METRICS or name in metrics.CORPUS_METRICS:
+                parts.append(metrics.score_answers(self.answers, self.questions, metrics=[name]))
+            else:
+                parts.append(self._ranked(name))
+        return pd.concat(parts[1:] or parts, ignore_index=True)[columns]
 
     def summary(self) -> pd.DataFrame:
         """Return the mean of each metric of `scores()` and counts, indexed by system.

@@ -22,7 +22,8 @@ from ragkit.systems.sweep.result import Sweep, assembled
 from ragkit.systems.sweep.steps import ranked_lists
 from ragkit.systems.sweep.systems import System, build, build_reader, load
 
-RANK, READ = 1000, 16  # questions that are ranked, or read, and then kept together
+READ = 16  # questions that are read by one task
+BATCH = 1000  # cells that are computed, and then kept, together
 MEMORY = ":memory:"  # a store that keeps nothing
 MODEL = '"openai:'  # begins the name of a language model in settings
 SYSTEMS = paths.NOTEBOOKS / "systems.toml"
@@ -84,8 +85,7 @@ def run(
     UsageError
         If there is no system, two have the same name, or an option is out of range.
     DataError
-        If a frame is not valid, a gold document is not among the documents, or `store` is another
-        kind of file.
+        If a frame is not valid, or a gold document is not among the documents.
     ModelError
         If weights of a system are missing: nothing has been computed then.
     """
@@ -190,7 +190,7 @@ def _ranking(systems, documents, questions, store, k, place) -> list[Task]:
         given = {**system.ranking, "depth": depth, "documents": known}
         name, code = canonical(given), (*system.modules, "ragkit.systems.sweep.steps")
         if name not in tasks:
-            kept = {"step": "rank", "code": code, "given": given, "batch": RANK}
+            kept = {"step": "rank", "code": code, "given": given}
             ranker = partial(_ranker, system, place, depth)
             path = MEMORY if MODEL in name else store
             tasks[name] = Task(ranker, texts, [[] for _ in texts], path, kept)
@@ -219,7 +219,7 @@ def _reading(systems, documents, questions, lists, store) -> list[Task]:
                     shown = [doc_id for doc_id, _ in ranked[: system.top]]
                     items.append((text, library.take(shown)))
                     cells.append([(system.name, text)])
-            kept = {"step": "read", "code": code, "given": reader, "batch": max(1, len(items))}
+            kept = {"step": "read", "code": code, "given": reader}
             tasks.append(Task(partial(_answerer, reader), items, cells, path, kept))
     return tasks
 
@@ -252,9 +252,8 @@ def _compute(step: str, tasks: list[Task], jobs: int) -> dict[tuple[str, str], A
 
 
 def _missing(task: Task) -> int:
-    kept = {name: value for name, value in task.kept.items() if name != "batch"}
     with Store(task.path) as store:
-        return store.missing(task.items, **kept)
+        return store.missing(task.items, **task.kept)
 
 
 def _finish(task: Task) -> list:
@@ -264,7 +263,7 @@ def _finish(task: Task) -> list:
     prepare = cache(task.prepare)
     try:
         with threadpool_limits(limits=1), Store(task.path) as store:
-            return store.map(lambda items: prepare()(items), task.items, **task.kept)
+            return store.map(lambda its: prepare()(its), task.items, batch=BATCH, **task.kept)
     except RagkitError as error:
         return [error] * len(task.items)
 

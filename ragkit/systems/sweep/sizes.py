@@ -230,12 +230,12 @@ def scaling(
         "lsa:DIMENSIONS", `LSA` fitted to that system's smallest sample, with exact search; or a
         callable that returns a retriever of your own (`fit(mappings with doc_id and text)`,
         `search(queries, k)`), whose results are not kept.
-    fields : tuple of str
-        The columns that make a document's text, joined by an empty line.
+    fields
+        As in `ragkit.systems.retrieval.BM25`.
     k : int
         Cutoff of recall.
     seed : int
-        Seed of the samples, of LSA and of the documents sampled for local density.
+        Of the samples, of LSA and of the documents sampled for local density.
     density, timed : int
         How many documents to sample for local density, and how many questions, the first ones,
         to search one by one for the latency.
@@ -243,17 +243,7 @@ def scaling(
         A name that identifies the corpus in the store, so that a second run need not read it.
         Default: a digest of all ids and texts.
     store : path-like, optional
-        As in `ragkit.systems.sweep.run`.
-
-    Raises
-    ------
-    UsageError
-        If there is no system or size, or a declaration or a number is invalid.
-    DataError
-        As in `ragkit.measures.corpus.nested`; if a frame is not valid or no question has gold
-        documents.
-    ModelError
-        If an encoder's weights are missing.
+        As in `ragkit.systems.sweep.run`; errors as there and in `ragkit.measures.corpus.nested`.
 
     References
     ----------
@@ -261,9 +251,8 @@ def scaling(
     """
     from tqdm.auto import tqdm
 
-    options = {"k": k, "seed": seed, "density": density, "timed": timed}
-    for name in ("k", "density", "timed"):
-        checks.whole(options[name], name)
+    options = {"k": k, "density": density, "timed": timed}
+    options = {name: checks.whole(value, name) for name, value in options.items()} | {"seed": seed}
     wanted = _wanted(systems, sizes)
     schema.check(questions, "questions", "questions")
     asked = questions[["question_id", "text", "gold_doc_ids"]].values.tolist()
