@@ -35,10 +35,8 @@ def test_real_texts_have_the_same_words_and_ranked_lists(real):
     articles, questions = real
     texts = articles + questions
     assert len(questions) >= 1000
-    job = {"texts": texts, "documents": texts, "queries": texts, "k": K}
-    answer = lucene.ask(job)
-    assert [list(map(lower, standard_words(text))) for text in texts] == answer["tokens"]
-    assert same(texts, texts, answer["hits"]) >= NEEDED
+    assert ours(texts) == lucene.tokens(texts)
+    assert same(texts, texts) >= NEEDED
 
 
 def test_made_documents_have_the_same_ranked_lists():
@@ -46,16 +44,13 @@ def test_made_documents_have_the_same_ranked_lists():
     asked = zipf.queries(texts, 1000)
     rng = random.Random(2)
     asked = [f"{text} {rng.choice(text.split())}" for text in asked]  # a word twice
-    answer = lucene.ask({"documents": texts, "queries": asked, "k": K}, timeout=550)
-    assert same(texts, asked, answer["hits"]) >= NEEDED
+    assert same(texts, asked) >= NEEDED
 
 
 @pytest.mark.parametrize(("k1", "b"), [(0.9, 0.4), (2.0, 1.0), (1.2, 0.0), (0.0, 0.75)])
 def test_other_parameters(k1, b):
     texts = [entry["text"] for entry in zipf.documents(1000, words=80)]
-    asked = zipf.queries(texts, 200)
-    answer = lucene.ask({"documents": texts, "queries": asked, "k": K, "k1": k1, "b": b})
-    assert same(texts, asked, answer["hits"], k1=k1, b=b) >= NEEDED
+    assert same(texts, zipf.queries(texts, 200), k1=k1, b=b) >= NEEDED
 
 
 def test_mixed_scripts_have_the_same_words():
@@ -65,8 +60,7 @@ def test_mixed_scripts_have_the_same_words():
         *("👍", "👍🏽", "☕", "👩‍👧", "🇩🇪", "1️⃣", "©", "★"),
     ]
     texts = ["".join(rng.choices(parts, k=rng.randint(1, 12))) for _ in range(20_000)]
-    expected = lucene.ask({"texts": texts})["tokens"]
-    found = [list(map(lower, standard_words(text))) for text in texts]
+    expected, found = lucene.tokens(texts), ours(texts)
     equal = sum(map(list.__eq__, found, expected)) / len(texts)
     assert equal >= NEEDED, next(zip(texts, found, expected, strict=True))
 
@@ -80,20 +74,19 @@ def test_character_classes_end_where_lucenes_do():
     edges = sorted(edges - set(range(0xD800, 0xE000)))
     around = ("{}", "a{}b", "1{}2", "ア{}イ", "{}a", "{}{}")
     texts = ["\n".join(text.format(*[chr(point)] * 2) for text in around) for point in edges]
-    expected = lucene.ask({"texts": texts})["tokens"]
-    assert [list(map(lower, standard_words(text))) for text in texts] == expected
+    assert ours(texts) == lucene.tokens(texts)
 
 
-def same(texts, asked, expected, **options) -> float:
+def ours(texts) -> list[list[str]]:
+    return [list(map(lower, standard_words(text))) for text in texts]
+
+
+def same(texts, asked, **options) -> float:
     """Return the share of queries with the same documents in the same order, scores included."""
+    expected = lucene.hits(texts, asked, K, **options)
     entries = ({"doc_id": str(n), "text": text} for n, text in enumerate(texts))
     runs = BM25(fields=("text",), **options).fit(entries).search(asked, K)
-    found = dict(iter(runs.groupby("question_id")))
-    equal = 0
-    for number, hits in enumerate(expected):
-        part = found.get(str(number))
-        ours = (
-            [] if part is None else list(zip(map(int, part["doc_id"]), part["score"], strict=True))
-        )
-        equal += ours == [(document, score) for document, score in hits]
-    return equal / len(expected)
+    found = [[] for _ in asked]
+    for row in runs.itertuples():
+        found[int(row.question_id)].append([int(row.doc_id), row.score])
+    return sum(map(list.__eq__, found, expected)) / len(expected)

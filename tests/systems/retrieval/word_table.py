@@ -31,7 +31,7 @@ def classes(step: int = 60_000) -> dict[str, list[int]]:
     for start in range(0, len(points), step):
         part = points[start : start + step]
         texts = ["\n".join(around.replace("@", chr(p)) for around in TRIED) for p in part]
-        for point, tokens in zip(part, lucene.ask({"texts": texts})["tokens"], strict=True):
+        for point, tokens in zip(part, lucene.tokens(texts), strict=True):
             for name in _names(chr(point), tokens):
                 found[name].append(point)
     return found
