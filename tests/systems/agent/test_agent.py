@@ -4,7 +4,7 @@ import time
 import pandas as pd
 import pytest
 
-from ragkit.errors import DataError, ModelError, UsageError
+from ragkit.errors import ModelError, UsageError
 from ragkit.llm import Client
 from ragkit.schema import check
 from ragkit.systems.agent import BashAgent, Step
@@ -50,12 +50,9 @@ def test_the_document_that_holds_the_rare_words_comes_first(offline):
     assert offline.missing_ == {}
 
 
-@pytest.mark.parametrize("question", ["What is OPS-88 about?", "the harbouring of ships"])
-def test_identifiers_are_found_and_words_found_nowhere_are_widened(offline, question):
-    assert offline.search([question])["doc_id"].iloc[0] == "d4"
-
-
-def test_the_number_of_documents_varies_and_k_bounds_it(offline):
+def test_identifiers_are_found_words_widened_and_k_bounds_the_number(offline):
+    for question in ("What is OPS-88 about?", "the harbouring of ships"):
+        assert offline.search([question])["doc_id"].iloc[0] == "d4"
     assert len(offline.search(["pump"])) > 1
     assert len(offline.search(["pump"], k=1)) == 1
     assert offline.search(["zeppelin"]).empty
@@ -77,15 +74,12 @@ def test_names_in_titles_are_followed_and_neighbours_are_looked_at():
     assert ("orla (followed)", 3) in policy.log
 
 
-def test_a_transcript_can_be_read(offline):
+def test_a_transcript_can_be_read_and_cuts_long_outputs(offline):
     offline.search(pd.DataFrame({"question_id": ["q1"], "text": [QUESTION]}))
     shown = str(offline.transcripts_["q1"])
     assert shown.startswith(f"q1: {QUESTION}\npolicy offline")
     assert "$ search: ferri\n1 documents" in shown
     assert "1. d1" in shown
-
-
-def test_a_long_output_is_cut_in_the_transcript():
     step = Step("cat x", "y" * 5_000)
     assert step.output == "y" * 1_500 + "\n[3,500 more characters]\n"
 
@@ -158,33 +152,20 @@ def test_a_model_searches_reads_and_submits(scripted):
     )
 
 
-def test_unknown_and_repeated_paths_are_dropped_and_counted(scripted):
+def test_unknown_and_repeated_paths_are_dropped_and_an_empty_submission_is_a_result(scripted):
     paths = ["/etc/passwd", "slack/ops/1.txt", "slack", "slack/ops/1.txt", "../x", "gmail/5.txt"]
     agent = scripted(calls(call("submit", documents=paths)))
     assert list(agent.search([QUESTION])["doc_id"]) == ["d1", "d5"]
     assert agent.transcripts_["0"].unknown_paths == 3
     assert list(agent.search([QUESTION], k=1)["doc_id"]) == ["d1"]
-
-
-def test_an_empty_submission_is_a_result(scripted):
     agent = scripted(calls(call("submit", documents=[])))
-    runs = agent.search([QUESTION])
-    assert list(runs.columns) == ["system", "question_id", "rank", "doc_id", "score"]
-    assert runs.empty
-    assert agent.missing_ == {}
-    assert agent.transcripts_["0"].ranking == []
+    assert agent.search([QUESTION]).empty
+    assert (agent.missing_, agent.transcripts_["0"].ranking) == ({}, [])
 
 
 def test_a_hostile_model_sees_nothing_of_the_machine(scripted):
-    wanted = [
-        "cat /etc/passwd",
-        "cat ../../../../etc/passwd",
-        "bash -c id",
-        "find / -name '*.pem'",
-        "env",
-        "ls\ncat /etc/passwd",
-        "grep -f /etc/passwd -r .",
-    ]
+    wanted = ["cat /etc/passwd", "cat ../../../../etc/passwd", "find / -name '*.pem'", "env"]
+    wanted += ["bash -c id", "ls\ncat /etc/passwd", "grep -f /etc/passwd -r ."]
     agent = scripted(
         *(calls(call("bash", command=command)) for command in wanted),
         calls(call("submit", documents=["/etc/passwd", "../../etc/passwd"])),
@@ -199,23 +180,25 @@ def test_a_hostile_model_sees_nothing_of_the_machine(scripted):
 def test_a_model_that_never_ends_runs_out_of_steps_and_is_missing(scripted):
     agent = scripted(calls(call("bash", command="ls")), steps=3)
     assert agent.search([QUESTION]).empty
-    transcript = agent.transcripts_["0"]
-    assert len(transcript.steps) == 3
-    assert transcript.ranking is None
+    assert len(agent.transcripts_["0"].steps) == 3
+    assert agent.transcripts_["0"].ranking is None
     assert agent.missing_ == {"0": "the steps were used up, nothing submitted"}
     assert len(agent.server.bodies) == 4
     assert messages(agent)[-1]["content"].startswith("The steps are used up")
 
 
-def test_a_model_that_submits_when_the_steps_are_over_has_a_result(scripted):
+@pytest.mark.parametrize(("limit", "steps"), [({"steps": 2}, 2), ({"seconds": 0.01}, 0)])
+def test_a_model_may_submit_once_when_steps_or_time_are_over(scripted, limit, steps):
     def late(body):
-        over = "used up" in (body["messages"][-1]["content"] or "")
+        time.sleep(0.02)
+        over = "are used up" in (body["messages"][-1]["content"] or "")
         made = call("submit", documents=["gmail/5.txt"]) if over else call("bash", command="ls")
         return calls(made)
 
-    agent = scripted(late, steps=2)
+    agent = scripted(late, **limit)
     assert list(agent.search([QUESTION])["doc_id"]) == ["d5"]
-    assert agent.transcripts_["0"].stopped == "steps"
+    assert [agent.transcripts_["0"].stopped] == list(limit)
+    assert len(agent.transcripts_["0"].steps) == steps
 
 
 def test_many_calls_at_once_count_one_by_one(scripted):
@@ -226,20 +209,6 @@ def test_many_calls_at_once_count_one_by_one(scripted):
     answers = [m["content"] for m in messages(agent) if m["role"] == "tool"]
     assert len(answers) == 50
     assert answers[-1] == "not run\n[0 of 5 command lines left]"
-
-
-def test_when_the_time_is_over_the_model_may_submit_once(scripted):
-    def reply(body):
-        time.sleep(0.02)
-        over = "seconds are used up" in (body["messages"][-1]["content"] or "")
-        return calls(
-            call("submit", documents=["gmail/5.txt"]) if over else call("bash", command="ls")
-        )
-
-    agent = scripted(reply, seconds=0.01)
-    assert list(agent.search([QUESTION])["doc_id"]) == ["d5"]
-    assert agent.transcripts_["0"].stopped == "seconds"
-    assert agent.transcripts_["0"].steps == []
 
 
 @pytest.mark.parametrize(
@@ -322,19 +291,15 @@ def test_options_out_of_range(options, message):
 def test_it_keeps_up_with_bm25_at_equal_length_on_the_sample():
     """A part of the generated sample: a floor below what was measured. On all of it, BM25 leads."""
     from ragkit import datasets
+    from ragkit.measures import metrics
     from ragkit.systems.retrieval import BM25
 
     sample = datasets.load("enterpriserag_bench", profile="sample").part(500, 100)
     agent = BashAgent("offline").fit(sample.documents)
     runs = agent.search(sample.questions)
-    found = runs.groupby("question_id")["doc_id"].apply(list)
     ranked = BM25().fit(sample.documents).search(sample.questions, 10)
-    ranked = ranked.groupby("question_id")["doc_id"].apply(list)
-    ours = theirs = 0.0
-    for question in sample.questions.itertuples():
-        gold = set(question.gold_doc_ids)
-        if gold:
-            mine = found.get(question.question_id, [])
-            ours += len(gold & set(mine)) / len(gold)
-            theirs += len(gold & set(ranked[question.question_id][: len(mine)])) / len(gold)
+    ranked = ranked.merge(runs.groupby("question_id").size().rename("most").reset_index())
+    ranked = ranked[ranked["rank"] <= ranked.pop("most")]
+    both = [metrics.retrieval(part, sample.questions, measures=["R@10"]) for part in (runs, ranked)]
+    ours, theirs = (part["score"].mean() for part in both)
     assert ours >= 0.9 * theirs, (ours, theirs)

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import unicodedata
 
 import pandas as pd
@@ -9,17 +10,17 @@ from hypothesis import strategies as st
 
 from ragkit.errors import DataError
 from ragkit.systems.agent import corpus_tree
+from tests.systems.agent.conftest import plant
 
 
 def frame(*rows):
     """Documents of (doc_id, path) or (doc_id, source, title)."""
-    plain = []
-    for row in rows:
-        if len(row) == 2:
-            plain.append((row[0], "src", f"title of {row[0]}", f"text of {row[0]}", row[1]))
-        else:
-            plain.append((row[0], row[1], row[2], f"text of {row[0]}", None))
-    return pd.DataFrame(plain, columns=["doc_id", "source", "title", "text", "path"])
+    plain = [
+        (name, "src", f"title of {name}", *rest) if len(rest) == 1 else (name, *rest, None)
+        for name, *rest in rows
+    ]
+    made = pd.DataFrame(plain, columns=["doc_id", "source", "title", "path"])
+    return made.assign(text="text of " + made["doc_id"])
 
 
 def files(root):
@@ -75,13 +76,14 @@ def test_names_are_made_safe(path, expected, tmp_path):
     assert list(files(tree.root)) == [expected]
 
 
-def test_a_long_name_is_cut_and_keeps_its_ending(tmp_path):
-    long = "x" * 300
-    tree = corpus_tree(frame(("d1", f"a/{long}1.txt"), ("d2", f"a/{long}2.txt")), tmp_path)
-    one, two = tree.doc_ids
+def test_a_long_name_is_cut_and_a_file_with_the_name_of_a_folder_gets_another(tmp_path):
+    paths = [f"a/{'x' * 300}{n}.txt" for n in (1, 2)] + ["a/b", "a/b/c.txt"]
+    one, two, file, inner = corpus_tree(frame(*zip("1234", paths, strict=True)), tmp_path).doc_ids
     assert one != two
     assert one.endswith(".txt")
-    assert max(len(part.encode()) for path in tree.doc_ids for part in path.split("/")) <= 120
+    assert max(len(part.encode()) for part in one.split("/")) <= 120
+    assert inner == "a/b/c.txt"
+    assert file.startswith("a/b~")
 
 
 def test_names_that_differ_in_case_or_accents_alone_are_told_apart(tmp_path):
@@ -91,13 +93,6 @@ def test_names_that_differ_in_case_or_accents_alone_are_told_apart(tmp_path):
     assert len(set(lower)) == 5
     assert all(path.startswith("Slack/") for path in tree.doc_ids)
     assert sorted(tree.doc_ids.values()) == list("12345")
-
-
-def test_a_file_with_the_name_of_a_folder_gets_another(tmp_path):
-    tree = corpus_tree(frame(("d1", "a/b"), ("d2", "a/b/c.txt")), tmp_path)
-    paths = {doc_id: path for path, doc_id in tree.doc_ids.items()}
-    assert paths["d2"] == "a/b/c.txt"
-    assert paths["d1"].startswith("a/b~")
 
 
 @pytest.mark.parametrize(
@@ -125,38 +120,27 @@ def test_what_differs_is_written_anew_and_what_is_strange_removed(tmp_path):
     assert corpus_tree(documents, tmp_path) == tree
     assert {path: os.stat(path).st_mtime_ns for path in tmp_path.rglob("*")} == times
     before = files(tree.root)
-    (tree.root / "a/one.txt").write_text("changed")
+    plant(tree.root, {"a/one.txt": "changed", "a/stranger.txt": "new", "left/over/x": "x"})
     (tree.root / "c/three.txt").unlink()
-    (tree.root / "a/stranger.txt").write_text("new")
-    (tree.root / "left/over").mkdir(parents=True)
-    (tree.root / "left/over/x").write_text("x")
-    again = corpus_tree(documents, tmp_path)
-    assert again == tree
+    assert corpus_tree(documents, tmp_path) == tree
     assert files(tree.root) == before
     assert not (tree.root / "left").exists()
-    fewer = corpus_tree(documents.iloc[:1], tmp_path)
-    assert list(files(fewer.root)) == ["a/one.txt"]
+    assert list(files(corpus_tree(documents.iloc[:1], tmp_path).root)) == ["a/one.txt"]
 
 
 def test_it_never_writes_or_removes_through_a_link(tmp_path):
     documents = frame(("d1", "a/one.txt"), ("d2", "b/two.txt"))
     tree = corpus_tree(documents, tmp_path / "tree")
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "one.txt").write_text("mine")
-    (outside / "kept.txt").write_text("mine")
-    (tree.root / "a/one.txt").unlink()
-    (tree.root / "a").rmdir()
+    before = files(tree.root)
+    outside = plant(tmp_path / "outside", {"one.txt": "mine", "kept.txt": "mine"})
+    shutil.rmtree(tree.root / "a")
     (tree.root / "a").symlink_to(outside)
     (tree.root / "b/two.txt").unlink()
     os.link(outside / "kept.txt", tree.root / "b/two.txt")
     (tree.root / "strange").symlink_to(outside)
     corpus_tree(documents, tmp_path / "tree")
     assert files(outside) == {"one.txt": "mine", "kept.txt": "mine"}
-    assert files(tree.root) == {
-        "a/one.txt": "title of d1\n\ntext of d1\n",
-        "b/two.txt": "title of d2\n\ntext of d2\n",
-    }
+    assert files(tree.root) == before
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
