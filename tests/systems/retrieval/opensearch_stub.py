@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import json
 import threading
-import time
 from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,13 +27,12 @@ class Stub:
     """The state of a server, and how it should misbehave.
 
     `faults` maps the last part of a path ("_bulk", "_msearch", an index) to a list of statuses,
-    one for each of the next requests; "slow" keeps it waiting, "partial" loses a shard.
+    one for each of the next requests; "partial" loses a shard.
     """
 
     user: str = ""
     password: str = ""
     legacy: bool = False  # scores with the factor k1 + 1, as up to OpenSearch 2
-    delay: float = 1.0
     url: str = ""
     indices: dict = field(default_factory=dict)
     faults: dict = field(default_factory=lambda: defaultdict(list))
@@ -45,9 +43,7 @@ class Stub:
         last = parts[-1] if parts else ""
         self.asked.append(f"{method} {last}")
         fault = self.faults[last].pop(0) if self.faults[last] else None
-        if fault == "slow":
-            time.sleep(self.delay)
-        elif isinstance(fault, int):
+        if isinstance(fault, int):
             return fault, error("made_up", "as the test wants it", fault)
         name = parts[0] if parts else ""
         if method == "PUT" and len(parts) == 1:

@@ -40,12 +40,6 @@ def test_lengths_lose_low_bits_in_one_byte():
     assert kept.tolist() == [one_byte_length(length) for length in lengths]
 
 
-def test_ties_keep_the_order_of_the_documents():
-    runs = BM25().fit(frame(*["same words here"] * 50)).search(["words"], k=7)
-    assert runs["doc_id"].tolist() == [f"d{number}" for number in range(7)]
-    assert runs["score"].nunique() == 1
-
-
 words = st.sampled_from("a b c d e f g h Don't 3.14 x-y".split())
 texts = st.lists(st.lists(words, max_size=60).map(" ".join), min_size=1, max_size=12)
 
@@ -66,27 +60,18 @@ def many():
     return texts, zipf.queries(texts, 150)
 
 
-def test_skipping_lists_changes_nothing(many):
+def test_skipping_lists_blocks_and_streams_change_nothing(monkeypatch, many):
     texts, asked = many
-    index = BM25().fit(frame(*texts))
-    full = index.search(asked, k=len(texts))
-    for k in (1, 3, 10, 100):
-        first = full[full["rank"] <= k].reset_index(drop=True)
-        pd.testing.assert_frame_equal(index.search(asked, k), first)
-
-
-def test_blocks_change_nothing(monkeypatch, many):
-    texts, asked = many
-    whole = BM25().fit(frame(*texts)).search(asked)
+    whole = frame(*texts, "…")
+    full = BM25().fit(whole).search(asked, k=len(texts))
     monkeypatch.setattr(module, "BLOCK", 300)
-    pd.testing.assert_frame_equal(BM25().fit(frame(*texts)).search(asked), whole)
-
-
-def test_a_stream_of_frames_or_mappings_equals_one_frame():
-    whole = frame("one two", "two three", "three four-five", "…", "six")
-    expected = BM25().fit(whole).search(["two three", "five"])
-    for documents in ((part for part in (whole[:2], whole[2:])), iter(whole.to_dict("records"))):
-        pd.testing.assert_frame_equal(BM25().fit(documents).search(["two three", "five"]), expected)
+    for documents, k in (
+        *((whole, k) for k in (1, 3, 10)),
+        ((part for part in (whole[:2], whole[2:])), 10),
+        (iter(whole.to_dict("records")), 100),
+    ):
+        first = full[full["rank"] <= k].reset_index(drop=True)
+        pd.testing.assert_frame_equal(BM25().fit(documents).search(asked, k), first)
 
 
 @pytest.mark.parametrize("mode", ["lucene", "flashrag"])
@@ -107,14 +92,11 @@ def test_fields_make_the_text():
     assert set(BM25(fields=("text",)).fit(documents).search(["refunds"])["doc_id"]) == {"y"}
 
 
-def test_documents_without_words_do_not_count():
+def test_documents_and_queries_without_words_do_not_count():
     padded = BM25().fit(frame("a b", "", "a c", " \n", "—"))
     plain = BM25().fit(frame("a b", "a c"))
     assert padded.search(["b"])["score"].tolist() == plain.search(["b"])["score"].tolist()
     assert BM25().fit(frame("", "—")).search(["alpha"]).empty
-
-
-def test_a_query_that_finds_nothing_has_no_rows():
     runs = BM25().fit(frame("alpha beta")).search(["", "   ", "—", "unheard", "beta"], k=1000)
     assert hits(runs, "4") == [("d0", pytest.approx(0.287682 / 2.2, abs=1e-6))]
     assert len(runs) == 1
@@ -129,10 +111,13 @@ def test_documents_of_megabytes():
 
 
 @pytest.mark.parametrize("extreme", [(0, 0), (0, 1), (1e6, 0), (1.2, 1)])
-def test_extreme_parameters_stay_finite(extreme):
+def test_extreme_parameters_stay_finite_and_ties_keep_the_order(extreme):
     runs = BM25(*extreme).fit(frame("a b", "a", "", "b b b b a")).search(["a b"])
     assert np.isfinite(runs["score"]).all()
     assert len(runs) == 3
+    runs = BM25(*extreme).fit(frame(*["same words here"] * 50)).search(["words"], k=7)
+    assert runs["doc_id"].tolist() == [f"d{number}" for number in range(7)]
+    assert runs["score"].nunique() == 1
 
 
 @pytest.mark.parametrize(

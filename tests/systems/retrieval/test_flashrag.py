@@ -38,23 +38,22 @@ def tool(texts, queries, k):
         yield [(f"d{n}", float(scores[n])) for n in best if scores[n] > 0][:k]
 
 
-@pytest.mark.parametrize("k", [1, 3, 10])
-def test_equals_the_tool(k):
-    runs = BM25(mode="flashrag", fields=("text",)).fit(frame(*TEXTS)).search(ASKED, k)
-    for number, expected in enumerate(tool(TEXTS, ASKED, k)):
-        ours = hits(runs, str(number))
-        assert [doc for doc, _ in ours] == [doc for doc, _ in expected]
-        assert [s for _, s in ours] == pytest.approx([s for _, s in expected], rel=1e-5)
+MANY = [entry["text"] for entry in zipf.documents(500, words=60)]
 
 
-def test_equals_the_tool_on_many_documents():
-    texts = [entry["text"] for entry in zipf.documents(500, words=60)]
-    queries = zipf.queries(texts, 100)
-    runs = BM25(mode="flashrag", fields=("text",)).fit(frame(*texts)).search(queries)
+@pytest.mark.parametrize(
+    ("texts", "asked", "k"),
+    [(TEXTS, ASKED, 1), (TEXTS, ASKED, 10), (MANY, zipf.queries(MANY, 100), 10)],
+    ids=["first", "few", "many"],
+)
+def test_equals_the_tool(texts, asked, k):
+    runs = BM25(mode="flashrag", fields=("text",)).fit(frame(*texts)).search(asked, k)
     assert set(runs["system"]) == {"bm25-flashrag"}
-    for number, expected in enumerate(tool(texts, queries, 10)):
-        ours = [score for _, score in hits(runs, str(number))]
-        assert ours == pytest.approx([score for _, score in expected], rel=1e-5)
+    for number, expected in enumerate(tool(texts, asked, k)):
+        ours = hits(runs, str(number))
+        assert [s for _, s in ours] == pytest.approx([s for _, s in expected], rel=1e-5)
+        if texts is TEXTS:  # among many, rounding may swap two
+            assert [doc for doc, _ in ours] == [doc for doc, _ in expected]
 
 
 def test_a_query_word_that_stemming_changes_finds_nothing():

@@ -51,9 +51,7 @@ def test_by_hand():
         ["first+overlap", "0", 4, "c", 0.0],
     ]
     assert rerank.search(["red fox"], k=1)["doc_id"].tolist() == ["b"]
-
-
-def test_depth_limits_what_is_scored_and_returned():
+    # The depth limits what is scored and returned.
     runs = Rerank(FIRST, Overlap(), depth=2, long="truncate").fit(DOCUMENTS).search(["red fox"], 9)
     assert runs["doc_id"].tolist() == ["a", "c"]
 
@@ -78,23 +76,14 @@ def test_questions_keep_their_order_and_those_without_documents_have_no_row():
     assert rerank.search([]).empty
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_options_and_calls():
+    for options, message in (
         ({"long": "window"}, "no rule for long documents 'window'\n.*'windows'"),
         ({}, "windows need a reranker of ragkit.models"),
-        (
-            {"window_tokens": 8, "overlap": 8},
-            "overlap should be a whole number from 0 to 7, found 8",
-        ),
-    ],
-)
-def test_bad_options(options, message):
-    with pytest.raises(UsageError, match=message):
-        Rerank(FIRST, Overlap(), **options)
-
-
-def test_bad_calls():
+        ({"window_tokens": 8, "overlap": 8}, "overlap .* whole number from 0 to 7, found 8"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            Rerank(FIRST, Overlap(), **options)
     rerank = Rerank(FIRST, Overlap(), long="truncate")
     with pytest.raises(UsageError, match="Rerank has no index yet"):
         rerank.search(["fox"])

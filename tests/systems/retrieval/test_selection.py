@@ -25,8 +25,8 @@ def runs(**right):
 
 
 def test_the_choice_is_made_on_one_half_and_reported_on_the_other():
-    systems = {"even": IDS[::2], "odd": IDS[1::2], "none": []}
-    table = choose(runs(**systems), QUESTIONS, measures=["R@1"], seed=3)
+    made = runs(even=IDS[::2], odd=IDS[1::2], none=[])
+    table = choose(made, QUESTIONS, measures=["R@1"], seed=3)
     assert len(table) == 2 * 3
     for system, total in (("even", 4), ("odd", 4), ("none", 0)):
         rows = table[table["system"] == system]
@@ -51,13 +51,10 @@ def test_what_is_reported_has_no_part_in_the_choice():
     assert less[["here", "chosen"]].equals(whole[["here", "chosen"]])
 
 
-def test_equal_systems_give_the_first_and_the_seed_deals():
+def test_equal_systems_give_the_first_the_seed_deals_and_one_question_has_no_halves():
     assert choose(runs(b=IDS, a=IDS), QUESTIONS).query("chosen")["system"].unique() == ["b"]
     right = runs(a=IDS[:3])
     values = {choose(right, QUESTIONS, measures=["R@1"], seed=seed)["here"][0] for seed in range(9)}
     assert len(values) > 1
-
-
-def test_one_question_has_no_halves():
     with pytest.raises(DataError, match="two halves need at least 2 questions, found 1"):
         choose(runs(a=IDS), QUESTIONS[:1])
