@@ -28,8 +28,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-def call(folder, *more):
-    options = ["--systems", folder / "s.toml", "--documents", folder / "d.jsonl"]
+def call(folder, *more, systems=("--systems", "s.toml")):
+    options = [folder / part if "." in part else part for part in systems]
+    options += ["--documents", folder / "d.jsonl"]
     options += ["--questions", folder / "q.jsonl", "--out", folder / "out", "--jobs", 1, *more]
     return CliRunner().invoke(command, list(map(str, options)), catch_exceptions=True)
 
@@ -45,6 +46,11 @@ def test_writes_what_it_says(folder):
     assert set(scores["item_id"]) == {"q1"}
     assert len(pd.read_csv(folder / "out" / "failures.csv")) == 0
     assert (folder / "out" / "answers.jsonl").read_text() == ""
+    # Questions without gold give lists and no scores.
+    (folder / "q.jsonl").write_text('{"question_id": "q", "text": "ferry"}\n')
+    assert call(folder).exit_code == 0
+    assert len(pd.read_parquet(folder / "out" / "runs.parquet")) == 2
+    assert (folder / "out" / "scores.csv").read_text() == "subject_id,item_id,metric,score\n"
 
 
 def test_a_few_systems_and_a_dry_run(folder):
@@ -55,14 +61,9 @@ def test_a_few_systems_and_a_dry_run(folder):
     done = call(folder, "--system", "twoo")
     assert isinstance(done.exception, UsageError)
     assert "did you mean 'two'" in str(done.exception)
-
-
-def test_questions_without_gold_give_lists_and_no_scores(folder):
-    (folder / "q.jsonl").write_text('{"question_id": "q", "text": "ferry"}\n')
-    done = call(folder)
-    assert done.exit_code == 0, done.exception
-    assert len(pd.read_parquet(folder / "out" / "runs.parquet")) == 2
-    assert (folder / "out" / "scores.csv").read_text() == "subject_id,item_id,metric,score\n"
+    done = call(folder, "--dry-run", systems=())  # those of the workspace
+    count = len(sweep.load(paths.NOTEBOOKS / "systems.toml"))
+    assert f"{count} systems x 2 questions" in done.output
 
 
 def test_failed_cells_are_written_and_make_the_exit_status(folder, monkeypatch):
@@ -91,11 +92,3 @@ def test_an_interrupted_run_says_how_to_go_on(folder, monkeypatch, capsys):
         main(["sweep", *map(str, options), "--out", str(folder / "out")])
     assert stopped.value.code == 130
     assert "the same command continues" in capsys.readouterr().err
-
-
-def test_the_systems_of_the_workspace_are_the_default(folder):
-    options = ["--documents", folder / "d.jsonl", "--questions", folder / "q.jsonl"]
-    options += ["--out", folder / "out", "--dry-run"]
-    done = CliRunner().invoke(command, list(map(str, options)))
-    count = len(sweep.load(paths.NOTEBOOKS / "systems.toml"))
-    assert f"{count} systems x 2 questions" in done.output

@@ -109,14 +109,10 @@ def test_every_sample_holds_the_gold_and_rises():
 def test_the_same_seed_gives_the_same_numbers():
     texts = [f"word{n % 7} thing{n % 11} name{n % 5} and word{n % 3}" for n in range(60)]
     made = pd.DataFrame({"doc_id": [f"d{n}" for n in range(60)], "title": "", "text": texts})
-    asked = QUESTIONS.iloc[:2].assign(
-        text=["word3 thing4", "name2 word6"], gold_doc_ids=[("d3",), ("d7",)]
-    )
-    options = {"k": 5, "timed": 1, "density": 20}
-    both = [
-        sweep.scaling(made, asked, [30, 60], {"lsa": "lsa:4"}, seed=seed, **options)
-        for seed in (1, 1, 2)
-    ]
+    asked = QUESTIONS.iloc[:2].assign(text=["word3 thing4", "name2 word6"])
+    asked["gold_doc_ids"] = [("d3",), ("d7",)]
+    options = {"systems": {"lsa": "lsa:4"}, "k": 5, "timed": 1, "density": 20}
+    both = [sweep.scaling(made, asked, [30, 60], seed=seed, **options) for seed in (1, 1, 2)]
     assert both[0].recalls.equals(both[1].recalls)
     pd.testing.assert_frame_equal(both[0].density, both[1].density)
     assert not both[0].density.equals(both[2].density)
@@ -182,8 +178,7 @@ def test_what_the_fits_say():
     assert row["observed"] == 0.25
     assert row["inside"]
     assert row["straight"]
-    two = sweep.Scaling(recalls[recalls["size"] < 10**6], None, None, 10)
-    assert two.tested() == {}
+    assert sweep.Scaling(recalls[recalls["size"] < 10**6], None, None, 10).tested() == {}
     with pytest.raises(UsageError, match="no system 'lin'"):
         found.table("lin")
     interval = found.summary(n_resamples=300).iloc[0]

@@ -24,6 +24,9 @@ def test_the_committed_file_loads():
     assert len({str((s.ranking, s.reader, s.top)) for s in found}) == len(found)
     assert any(s.rerank for s in found)
     assert {1, 2, 4} <= {s.reader["sentences"] for s in found if s.reader}
+    assert [s.name for s in select(found, ["minilm", "bm25", "minilm"])] == ["minilm", "bm25"]
+    with pytest.raises(UsageError, match="no system 'c'"):
+        select(found, ["c"])
 
 
 def test_servers_and_the_agent_can_be_declared(tmp_path):
@@ -136,10 +139,3 @@ def test_an_option_of_a_wrong_type_is_one_error(tmp_path, kind, option, value):
     }.get(kind, f'retriever = {{ kind = "{kind}", {option} = {value} }}')
     with pytest.raises(UsageError, match=f"systems.toml, line 1: system 'a': .*{option}"):
         load(write(tmp_path, f"[a]\n{text}"))
-
-
-def test_select():
-    made = [System("a", {}), System("b", {})]
-    assert [s.name for s in select(made, ["b", "a", "b"])] == ["b", "a"]
-    with pytest.raises(UsageError, match="no system 'c'"):
-        select(made, ["c"])

@@ -13,11 +13,8 @@ def pieces(text, kind=None):
 
 
 def test_a_broken_line_goes_on_and_a_new_paragraph_does_not():
-    assert pieces("The ferry leaves\nat noon. It is\n\nLate") == [
-        "The ferry leaves\nat noon.",
-        "It is",
-        "Late",
-    ]
+    found = pieces("The ferry leaves\nat noon. It is\n\nLate")
+    assert found == ["The ferry leaves\nat noon.", "It is", "Late"]
 
 
 def test_items_headings_and_code():
@@ -49,11 +46,8 @@ def test_indented_code_is_one_piece_and_indented_prose_is_not_code():
     assert "We went there and it was nice." in pieces(text, "sentence")
 
 
-def test_a_fence_left_open_ends_with_the_text():
+def test_a_fence_left_open_ends_with_the_text_and_join_keeps_paragraphs_apart():
     assert pieces("```\nx. Y") == ["```\nx. Y"]
-
-
-def test_join_keeps_paragraphs_apart():
     assert join([("A.", 1), ("B.", 1), ("- c", 2)]) == "A. B.\n- c"
     assert join([]) == ""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 
 import pandas as pd
 import pytest
@@ -12,7 +11,8 @@ from ragkit import schema
 from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.llm import Ledger
 from ragkit.systems.readers import ABSTENTION, Document, Extractive, OpenAI, reader
-from tests.llm.server import Reply, chat, serve
+from tests.llm.conftest import _environment, endpoint  # noqa: F401
+from tests.llm.server import Reply, chat
 
 DOCUMENTS = pd.DataFrame(
     {
@@ -98,37 +98,28 @@ def test_a_repeated_sentence_is_said_once_and_paragraphs_are_lines():
 
 
 def test_abstains_under_the_threshold_and_without_documents():
-    strict = Extractive(Overlap(), threshold=0.9)
-    answers = strict.answer(QUESTIONS, DOCUMENTS, RUNS)
+    answers = Extractive(Overlap(), threshold=0.9).answer(QUESTIONS, DOCUMENTS, RUNS)
     assert answers["answer"].tolist() == [ABSTENTION] * 2
     assert answers["abstained"].all()
-    [reading] = Extractive(Overlap(), threshold=None).read([("fish", [])])
-    assert reading.abstained
-
-
-def test_top_cuts_the_list_and_what_found_nothing_is_read_with_nothing():
     runs = RUNS[RUNS["question_id"] == "1"]
     answers = Extractive(Overlap(), threshold=None).answer(QUESTIONS, DOCUMENTS, runs, top=1)
     assert answers["doc_ids"].tolist() == [("a",), ()]
     assert answers["abstained"].tolist() == [False, True]
 
 
-def test_empty_runs_need_a_name():
-    none = RUNS.head(0)
-    with pytest.raises(UsageError, match="have no system's name"):
-        Extractive(Overlap()).answer(QUESTIONS, DOCUMENTS, none)
-    answers = Extractive(Overlap()).answer(QUESTIONS, DOCUMENTS, none, system="mine")
-    assert answers["system"].tolist() == ["mine"] * 2
-    two = pd.concat([RUNS, RUNS.assign(system="other")])
-    with pytest.raises(UsageError, match="cannot name the runs of 2 systems"):
-        Extractive(Overlap()).answer(QUESTIONS, DOCUMENTS, two, system="mine")
-
-
 def test_bad_input():
-    with pytest.raises(DataError, match="'zz', which is not among the 2 documents"):
-        Extractive(Overlap()).answer(QUESTIONS, DOCUMENTS, RUNS.assign(doc_id="zz"))
-    with pytest.raises(UsageError, match="top should be a whole number"):
-        Extractive(Overlap()).answer(QUESTIONS, DOCUMENTS, RUNS, top=0)
+    two = pd.concat([RUNS, RUNS.assign(system="other")])
+    ours = Extractive(Overlap())
+    for runs, options, message in (
+        (RUNS.head(0), {}, "have no system's name"),
+        (two, {"system": "mine"}, "cannot name the runs of 2 systems"),
+        (RUNS.assign(doc_id="zz"), {}, "'zz', which is not among the 2 documents"),
+        (RUNS, {"top": 0}, "top should be a whole number"),
+    ):
+        with pytest.raises((DataError, UsageError), match=message):
+            ours.answer(QUESTIONS, DOCUMENTS, runs, **options)
+    answers = ours.answer(QUESTIONS, DOCUMENTS, RUNS.head(0), system="mine")
+    assert answers["system"].tolist() == ["mine"] * 2
     for options in ({"sentences": 0}, {"threshold": float("nan")}):
         with pytest.raises(UsageError, match="should be a"):
             Extractive(Overlap(), **options)
@@ -136,32 +127,18 @@ def test_bad_input():
 
 def test_names():
     assert reader("openai:toy", ledger=None).name == "openai:toy"
-    with pytest.raises(UsageError, match="did you mean 'extractive'"):
-        reader("extractiv")
-    with pytest.raises(UsageError, match="openai:NAME"):
-        reader("openai:")
-    with pytest.raises(UsageError, match="no option of extractive 'sentence'(.|\n)*'sentences'"):
-        reader("extractive", sentence=2)
-    with pytest.raises(UsageError, match="no option of openai:m 'budgets'"):
-        reader("openai:m", budgets=2)
-    with pytest.raises(ModelError, match="ragkit models fetch"):
-        reader("extractive")  # the tests' cache folder is empty
+    for name, options, message in (
+        ("extractiv", {}, "did you mean 'extractive'"),
+        ("openai:", {}, "openai:NAME"),
+        ("extractive", {"sentence": 2}, "no option of extractive 'sentence'(.|\n)*'sentences'"),
+        ("openai:m", {"budgets": 2}, "no option of openai:m 'budgets'"),
+        ("extractive", {}, "ragkit models fetch"),  # the tests' cache folder is empty
+    ):
+        with pytest.raises((UsageError, ModelError), match=message):
+            reader(name, **options)
 
 
-@pytest.fixture
-def endpoint(monkeypatch):
-    with ExitStack() as running:
-
-        def start(answer):
-            server = running.enter_context(serve(answer))
-            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-            monkeypatch.setenv("OPENAI_API_KEY", "k-test")
-            return server
-
-        yield start
-
-
-def test_a_model_is_asked_with_wixqas_settings(endpoint, tmp_path):
+def test_a_model_is_asked_with_wixqas_settings(endpoint, tmp_path):  # noqa: F811
     server = endpoint(lambda body, nth, digest: chat("  At noon. "))
     ours = OpenAI("openai:toy", ledger=tmp_path / "llm.sqlite")
     answers = ours.answer(QUESTIONS, DOCUMENTS, RUNS)
@@ -178,14 +155,14 @@ def test_a_model_is_asked_with_wixqas_settings(endpoint, tmp_path):
     assert len(server.bodies) == 2
 
 
-def test_a_models_abstention_is_told_and_it_is_told_of_no_document(endpoint):
+def test_a_models_abstention_is_told_and_it_is_told_of_no_document(endpoint):  # noqa: F811
     server = endpoint(lambda body, nth, digest: chat(f'"{ABSTENTION}"'))
     [reading] = OpenAI("openai:toy", ledger=None).read([("why", [])])
     assert reading.abstained
     assert "(No document was found.)" in server.bodies[0]
 
 
-def test_a_failure_is_no_answer(endpoint):
+def test_a_failure_is_no_answer(endpoint):  # noqa: F811
     def answer(body, nth, digest):
         if "Question: what" in body["messages"][-1]["content"]:
             return Reply('{"error": {"message": "too long"}}', 400)
