@@ -182,6 +182,13 @@ class Volume:
             )
         return leaves
 
+    def members(self, source: str) -> dict[str, list[int]]:
+        """Return the numbers of a source's documents by folder."""
+        found: dict[str, list[int]] = {}
+        for leaf in self.leaves[source]:
+            found.setdefault(leaf.folder, []).extend(range(leaf.start, leaf.start + leaf.count))
+        return found
+
     def brief(self, source: str, number: int) -> Brief:
         """Return the brief of document `number` (from 0) of a source."""
         leaves = self.leaves[source]

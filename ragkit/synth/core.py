@@ -8,7 +8,7 @@ the script in `banks/project.md` says.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -101,18 +101,23 @@ def turn(world: World, section: str, number: int) -> str:
     return lines[(number + Stream(world.seed, "turn", section).below(len(lines))) % len(lines)]
 
 
-def answered(lines: Sequence[str], fill: Callable[[str], str]) -> dict:
-    """Return what a script says of a question: answer, facts, absent strings, and strings by document."""
+def answered(lines: Sequence[str], slots: Slots, lists: Mapping[str, list[dict]] = {}) -> dict:
+    """Return what a script says of a question: answer, facts, absent strings, strings by document.
+
+    A line after `*` or `absent*` is said of each item of a list.
+    """
+    fill = Pen(None, slots).fill
     found: dict = {"answer": fill(lines[0]), "facts": (), "absent": (), "needed": {}}
     for line in lines[1:]:
         word, _, rest = line.partition(" ")
-        if word == "-":
-            found["facts"] += (fill(rest),)
-        elif word == "absent:":
-            found["absent"] = tuple(map(fill, banks.fields(rest)))
-        else:
-            name, _, strings = rest.partition(" = ")
+        name, _, strings = rest.partition(" = " if word == "gold:" else ": ")
+        each = [Pen(None, Slots(slots | item)).fill(strings) for item in lists.get(name, ())]
+        if word == "gold:":
             found["needed"][name] = tuple(map(fill, banks.fields(strings)))
+        elif word in ("-", "*"):
+            found["facts"] += (fill(rest),) if word == "-" else tuple(each)
+        else:
+            found["absent"] = tuple(each or map(fill, banks.fields(rest)))
     return found
 
 
@@ -164,7 +169,7 @@ def project(world: World, number: int, size: int) -> Group:
             section, pattern = head.removeprefix("ask ").split(": ")
             line = turn(world, section, number)
             text = cap(Pen(stream, voices(world, stream) | asked).fill(line))
-            told = answered(lines, pen.fill)
+            told = answered(lines, story.slots)
             told["needed"] = {briefs[name].doc_id: part for name, part in told["needed"].items()}
             gold = tuple(told["needed"])
             drafts.append(Draft("project_related", text, gold=gold, pattern=pattern, **told))

@@ -14,16 +14,14 @@ from datetime import date
 
 from ragkit.errors import UsageError
 from ragkit.synth import banks
-from ragkit.synth.briefs import SOURCES, Brief, Volume, shares
-from ragkit.synth.core import Draft, Group
-from ragkit.synth.pen import CASE, GLUE, Pen, cap, stop, voices
+from ragkit.synth.briefs import SOURCES, Brief, shares
+from ragkit.synth.core import Draft, answered
+from ragkit.synth.index import Index
+from ragkit.synth.pen import CASE, GLUE, Pen, Slots, cap, stop, voices
+from ragkit.synth.plan import TYPES, Plan
 from ragkit.synth.streams import Stream
-from ragkit.synth.world import MONTHS, Fact, Subject, World, say_date
+from ragkit.synth.world import MONTHS, Fact, Subject, say_date
 
-TYPES = (
-    "basic semantic intra_document_reasoning project_related constrained conflicting_info "
-    "completeness miscellaneous high_level info_not_found"
-).split()
 SEMANTIC_OVERLAP = 0.5  # most content words that a semantic question may share with its document
 DESCRIBED_OVERLAP = 0.36  # the same where its subject is described and not named
 NAMED = 0.25  # of the semantic questions name their subject, if few enough words are shared
@@ -45,55 +43,31 @@ STOP = frozenset(
 
 
 class Corpus:
-    """What the flows may look into: written documents, briefs, and how often a fact is stated.
+    """What the flows look into: the written documents, and how often a fact is stated.
 
     Parameters
     ----------
-    world : World
-    volume : Volume
-    read : callable
-        `(source, number)` to the written volume document, or None if the author left it out.
-    groups : list of Group
-        Projects and clusters.
+    plan : Plan
+    index : Index
+        Of the volume documents.
     extra : dict of str to dict
         Written documents outside the volume, by id.
-    count : callable
-        `(kind, *names)` to the number of documents with that key; kinds are "full" (attribute,
-        entity, scope), "pair" (attribute, entity), "topic" (topic, entity), "split" (place),
-        "told" (attribute, kind of subject, description, perhaps a scope).
-    scopes : callable
-        `(attribute key, entity)` to the volume documents that state it, as (source, number).
-    stating : callable
-        `(source, attribute key)` to the numbers of the volume documents that state it of anybody.
-    split_once : callable
-        Source to the numbers of its volume documents that alone split a fact on their place.
     pairs : list of dict
         Records of near-duplicates.
-    misc : list of Brief
     """
 
-    def __init__(
-        self, world, volume, read, groups, extra, count, scopes, stating, split_once, pairs, misc
-    ):
-        self.world: World = world
-        self.volume: Volume = volume
-        self.read: Callable = read
-        self.groups: list[Group] = groups
-        self.extra: dict[str, dict] = extra
-        self.count: Callable = count
-        self.scopes: Callable = scopes
-        self.stating: Callable = stating
-        self.split_once: Callable = split_once
-        self.pairs: list[dict] = pairs
-        self.misc: list[Brief] = misc
+    def __init__(self, plan: Plan, index: Index, extra: dict[str, dict], pairs: list[dict]):
+        self.plan, self.world, self.volume = plan, plan.world, plan.volume
+        self.index, self.count, self.extra, self.pairs = index, index.count, extra, pairs
         self.made: Counter[str] = Counter()  # questions by type, as they are accepted
         self.changed = {(p["key"], p["entity"]) for p in pairs}
-        self.written: dict[str, dict] = dict(extra)
+        self.written = dict(extra)
         # One rotation for all types, so that a phrase does not come up in each of them.
-        self.phrases = _Phrases(Stream(world.seed, "phrases"))
+        self.phrases = _Phrases(Stream(self.world.seed, "phrases"))
 
     def document(self, source: str, number: int) -> dict | None:
-        document = self.read(source, number)
+        """Return a volume document, or None if its author left it out."""
+        document = self.index.read(source, number)
         if document is not None:
             self.written[document["doc_id"]] = document
         return document
@@ -173,7 +147,7 @@ def make_questions(
     for number, row in enumerate(rows, 1):
         row["question_id"] = f"qst_{number:04d}"
     ordered = [{"question_id": row.pop("question_id"), **row} for row in rows]
-    return ordered, {"rejected": dict(sorted(rejected.items()))}
+    return ordered, dict(sorted(rejected.items()))
 
 
 def _row(corpus: Corpus, draft: Draft) -> dict:
@@ -399,7 +373,7 @@ def _stating(
     """
     stream = Stream(corpus.world.seed, "questions", name)
     keys = {
-        source: [key for key in banks.attributes() if len(corpus.stating(source, key))]
+        source: [key for key in banks.attributes() if len(corpus.index.stating(source, key))]
         for source in weights
         if corpus.volume.counts.get(source)
     }
@@ -412,7 +386,7 @@ def _stating(
         fewest = min(rank.values())
         key = stream.pick([key for key, turn in rank.items() if turn == fewest])
         tries[key] += 1
-        number = int(stream.pick(corpus.stating(source, key)))
+        number = int(stream.pick(corpus.index.stating(source, key)))
         if (source, number) in taken:
             continue
         brief = corpus.volume.brief(source, number)
@@ -531,8 +505,8 @@ def _roundabout(corpus, stream, brief, document, fact, phrase) -> str:
 
 def _intra(corpus: Corpus, weights: dict[str, float], count: int) -> Iterator[Draft]:
     stream = Stream(corpus.world.seed, "questions", "intra")
-    numbers = {s: corpus.split_once(s) for s in weights if corpus.volume.counts.get(s)}
-    left = {s: stream.sample(found.tolist(), len(found)) for s, found in numbers.items()}
+    numbers = {s: corpus.index.split_once(s) for s in weights if corpus.volume.counts.get(s)}
+    left = {s: stream.sample(found, len(found)) for s, found in numbers.items()}
     weights = {source: weights[source] for source, found in left.items() if found}
     turns = _Turns(corpus, stream, "intra_document_reasoning", weights, count)
     while source := turns.next():
@@ -562,7 +536,7 @@ def _intra(corpus: Corpus, weights: dict[str, float], count: int) -> Iterator[Dr
 
 def _miscellaneous(corpus: Corpus) -> Iterator[Draft]:
     stream = Stream(corpus.world.seed, "questions", "misc")
-    for brief in stream.sample(corpus.misc, len(corpus.misc)):
+    for brief in stream.sample(corpus.plan.misc, len(corpus.plan.misc)):
         if brief.doc_id not in corpus.written:
             continue
         fact = brief.facts[0]
@@ -585,7 +559,7 @@ def _miscellaneous(corpus: Corpus) -> Iterator[Draft]:
 
 def _from_groups(corpus: Corpus, kind: str) -> Iterator[Draft]:
     """Yield the drafts of projects or clusters in turn, one of each before the next."""
-    groups = [group for group in corpus.groups if group.kind == kind]
+    groups = [group for group in corpus.plan.groups if group.kind == kind]
     longest = max((len(group.drafts) for group in groups), default=0)
     step = max(1, round(longest / max(1, len(groups))))
     for turn in range(longest):
@@ -618,7 +592,7 @@ def _constrained(corpus: Corpus, count: int) -> Iterator[Draft]:
             if not fact.scope or known or stating > 2:
                 continue
             others, twins = {}, {}
-            for source, number in corpus.scopes(*key):
+            for source, number in corpus.index.scopes(*key):
                 other = corpus.volume.brief(source, number)
                 written = corpus.document(source, number)
                 if written is None or other.doc_id == brief.doc_id or other.kind == "sheet":
@@ -700,111 +674,45 @@ def _conflicting(corpus: Corpus) -> Iterator[Draft]:
 
 
 def _high_level(corpus: Corpus) -> Iterator[Draft]:
+    """Yield drafts about the company as a whole, from the script `high_level`."""
     world = corpus.world
     stream = Stream(world.seed, "questions", "high")
-    lines = banks.sections("questions")
-    slots = {"company": world.company, "product": world.product}
-
-    def draft(section, answer, facts, absent, **more):
-        text = Pen(stream, {**slots, **more}).say_from(lines[section])
-        return Draft(
-            "high_level", text, answer, tuple(facts), absent=tuple(absent), pattern=section
-        )
-
-    first = world.initiatives
-    titles = [i.title for i in first]
-    drafts = [
-        draft(
-            "list of initiatives",
-            "There are eight: " + ", ".join(titles) + ".",
-            [f"{t} is one of the initiatives." for t in titles],
-            titles,
-        ),
-        draft("mission", world.mission, [world.mission], [world.mission]),
-        draft("thesis", world.thesis, [world.thesis], [world.thesis]),
-        draft("model", world.model, [world.model], [world.model]),
-        draft(
-            "values",
-            "People are asked to live by these: " + "; ".join(world.values) + ".",
-            [f"One principle is: {v}." for v in world.values],
-            world.values,
-        ),
-        draft(
-            "owners",
-            "; ".join(f"{i.owner} owns {i.title}" for i in first) + ".",
-            [f"{i.owner} owns {i.title}." for i in first],
-            [i.owner for i in first],
-        ),
-        draft(
-            "size",
-            f"About {len(world.subjects['customer']):,} customers, {len(world.subjects['vendor']):,} suppliers and {len(world.subjects['office'])} offices.",
-            [
-                f"There are about {len(world.subjects['customer']):,} customers.",
-                f"There are about {len(world.subjects['vendor']):,} suppliers.",
-                f"There are {len(world.subjects['office'])} offices.",
-            ],
-            [
-                str(len(world.subjects["customer"])),
-                str(len(world.subjects["vendor"])),
-                str(len(world.subjects["office"])),
-                "offices",
-            ],
-        ),
-        draft(
-            "segments",
-            "Among others: " + ", ".join(row[3] for row in banks.rows("segments")) + ".",
-            [
-                f"{cap(row[3])} are kept cold with the product."
-                for row in banks.rows("segments")[:6]
-            ],
-            [row[0] for row in banks.rows("segments")[:8]],
-        ),
-        draft(
-            "regions",
-            ", ".join(row[0] for row in banks.rows("regions")) + ".",
-            [f"{row[0]} is one of the regions." for row in banks.rows("regions")],
-            [row[0] for row in banks.rows("regions")],
-        ),
-    ]
+    first = [vars(item) for item in world.initiatives]
+    counts = {kind: len(world.subjects[kind]) for kind in ("customer", "vendor", "office")}
+    segments = [{"label": row[0], "goods": row[3]} for row in banks.rows("segments")]
+    regions = [row[0] for row in banks.rows("regions")]
+    slots = vars(world) | {
+        "titles": ", ".join(item["title"] for item in first),
+        "owners": "; ".join(f"{item['owner']} owns {item['title']}" for item in first),
+        "principles": "; ".join(world.values),
+        "goods": ", ".join(row["goods"] for row in segments),
+        "regions": ", ".join(regions),
+        "customers": f"{counts['customer']:,}",
+        "vendors": f"{counts['vendor']:,}",
+        "offices": str(counts["office"]),
+        "customer_digits": str(counts["customer"]),
+        "vendor_digits": str(counts["vendor"]),
+    }
+    lists = {
+        "initiatives": first,
+        "values": [{"value": value} for value in world.values],
+        "first six segments": segments[:6],
+        "first eight segments": segments[:8],
+        "regions": [{"region": region} for region in regions],
+    }
+    script, lines = banks.sections("high_level"), banks.sections("questions")
+    of_one = ("initiative measure", "initiative why", "pair")
+    wanted = [(name, {}) for name in script if name not in of_one]
     for i, item in enumerate(first):
-        drafts.append(
-            draft(
-                "initiative measure",
-                f"By the {item.measure}, which should go from {item.start} to {item.target}.",
-                [f"The measure is the {item.measure}.", f"The target is {item.target}."],
-                [item.measure, item.target],
-                title=item.title,
-            )
-        )
-        drafts.append(
-            draft(
-                "initiative why",
-                f"{cap(item.why)}; the aim is to {item.goal}, and the {item.measure} should reach {item.target}.",
-                [
-                    f"{cap(item.why)}.",
-                    f"The aim is to {item.goal}.",
-                    f"The {item.measure} should reach {item.target}.",
-                ],
-                [item.why, item.goal],
-                title=item.title,
-            )
-        )
-        other = first[(i + 3) % len(first)]
-        drafts.append(
-            draft(
-                "pair",
-                f"{item.title} wants to {item.goal}, because {item.why}. {other.title} wants to {other.goal}, because {other.why}.",
-                [
-                    f"The aim of {item.title} is to {item.goal}.",
-                    f"The reason for it is that {item.why}.",
-                    f"The aim of {other.title} is to {other.goal}.",
-                    f"The reason for that is that {other.why}.",
-                ],
-                [item.goal, other.goal],
-                title=item.title,
-                title2=other.title,
-            )
-        )
+        other = {f"{name}2": value for name, value in first[(i + 3) % len(first)].items()}
+        wanted += [(name, item | other) for name in of_one]
+    drafts = []
+    for name, more in wanted:
+        own = Slots(slots | more)
+        text = Pen(stream, own).say_from(lines[name])
+        told = answered(script[name], own, lists)
+        told.pop("needed")
+        drafts.append(Draft("high_level", text, pattern=name, **told))
     yield from stream.sample(drafts, len(drafts))
 
 
@@ -836,7 +744,7 @@ def _not_found(corpus: Corpus) -> Iterator[Draft]:
                 for a in brief.topic.attributes
                 if not corpus.count("full", a.key, subject.name, brief.scope)
                 and not corpus.count("full", a.key, subject.name, "")
-                and len(corpus.scopes(a.key, subject.name)) > 1
+                and len(corpus.index.scopes(a.key, subject.name)) > 1
             ]
         if not missing:
             continue
@@ -858,57 +766,6 @@ def _not_found(corpus: Corpus) -> Iterator[Draft]:
 # Metadata
 
 
-METADATA = {
-    "slack": (
-        ("channel", "In which channel did people talk about {t} on {d}?"),
-        ("participants", "Who took part in the thread on {t} of {d}?"),
-        ("date", "When was the thread about {t} posted?"),
-    ),
-    "gmail": (
-        ("from", 'Who sent the mail "{t}"?'),
-        ("to", 'To which address did the mail "{t}" go?'),
-        ("date", "On what date was the mail about {t} sent?"),
-    ),
-    "linear": (
-        ("assignee", "Who is assigned to {k}?"),
-        ("status", "What is the status of {k}?"),
-        ("labels", "Which labels does {k} carry?"),
-        ("priority", "How urgent is {k} marked?"),
-    ),
-    "google_drive": (
-        ("owner", 'Who owns the file "{t}" in the drive?'),
-        ("last_modified", 'When was "{t}" last changed?'),
-        ("folder", 'In which folder should I look for "{t}"?'),
-    ),
-    "hubspot": (
-        ("lifecycle_stage", 'At which stage of its life is the record "{t}"?'),
-        ("last_activity", "When was anything last done on the record of {t}?"),
-        ("owner", 'Which colleague keeps the record "{t}"?'),
-    ),
-    "fireflies": (
-        ("duration_minutes", 'How many minutes did the recording "{t}" last?'),
-        ("participants", 'Who sat in the meeting recorded as "{t}"?'),
-        ("date", 'What day was the meeting "{t}"?'),
-    ),
-    "github": (
-        ("author", 'Who opened pull request {k}, "{t}"?'),
-        ("reviewers", "Who was asked to review pull request {k}?"),
-        ("state", 'Is pull request {k} ("{t}") open, merged or closed?'),
-    ),
-    "jira": (
-        ("reporter", "Who reported {k}?"),
-        ("priority", "Which priority has {k}?"),
-        ("created", "When was {k} created?"),
-        ("status", "Where does {k} stand?"),
-    ),
-    "confluence": (
-        ("author", 'Who wrote the page "{t}"?'),
-        ("last_modified", 'When was the page "{t}" last edited?'),
-        ("status", 'Is the page "{t}" a draft, or does it count?'),
-    ),
-}
-
-
 def metadata_questions(corpus: Corpus, count: int) -> list[dict]:
     """Return questions whose answers stand in the metadata alone, as in ERB's extra questions."""
     weights = dict.fromkeys(SOURCES, 1.0)
@@ -918,7 +775,7 @@ def metadata_questions(corpus: Corpus, count: int) -> list[dict]:
     for stream, brief, document in _documents(corpus, "metadata", weights):
         if len(rows) == count:
             return rows
-        name, phrase = stream.pick(METADATA[brief.source])
+        name, phrase = stream.pick(banks.rows(brief.source, "metadata"))
         value = str(document.get(name, ""))
         key = str(
             brief.metadata.get("identifier")
@@ -953,8 +810,3 @@ def metadata_questions(corpus: Corpus, count: int) -> list[dict]:
             "make more documents",
         )
     return rows
-
-
-def counts_by_type(total: int, weights: dict[str, float]) -> dict[str, int]:
-    """Return how many questions of each type make `total` in ERB's proportions (Table 2)."""
-    return dict(zip(TYPES, shares(total, [weights[t] for t in TYPES]), strict=True))
