@@ -44,12 +44,8 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     """Yield a temporary path beside `path`; move it there if the block succeeds.
 
     After an exception (a full disk, Ctrl-C) the temporary file is removed and what stood at
-    `path` before is untouched.
-
-    Raises
-    ------
-    OSError
-        If the folder or the disk does not take the file; its `filename` is `path`.
+    `path` before is untouched. Raises `OSError`, whose `filename` is `path`, if the folder or the
+    disk does not take the file.
     """
     path, temporary = Path(path), None
     try:
@@ -94,13 +90,9 @@ def most_bytes(path: str | os.PathLike) -> int:
 def read_text(path: str | os.PathLike) -> str:
     """Return the text of a UTF-8 file, which may be gzipped (`.gz`).
 
-    Raises
-    ------
-    MissingData
-        If there is no such file.
-    DataError
-        If the file cannot be read, the gzip stream is cut or damaged, the text is larger than
-        `MAX_BYTES` or `most_bytes`, or the bytes are not UTF-8 (with the line).
+    Raises `MissingData` if there is no such file, and `DataError` if it cannot be read, the gzip
+    stream is cut or damaged, the text is larger than `MAX_BYTES` or `most_bytes`, or the bytes are
+    not UTF-8 (with the line).
     """
     path = Path(path)
     zipped = path.suffix == ".gz"
@@ -136,11 +128,8 @@ def _decode(raw: bytes, where: str) -> str:
 def read_json(path: str | os.PathLike):
     """Return the value of a JSON file.
 
-    Raises
-    ------
-    DataError
-        With line and column, if the text is not JSON, holds NaN or an infinite number, repeats a
-        key of an object, or holds half of a surrogate pair.
+    Raises `DataError`, with line and column, if the text is not JSON, holds NaN or an infinite
+    number, repeats a key of an object, or holds half of a surrogate pair.
     """
     text = read_text(path)
     with named(path):
@@ -299,13 +288,8 @@ def zip_texts(
 ) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of the entries of an archive that have an ending, in its order.
 
-    Raises
-    ------
-    MissingData
-        If there is no such file.
-    DataError
-        If it is not a readable zip file, holds more than `most_bytes`, has no entry with that
-        ending, or one is not UTF-8.
+    Raises `MissingData` if there is no such file, and `DataError` if it is not a readable zip file,
+    holds more than `most_bytes`, has no entry with that ending, or one is not UTF-8.
     """
     with opened_zip(path) as archive:
         names = [name for name in archive.namelist() if name.endswith(ending)]

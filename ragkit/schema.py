@@ -58,17 +58,8 @@ def names(columns: tuple[str, ...], kind: str) -> dict[str, str]:
 def complete(row: dict, kind: str, system: str = "") -> dict:
     """Return a user's row with other names translated, ids as strings and `DEFAULTS` filled in.
 
-    Parameters
-    ----------
-    row : dict
-    kind : {"documents", "questions", "answers", "runs", "scores"}
-    system : str
-        The system of an answer or a ranked document that names none.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, or a value is not what it should be.
+    `kind` is the frame's; `system` is that of an answer or a ranked document that names none. Raises
+    `DataError` if a column is missing, or a value is not what it should be.
     """
     other = names(tuple(row), kind)
     row = {other.get(name, name): value for name, value in row.items()}

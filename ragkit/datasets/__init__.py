@@ -72,13 +72,10 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
 
 
 def overview(*, profile: str = "sample", data: str | os.PathLike | None = None) -> pd.DataFrame:
-    """Return one row a dataset: what is at hand, how many rows, what it is made of.
+    """Return one row a dataset: dataset, state, documents, questions, scores, label.
 
-    Returns
-    -------
-    DataFrame with columns dataset, state, documents, questions, scores, label
-        State is present, other release, partial, cut or damaged, or missing; counts are NaN for
-        frames that are not there.
+    The state is present, other release, partial, cut or damaged, or missing; the counts of rows are
+    NaN for frames that are not there.
     """
     import pandas as pd
 

@@ -75,15 +75,8 @@ class Dataset:
     def substitute(self, *parts: str) -> str:
         """Return what differs from the official data, for the status of a measured number.
 
-        Parameters
-        ----------
-        *parts : str
-            Only files with one of these in their path count; all do if none is given.
-
-        Returns
-        -------
-        str
-            Empty if the official files are complete and known to be the registered release.
+        Only files with one of `parts` in their path count; all do if none is given. The result is
+        empty if the official files are complete and known to be the registered release.
         """
         if self.profile != "paper":
             return self.label
@@ -112,12 +105,7 @@ class Dataset:
         -------
         Dataset
             Rows keep their order. Of further frames with gold documents those rows stay whose
-            gold documents do.
-
-        Raises
-        ------
-        UsageError
-            If a number is negative, or the gold documents alone are more than `documents`.
+            gold documents do. `UsageError` if the gold documents alone are more than `documents`.
         """
         checks.whole(documents, "documents", least=0)
         checks.whole(questions, "questions", least=0)
@@ -161,14 +149,8 @@ def own(folder: Path) -> Dataset:
     """Read a benchmark of your own: `questions`, `documents`, `scores`, or some of them.
 
     A file may have any format and any names of columns that `ragkit.files.read_frame` knows, such
-    as `questions.jsonl` or `scores.csv.gz`. Further columns are kept.
-
-    Raises
-    ------
-    MissingData
-        If the folder does not exist or holds none of the files.
-    DataError
-        With file, line and column, if a file is not what it should be.
+    as `questions.jsonl` or `scores.csv.gz`. Further columns are kept. Raises `MissingData` if the
+    folder does not exist or holds none of the files.
     """
     if not folder.is_dir():
         raise MissingData(f"{folder}: no such folder")

@@ -22,16 +22,8 @@ def frames(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
 def frame(found: Found, rows: list[dict] | None = None) -> pd.DataFrame:
     """Read one file, or rows of it, as declared.
 
-    Returns
-    -------
-    DataFrame
-        The columns of the frame, what the file leaves open filled in, then further declared ones.
-        A row of scores without a score is left out: a missing score is not 0.
-
-    Raises
-    ------
-    DataError
-        With file, row and column, if a column is missing or a value is not what it should be.
+    The result has the columns of the frame, what the file leaves open filled in, then further
+    declared ones. A row of scores without a score is left out: a missing score is not 0.
     """
     read = found.read
     kind = read["frame"].removeprefix("extra_")

@@ -188,18 +188,17 @@ def _registry(path: Path) -> tuple[dict[str, Declaration], dict[str, Entry]]:
 
 
 def _problem(one: Entry, known: dict[str, Entry]) -> str:
-    path = Path(one.path)
-    if path.is_absolute() or ".." in path.parts:
-        return "the path leaves the data folder"
-    if one.sha256 and not re.fullmatch(r"[0-9a-f]{64}", one.sha256):
-        return "sha256 is not 64 lower-case hexadecimal digits"
-    if one.sha256 and not one.bytes:
-        return "sha256 comes without bytes"
-    if one.part_of and one.part_of not in known:
-        return f"part of the unknown {one.part_of!r}"
-    if one.part_of and not (one.rows and known[one.part_of].rows):
-        return "a part, and what it is part of, need their rows"
-    return ""
+    """Return what is wrong with an entry, in words."""
+    path, whole = Path(one.path), known.get(one.part_of)
+    problems = {
+        "the path leaves the data folder": path.is_absolute() or ".." in path.parts,
+        "sha256 is not 64 lower-case hexadecimal digits": one.sha256
+        and not re.fullmatch(r"[0-9a-f]{64}", one.sha256),
+        "sha256 comes without bytes": one.sha256 and not one.bytes,
+        f"part of the unknown {one.part_of!r}": one.part_of and whole is None,
+        "a part, and what it is part of, need their rows": whole and not (one.rows and whole.rows),
+    }
+    return next((words for words, wrong in problems.items() if wrong), "")
 
 
 def declared() -> dict[str, Declaration]:
@@ -280,17 +279,12 @@ class Store:
             if state not in ("changed", "other release"):
                 return path, state
             others.append((path, state))
-        if elsewhere := self._by_digest(wanted):
-            return elsewhere, "verified"
-        if others:
-            _refuse_damaged(others[0][0], wanted, others[0][1])
-        return others[0] if others else None
-
-    def _by_digest(self, wanted: Entry) -> Path | None:
         for path in self._by_size.get(wanted.bytes, []) if wanted.sha256 else ():
             if sha256(path) == wanted.sha256:
-                return path
-        return None
+                return path, "verified"
+        if others:
+            _refuse_damaged(*others[0], wanted)
+        return others[0] if others else None
 
     @cached_property
     def _by_size(self) -> dict[int, list[Path]]:
@@ -314,7 +308,7 @@ def _state(path: Path, wanted: Entry) -> str:
     return "verified" if pin.get("published") else "pinned"
 
 
-def _refuse_damaged(path: Path, wanted: Entry, state: str) -> None:
+def _refuse_damaged(path: Path, state: str, wanted: Entry) -> None:
     """Raise `HashMismatch` unless a file with unregistered bytes is whole."""
     why = "changed since it was fetched"
     if state != "changed":

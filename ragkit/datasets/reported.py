@@ -32,31 +32,9 @@ from ragkit.files import named, read_rows, read_text
 from ragkit.paths import REPORTED
 
 CLAIMS = REPORTED / "claims.toml"
-
-PAPERS = ("wixqa", "enterpriserag_bench", "liverag")
-COLUMNS = ("paper", "table", "row", "column", "metric", "printed", "value", "unit", "note")
-KEY = ("paper", "table", "row", "column", "metric")
-COUNTS = {"questions", "documents", "pairs", "number", "epochs"}
-UNITS = COUNTS | {
-    *("percent", "fraction", "ratio", "score", "correlation", "cosine", "nats", "logit"),
-    *("tokens", "characters", "words", "parameters", "minutes"),
-}
-
-# What a cell has to match; `paper` is that of the file.
-PATTERNS = {
-    "table": r"\d+|(text|figure|appendix):[\w.]+|leaderboard",
-    "row": r".*\S.*",
-    "column": r".*\S.*",
-    "metric": r"[a-z][a-z0-9]*(_[a-z0-9]+)*",
-    "unit": "|".join(sorted(UNITS)),
-}
-_PRINTED = re.compile(
-    r"~?(?P<sign>[-−])?(?P<whole>\d{1,3}(?:,\d{3})+|\d+)?(?P<fraction>\.\d+)?"
-    r"(?P<suffix>k|M|BT?|T)?[%×]?"
-)
-_POWERS = {None: 0, "k": 3, "M": 6, "B": 9, "BT": 9, "T": 12}
-_WORDS = {"zero": 0, "single": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
-_WORDS |= {"six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
+_FORM = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+PAPERS, COLUMNS, KEY = (tuple(_FORM[name]) for name in ("papers", "columns", "key"))
+_PRINTED = _FORM["printed"]
 
 
 def parse(printed: str) -> tuple[float, int]:
@@ -67,6 +45,7 @@ def parse(printed: str) -> tuple[float, int]:
     printed : str
         Digits with an optional `~`, sign (hyphen or minus), thousands commas, a suffix k, M, B,
         BT (thousand million tokens) or T, and a trailing % or ×; or a word from zero to ten.
+        `DataError` if it is no such number.
 
     Returns
     -------
@@ -74,18 +53,13 @@ def parse(printed: str) -> tuple[float, int]:
         "27%" is 27, "6,221" is 6221, "2M" is 2000000.
     decimals : int
         The last printed digit stands for `10 ** -decimals`: 3 for "0.061", -3 for "275k".
-
-    Raises
-    ------
-    DataError
-        If `printed` is no such number.
     """
-    if printed in _WORDS:
-        return float(_WORDS[printed]), 0
-    match = _PRINTED.fullmatch(printed)
+    if printed in _PRINTED["words"]:
+        return float(_PRINTED["words"][printed]), 0
+    match = re.fullmatch(_PRINTED["pattern"], printed)
     if match is None or not (match["whole"] or match["fraction"]):
         raise DataError(f"{printed!r} is not a number as the papers print them")
-    fraction, power = match["fraction"] or "", _POWERS[match["suffix"]]
+    fraction, power = match["fraction"] or "", _PRINTED["powers"].get(match["suffix"], 0)
     number = Decimal((match["whole"] or "0").replace(",", "") + fraction).scaleb(power)
     return float(-number if match["sign"] else number), len(fraction[1:]) - power
 
@@ -113,10 +87,6 @@ def load(
 
     Raises
     ------
-    UsageError
-        If `paper` or `table` is unknown.
-    MissingData
-        If a file is not there.
     DataError
         With file and line, if a file is not UTF-8, is empty, lacks a column, repeats a key, has a
         value that its printed form does not have, or a lost cell without a note.
@@ -147,7 +117,7 @@ def _read(folder: Path, paper: str) -> pd.DataFrame:
 
 def _check(row: dict[str, str], paper: str) -> tuple[float, int | None]:
     """Return value and decimals of a row of text, or raise with what is wrong in it."""
-    for column, pattern in {"paper": paper, **PATTERNS}.items():
+    for column, pattern in {"paper": paper, **_FORM["patterns"]}.items():
         if not re.fullmatch(pattern, row[column]):
             raise DataError(f"{column} should match {pattern}, found {row[column]!r}")
     if not row["printed"] and not row["value"]:
@@ -170,11 +140,6 @@ def audit(*, folder: Path | None = None) -> pd.DataFrame:
     rounds to it, so a claim fails only where no rounding can save it, except where the claim says
     "as printed". Numbers that are printed in several places are claims, too.
 
-    Parameters
-    ----------
-    folder : path, optional
-        As in `load`.
-
     Returns
     -------
     pandas.DataFrame
@@ -184,8 +149,8 @@ def audit(*, folder: Path | None = None) -> pd.DataFrame:
 
     Raises
     ------
-    MissingData, DataError
-        As `load`; a `DataError` also where a number that a claim needs is not in the files.
+    DataError
+        As `load`, and where a number that a claim needs is not in the files.
     """
     claims = tomllib.loads(read_text(CLAIMS))
     rows = []
@@ -208,7 +173,7 @@ class _Numbers:
     def __init__(self, frame: pd.DataFrame):
         frame = frame.dropna(subset="value")
         half = 0.5 * 10.0 ** -frame["decimals"].astype(float)
-        whole = frame["unit"].isin(COUNTS) & (frame["decimals"] == 0)
+        whole = frame["unit"].isin(_FORM["counts"]) & (frame["decimals"] == 0)
         whole &= ~frame["printed"].str.startswith("~")
         self.frame = frame.assign(half=half.mask(whole, 0))
 

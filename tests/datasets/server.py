@@ -14,18 +14,13 @@ BODY = bytes(range(256)) * 2_000  # half a megabyte: several chunks
 class Server:
     """A loopback server of one file, with the habits and the faults of real ones."""
 
+    etag, ranges, length, body = '"version-1"', True, True, BODY
+    status = published = redirect = None
+    cut_after = None  # bytes of a body, then the connection is closed
+    short_range = None  # bytes of a range that are sent although more were asked for
+    chunked = wrong_start = False
+
     def __init__(self):
-        self.body = BODY
-        self.etag = '"version-1"'
-        self.ranges = True
-        self.status = None
-        self.cut_after = None  # bytes of a body, then the connection is closed
-        self.published = None
-        self.redirect = None
-        self.length = True
-        self.chunked = False
-        self.short_range = None  # bytes of a range that are sent although more were asked for
-        self.wrong_start = False
         self.requests = []
         owner = self
 

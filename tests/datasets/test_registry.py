@@ -17,6 +17,7 @@ from tests.datasets.official import encode, entry, register, sha256_of, write
 
 NQ = "comparison_questions/nq_open_dev.jsonl"
 KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
+LSAT = "irt/ltm_LSAT.csv"
 
 
 def put(folder, path, raw):
@@ -57,8 +58,6 @@ def test_entries_are_whole():
 
 
 def test_the_manifest_of_the_mirror_agrees(mirror):
-    import re
-
     text = (mirror / "MANIFEST.md").read_text("utf-8")
     seen = 0
     for file in registry.entries().values():
@@ -108,12 +107,6 @@ def test_a_malformed_registry_is_named(tmp_path, text, message):
         registry.entries(path)
     assert info.value.message.startswith(str(path))
     assert re.search(message, info.value.message)
-
-
-def test_files_take_what_they_do_not_say_from_their_dataset(tmp_path):
-    path = tmp_path / "registry.toml"
-    path.write_text(DATASET + FILE + 'licence = "other"\n')
-    assert registry.entries(path) == {"a.csv": Entry("a.csv", "d", "o", "other")}
 
 
 STEPS = """
@@ -223,21 +216,32 @@ def test_bytes_decide(tmp_path_factory, raw, place, name):
 
 
 @pytest.mark.parametrize("cut", [b"wrong", b'{"question": "a", "answer": ["b"]}\n{"quest'])
-def test_cut_bytes_are_refused_with_file_digests_and_what_to_do(data, monkeypatch, cut):
-    register(monkeypatch, entry(NQ, b"right one" * 10))
-    at = put(data, NQ, cut)
-    with pytest.raises(HashMismatch) as info:
-        Store(data).find(NQ)
-    message = info.value.message
-    assert message.startswith(f"{at}: cut or damaged, line ")
-    assert f"sha256 {sha256_of(cut)[:12]}" in message
-    assert f"expected {sha256_of(b'right one' * 10)[:12]}" in message
-    assert f"{len(cut)} bytes instead of 90" in message
-    assert info.value.hint == "delete it and run: ragkit data fetch natural_questions"
+def test_cut_bytes_are_refused_with_file_digests_and_a_command_that_works(data, monkeypatch, cut):
+    # A stand-in is fetched by its path; what has no address cannot be fetched at all.
+    right = b"right one" * 10
+    part = entry("kb_part.jsonl", right, part_of=KB, rows=1, dataset="wixqa")
+    register(
+        monkeypatch, entry(KB, pinned=False), part, entry(NQ, right), entry(LSAT, right, url="")
+    )
+    fetched = "delete it and run: ragkit data fetch"
+    hints = {
+        KB: ("kb_part.jsonl", f"{fetched} kb_part.jsonl"),
+        NQ: (NQ, f"{fetched} natural_questions"),
+    }
+    for path, (name, hint) in (
+        hints | {LSAT: (LSAT, "replace it by the file of the test")}
+    ).items():
+        at = put(data, name, cut)
+        with pytest.raises(HashMismatch) as info:
+            Store(data).find(path)
+        assert info.value.message.startswith(f"{at}: cut or damaged, ")
+        for words in (sha256_of(cut)[:12], f"expected {sha256_of(right)[:12]}", "instead of 90"):
+            assert words in info.value.message
+        assert info.value.hint == hint
 
 
 def test_whole_files_with_other_bytes_are_another_release(data, monkeypatch):
-    csv, zipped = "irt/ltm_LSAT.csv", "enterpriserag_bench/system_answers_jsonl.zip"
+    csv, zipped = LSAT, "enterpriserag_bench/system_answers_jsonl.zip"
     register(monkeypatch, entry(NQ), entry(csv), entry(zipped))
     put(data, NQ, b'{"question": "a", "answer": ["b"]}\n')
     put(data, csv, b"Item1\n1\n")
@@ -254,20 +258,10 @@ def test_whole_files_with_other_bytes_are_another_release(data, monkeypatch):
         Store(data).find(zipped)
 
 
-def test_the_hint_is_a_command_that_works(data, monkeypatch):
-    # A stand-in is fetched by its path; what has no address cannot be fetched at all.
-    part = entry("kb_part.jsonl", b"right", part_of=KB, rows=1, dataset="wixqa")
-    register(monkeypatch, entry(KB, pinned=False), part, entry(NQ, b"right", url=""))
-    fetched = "delete it and run: ragkit data fetch kb_part.jsonl"
-    hints = {KB: ("kb_part.jsonl", fetched), NQ: (NQ, "replace it by the file of the test")}
-    for path, (at, hint) in hints.items():
-        put(data, at, b"wrong")
-        with pytest.raises(HashMismatch) as info:
-            Store(data).find(path)
-        assert info.value.hint == hint
-
-
 def test_wrong_bytes_at_the_path_do_not_hide_a_right_copy(data, monkeypatch):
+    register(monkeypatch, entry(NQ, b"right", pinned=False))
+    put(data, "other.jsonl", b"right")
+    assert Store(data).find(NQ) is None, "without a digest a path alone counts"
     register(monkeypatch, entry(NQ, b"right"))
     put(data, NQ, b"wrong")
     put(data, "backup/nq (1).jsonl", b"right")
@@ -275,14 +269,6 @@ def test_wrong_bytes_at_the_path_do_not_hide_a_right_copy(data, monkeypatch):
     shutil.rmtree(data / "backup")
     put(paths.cache_dir(), NQ, b"right")
     assert Store(data).find(NQ).path == paths.cache_dir() / NQ
-
-
-def test_a_file_without_a_digest_is_found_by_its_path_only(data, monkeypatch):
-    register(monkeypatch, entry(NQ, b"any", pinned=False))
-    put(data, "other.jsonl", b"any")
-    assert Store(data).find(NQ) is None
-    put(data, NQ, b"something else")
-    assert Store(data).find(NQ).path == data / NQ
 
 
 # -------------------------------------------------------------------------------------- stand-ins

@@ -44,14 +44,9 @@ def write(folder, *lines, paper="wixqa"):
     ("paper", "table", "row", "column", "metric", "printed", "value", "decimals"),
     [
         ("wixqa", "2", "synthetic", "size", "n_questions", "6,221", 6221, 0),
-        ("wixqa", "3", "e5+gpt_4o", "factuality", "factuality", "0.85", 0.85, 2),
-        ("wixqa", "5", "bm25+gemini_2.0_flash", "rouge_1", "rouge_1", "0.53", 0.53, 2),
         ("wixqa", "1", "emrqa", "size", "n_questions", "2M", 2e6, -6),
         ("enterpriserag_bench", "1", "slack", "approximate", "n_documents", "275k", 275e3, -3),
         ("enterpriserag_bench", "7", "semantic", "vector", "document_recall", "24.8", 24.8, 1),
-        ("enterpriserag_bench", "11", "project_related", "median", "gold_documents", "3.5", 3.5, 1),
-        ("liverag", "4", "liverag", "ngd", "ngram_diversity", "3.062", 3.062, 3),
-        ("liverag", "4", "natural_questions", "hs", "homogenization_score", "0.017", 0.017, 3),
         ("liverag", "text:4", "hd", "lower", "diff_bound", "−6", -6, 0),
         ("liverag", "text:3.2", "diff", "acs", "pearson_correlation", "-0.979", -0.979, 3),
     ],
@@ -131,33 +126,6 @@ def test_parse_reads_what_format_writes(scaled, decimals, commas, minus):
 
 # ------------------------------------------------------------------------------ audit
 
-# What the papers get wrong, by their own numbers: paper, how the claim begins, printed, computed.
-CONTRADICTIONS = [
-    ("wixqa", "section 3.1: the shares of the article types", 100, 66 + 32 + 1),
-    ("wixqa", "Tables 3 to 5: context recall on expertwritten", 0, 0.01),
-    ("wixqa", "Tables 3 to 5: context recall on synthetic", 0, 0.01),
-    ("wixqa", "appendix C: levels and rating", 1, 5),
-    ("wixqa", "appendix D: levels and rating", 1, 5),
-    ("enterpriserag_bench", "Table 1: each figure is Table 9's", 9, 8),
-    ("enterpriserag_bench", "appendix D.1: transcripts", 4, 3),
-    ("enterpriserag_bench", "Table 10 caption: the project_related row", 114, 4.2 * 40),
-    ("enterpriserag_bench", "Table 10 caption: the constrained row", 35, 1.4 * 30),
-    ("enterpriserag_bench", "Table 10 caption: the conflicting_info row", 38, 2 * 20),
-    ("enterpriserag_bench", "Table 10 caption: the completeness row", 35, 6.5 * 20),
-    ("enterpriserag_bench", "section 6.1: completeness questions are the hardest, by mean d", 1, 0),
-    ("enterpriserag_bench", "the same wherever printed: constrained / max", 1, 2),
-    ("liverag", "Tables 2 and 3: the same mean disc", 29.965 / 895, 17.952 / 895),
-    ("liverag", "Table 2: mean ACS lies in the range", 4, 1),
-    ("liverag", "section 4: mean ACS rises", 3, 2),
-    ("liverag", "section 4: the hardest bin discriminates least", 1, 0),
-    ("liverag", "section 3.2: correctness, a harmonic mean", 1, 2),
-    ("liverag", "sections 1 and 4: lower diff is harder", 1, 0),
-    ("liverag", "Table 5: the examples lie in the bins", 3, 0),
-    ("liverag", "Table 5: of two examples, the harder one has the lower ACS", 3, 2),
-    ("liverag", "section 5.3: n-gram diversity is a fraction", 6, 0),
-    ("liverag", "the same wherever printed: fineweb / size", 1e10, 1e13),
-]
-
 
 def find(audit, paper, start):
     (claim,) = audit[(audit["paper"] == paper) & audit["claim"].str.startswith(start)].to_dict(
@@ -166,18 +134,10 @@ def find(audit, paper, start):
     return claim
 
 
-@pytest.mark.parametrize(("paper", "start", "printed", "computed"), CONTRADICTIONS)
-def test_contradiction(audit, paper, start, printed, computed):
-    claim = find(audit, paper, start)
-    assert not claim["holds"]
-    assert claim["printed"] == pytest.approx(printed, abs=1e-9)
-    assert claim["computed"] == pytest.approx(computed, abs=1e-9)
-
-
 def test_the_findings_are_the_same_as_ever(audit):
-    """Every claim with its numbers: what the data file says is what the code said before."""
+    """Every claim with its numbers, those that the papers' own numbers contradict among them."""
     golden = pd.read_csv(Path(__file__).with_name("audit.csv"), keep_default_na=False)
-    assert len(golden) - golden["holds"].sum() == len(CONTRADICTIONS)
+    assert (~golden["holds"]).sum() == 23
     pd.testing.assert_frame_equal(audit, golden, rtol=1e-12)
 
 
