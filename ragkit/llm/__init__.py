@@ -8,12 +8,11 @@ Every result is a `Value` or a `Failure`, in the order of the requests. A reques
 holds is not asked again; a ledger can be exported, shared and replayed without network.
 """
 
-from ragkit.llm.batch import import_results, write_batch
-from ragkit.llm.client import Client, ReplayMiss
-from ragkit.llm.exchange import Failure, Request, Tally, ToolCall, Value, tally
-from ragkit.llm.ledger import Exchange, Ledger
+from ragkit.llm.client import Client, ReplayMiss, import_results, write_batch
+from ragkit.llm.exchange import Exchange, Failure, Tally, ToolCall, Value, tally
+from ragkit.llm.ledger import Ledger
 from ragkit.llm.prices import Estimate, Prices, count_tokens, dollars, load_prices
-from ragkit.llm.prompts import Prompt, load_prompt
+from ragkit.llm.requests import Prompt, Request, load_prompt
 
 __all__ = [
     "Client",

@@ -3,45 +3,44 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
+import threading
+import time
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from tqdm.auto import tqdm
 
 from ragkit import checks
-from ragkit.errors import ModelError, UsageError
-from ragkit.llm.asking import Batch
-from ragkit.llm.endpoint import Endpoint
+from ragkit.errors import DataError, ModelError, UsageError
+from ragkit.files import read_jsonl, write_text
+from ragkit.llm.endpoint import Endpoint, Fault
 from ragkit.llm.exchange import (
-    ENDPOINT,
-    PARAMETERS,
+    Exchange,
     Failure,
-    Invalid,
-    Request,
     Value,
     add,
-    canonical,
-    digest,
-    read,
+    answered,
+    body,
+    check_envelope,
+    now,
+    outcome,
 )
-from ragkit.llm.ledger import Exchange, Ledger
-from ragkit.llm.prices import Estimate, count_request, encoding_name, load_prices
+from ragkit.llm.ledger import DiskFull, Ledger
+from ragkit.llm.prices import Estimate, dollars, load_prices, request_tokens
+from ragkit.llm.requests import ENDPOINT, PARAMETERS, Request, canonical
+
+GIVE_UP_AFTER = 20  # requests in a row without an answer: the endpoint is down
+BACKOFF_CAP = 30.0  # seconds
+_counting = threading.Lock()  # of what threads add up
 
 
 class ReplayMiss(ModelError):
     """A request that the replayed ledger does not hold."""
-
-
-class Job(NamedTuple):
-    """A request with its ledger key, canonical JSON, and the key of the request it repairs."""
-
-    key: str
-    text: str
-    plain: dict[str, Any]
-    request: Request
-    repair_of: str | None
 
 
 class Client:
@@ -174,147 +173,280 @@ class Client:
         DataError
             If the ledger cannot be written.
         """
-        from tqdm.auto import tqdm
-
-        jobs = self._jobs(requests)
-        distinct = {job.key: job for job in jobs}
-        outcomes, missing = self._recall(distinct)
+        asked, outcomes, missing = self._recall(requests)
         if missing and self.replay:
-            raise self._miss(missing)
+            said = missing[0].plain["messages"][-1]["content"]
+            said = " ".join((said if isinstance(said, str) else canonical(said)).split())
+            count = f"{len(missing):,} requests are" if len(missing) > 1 else "a request is"
+            where = f"not in the ledger {self.ledger.path}; the first asks {self.model}"
+            raise ReplayMiss(
+                f"{count} {where} {said!r:.200}",
+                "the recorded run had other messages, parameters or prompts; run once without replay",
+            )
         if missing:
-            disable = None if progress is None else not progress
-            options = {"total": len(distinct), "initial": len(outcomes), "unit": "request"}
-            with tqdm(desc=self.model, disable=disable, **options) as bar:
-                outcomes |= self._ask([distinct[job.repair_of or job.key] for job in missing], bar)
+            waiting = {row.key: row for row in asked if row.key not in outcomes}
+            options = {"total": len(outcomes) + len(waiting), "initial": len(outcomes)}
+            options["disable"] = None if progress is None else not progress
+            with tqdm(desc=self.model, unit="request", **options) as bar:
+                outcomes |= _Batch(self, waiting.values(), bar).run()
         # Equal requests share one result, though each may have a label of its own.
-        labels = [{"purpose": job.request.purpose, "prompt": job.request.prompt} for job in jobs]
-        return [
-            replace(outcomes[job.key], **label) for job, label in zip(jobs, labels, strict=True)
-        ]
+        return [replace(outcomes[r.key], purpose=r.purpose, prompt=r.prompt) for r in asked]
 
     def dry_run(self, requests: Iterable[Request | str]) -> Estimate:
         """Return calls, tokens and price of a batch, without a call and without a key."""
-        jobs = self._jobs(requests)
-        _, missing = self._recall({job.key: job for job in jobs})
-        calls = {job.repair_of or job.key for job in missing}
-        encoding, exact = encoding_name(self.model)
-        pairs = [self.tokens(job) for job in missing]
-        tokens_in = sum(pair[0] for pair in pairs)
-        tokens_out = add(*(pair[1] for pair in pairs))
+        asked, outcomes, missing = self._recall(requests)
+        pairs = [request_tokens(row.plain) for row in missing]
+        tokens_in, tokens_out = sum(pair[0] for pair in pairs), add(pair[1] for pair in pairs)
         return Estimate(
             model=self.model,
-            requests=len(jobs),
-            cached=sum(job.key not in calls for job in jobs),
+            requests=len(asked),
+            cached=sum(row.key in outcomes for row in asked),
             calls=len(missing),
             prompt_tokens=tokens_in,
             completion_tokens=tokens_out,
-            encoding=encoding,
-            exact=exact,
             cost_low=self.prices.cost(self.model, tokens_in, 0),
             cost_high=self.prices.cost(self.model, tokens_in, tokens_out),
             prices=f"prices of {self.prices.date} in {self.prices.path}",
         )
 
-    def missing(self, requests: Iterable[Request | str]) -> list[Job]:
+    def missing(self, requests: Iterable[Request | str]) -> list[Exchange]:
         """Return the requests, or repairs of their invalid answers, that the ledger lacks."""
-        return self._recall({job.key: job for job in self._jobs(requests)})[1]
+        return self._recall(requests)[2]
 
-    # From requests to jobs, from exchanges to results
-
-    def _jobs(self, requests: Iterable[Request | str]) -> list[Job]:
+    def _recall(self, requests: Iterable[Request | str]):
+        """Return the requests as rows of the ledger, its results by key, and what it lacks."""
         if isinstance(requests, str | Request):
             raise UsageError("requests must be a list of requests, not a single one")
-        jobs = []
+        asked, outcomes, missing = [], {}, {}
         for number, request in enumerate(requests, 1):
             if isinstance(request, str):
                 request = Request(request)
             if not isinstance(request, Request):
                 raise UsageError(f"request {number} is a {type(request).__name__}, not a Request")
-            job = self._job(request)
-            if self.endpoint.holds_secret(job.text):
+            if self.parameters:
+                request = replace(request, parameters={**self.parameters, **request.parameters})
+            asked.append(Exchange.pending(request, self.model))
+            if self.endpoint.redact(asked[-1].request) != asked[-1].request:
                 raise UsageError(f"request {number} contains the key of the endpoint")
-            jobs.append(job)
-        return jobs
-
-    def _job(self, request: Request, repair_of: str | None = None) -> Job:
-        if self.parameters:
-            request = replace(request, parameters={**self.parameters, **request.parameters})
-        plain = request.plain(self.model)
-        text = canonical(plain)
-        return Job(digest(text), text, plain, request, repair_of)
-
-    def _recall(self, jobs: Mapping[str, Job]) -> tuple[dict[str, Value | Failure], list[Job]]:
-        """Return the results that the ledger holds, and the jobs (or their repairs) it lacks."""
-        held = self.ledger.get_many(jobs)
-        outcomes, missing = {}, []
-        for key, job in jobs.items():
-            outcome, exchanges = job, []
-            while isinstance(outcome, Job):
-                found = held.get(key) if outcome is job else self.ledger.get(outcome.key)
-                if found is None or not (found.final or self.replay):
-                    missing.append(outcome)
+        held = self.ledger.get_many(row.key for row in asked)
+        for first in asked:
+            rows, result = [], first
+            while isinstance(result, Exchange):
+                row = held.get(first.key) if result is first else self.ledger.get(result.key)
+                final = row and (row.final or self.replay and row.kind != "pending")
+                if not final:
+                    missing[first.key] = result
                     break
-                exchanges.append(found)
-                outcome = self.outcome(job, *exchanges, cached=True)
+                rows.append(row)
+                result = outcome(first, rows, cached=True)
             else:
-                outcomes[key] = outcome
-        return outcomes, missing
+                outcomes[first.key] = result
+        return asked, outcomes, list(missing.values())
 
-    def outcome(self, job: Job, *exchanges: Exchange, cached: bool) -> Value | Failure | Job:
-        """Return the result of an exchange and its repair, or the repair that is to be asked."""
-        answered = [row for row in exchanges if row.state != "failed"] or exchanges
-        labels = self.labels(job) | {"cached": cached}
-        for name in ("prompt_tokens", "completion_tokens"):
-            labels[name] = add(*(getattr(row, name) for row in answered))
-        asked, invalid, said = job, None, None
-        for row in exchanges:
-            if row.state == "failed":
-                why = f" (asking again because {invalid.reason})" if invalid else ""
-                return Failure(kind=row.kind, reason=row.reason + why, text=said, **labels)
+
+class _Batch:
+    """The requests of one call of `Client.complete` that the ledger could not answer."""
+
+    def __init__(self, client: Client, asked: Iterable[Exchange], bar: tqdm):
+        self.client, self.asked, self.bar = client, list(asked), bar
+        self.waiting = deque(self.asked)
+        self.outcomes: dict[str, Value | Failure] = {}
+        self.stopped: tuple[str, str] | None = None  # kind and reason of what is not asked
+        self.fatal: Exception | None = None
+        self.unanswered = self.answers = 0
+        self.said = False
+        self.stopping = threading.Event()
+
+    def run(self) -> dict[str, Value | Failure]:
+        """Ask everything and return the results by key."""
+        with self.client.endpoint.connect() as self.connection:
+            count = min(self.client.concurrency, len(self.asked))
+            threads = [threading.Thread(target=self.work, daemon=True) for _ in range(count)]
+            for thread in threads:
+                thread.start()
             try:
-                found = read(asked.request, row.response)
-                return Value(**found, repaired=asked is not job, **labels)
-            except Invalid as error:
-                invalid, said = error, error.message.get("content")
-            if asked is not job or not invalid.again:
-                return Failure(kind=invalid.kind, reason=invalid.reason, text=said, **labels)
-            asked = self._job(job.request.repair(invalid.message, invalid.reason), job.key)
-        return asked
+                for thread in threads:
+                    thread.join()
+            except KeyboardInterrupt:
+                self.stop("stopped", "interrupted before it was asked")
+                said = "recording the answers under way (Ctrl-C again to drop them)"
+                print(f"\nragkit: {said}", file=sys.stderr)
+                for thread in threads:
+                    thread.join()
+                raise
+        if self.fatal is not None:
+            raise self.fatal
+        for asked in self.asked:
+            if asked.key not in self.outcomes:
+                kind, reason = self.stopped
+                lost = replace(asked, kind=kind, reason=reason)
+                self.outcomes[asked.key] = outcome(asked, [lost], cached=False)
+        return self.outcomes
 
-    def labels(self, job: Job) -> dict[str, Any]:
-        """Return the fields of a result that its request decides."""
-        labels = {"purpose": job.request.purpose, "prompt": job.request.prompt}
-        return labels | {"model": self.model, "key": job.key}
+    def stop(self, kind: str, reason: str) -> None:
+        """Start no further request; those under way go on."""
+        self.stopped = self.stopped or (kind, reason)
+        self.stopping.set()
 
-    def tokens(self, job: Job) -> tuple[int, int | None]:
-        """Return a request's tokens and its token limit."""
-        limits = job.plain["parameters"]
-        most = limits.get("max_completion_tokens", limits.get("max_tokens"))
-        return count_request(job.plain, self.model), most
+    def work(self) -> None:
+        """Settle requests until none waits."""
+        while self.waiting and not self.stopped:
+            try:
+                asked = self.waiting.popleft()
+                result = self.settle(asked)
+            except IndexError:  # another thread took the last one
+                return
+            except DiskFull as error:
+                self.stop("stopped", f"not asked: {error.message}")
+            except Exception as error:
+                self.fatal = self.fatal or error
+                self.stop("stopped", "not asked after an error")
+            else:
+                if isinstance(result, Exchange):  # another process is asking: look again later
+                    self.waiting.append(asked)
+                    self.stopping.wait(0.05)
+                    continue
+                with _counting:
+                    self.outcomes[asked.key] = result
+                    self.bar.update()
 
-    def _miss(self, missing: list[Job]) -> ReplayMiss:
-        said = missing[0].plain["messages"][-1]["content"]
-        said = " ".join((said if isinstance(said, str) else canonical(said)).split())
-        count = f"{len(missing):,} requests are" if len(missing) > 1 else "a request is"
-        return ReplayMiss(
-            f"{count} not in the ledger {self.ledger.path}; the first asks {self.model} {said!r:.200}",
-            "the recorded run had other messages, parameters or prompts; run once without replay",
+    def settle(self, asked: Exchange) -> Value | Failure | Exchange:
+        """Return the result of a request and its repair, or the row that was not asked."""
+        ledger, rows, result = self.client.ledger, [], asked
+        while isinstance(result, Exchange) and not self.stopped and ledger.claim(result.key):
+            try:
+                row = ledger.get(result.key)
+                if row is None or not row.final:
+                    row = self.ask(result)
+            finally:
+                ledger.release(result.key)
+                self.client.reserved.pop(result.key, None)
+            if row is None:
+                break
+            rows.append(row)
+            result = outcome(asked, rows, cached=False)
+        return result
+
+    def ask(self, asked: Exchange) -> Exchange | None:
+        """Ask until there is an answer or patience ends; None if the batch stopped before that."""
+        client, fault, text = self.client, None, None
+        faults, counted, waited = Counter(), 0, 0.0
+        started, answers = time.monotonic(), self.answers
+        cost = self.reserve(asked)
+        while not self.stopped:
+            try:
+                text = client.endpoint.attempt(self.connection, body(asked.plain))
+                break
+            except Fault as caught:
+                fault = caught
+            faults[fault.kind] += 1
+            counted += fault.wait_s is None
+            backoff = min(client.backoff * 2 ** (faults.total() - 1), BACKOFF_CAP)
+            pause = max(fault.wait_s or 0.0, backoff + random.uniform(0, client.backoff))
+            if not fault.again or counted >= client.max_attempts:
+                break
+            if waited + pause > client.max_wait:
+                most = f"max_wait, {client.max_wait:g} s"
+                fault.reason += f"; waiting for it would take more than {most}"
+                break
+            if fault.kind == "rate_limit" and pause >= 1 and not self.said:
+                self.said, most = True, f"for at most {client.max_wait:g} s"
+                said = f"waiting until the endpoint accepts more requests ({fault.reason}), {most}"
+                tqdm.write(f"ragkit: {client.model}: {said}", file=sys.stderr)
+            waited += pause
+            self.stopping.wait(pause)
+        if text is None and fault is None:
+            return None
+        if text is None:
+            self.give_up(fault, alone=self.answers == answers)
+            row = replace(asked, kind=fault.kind, reason=fault.reason)
+        else:
+            row = answered(asked, text)
+            paid = client.prices.cost(client.model, row.prompt_tokens, row.completion_tokens)
+            with _counting:
+                client.spent += cost if paid is None else paid
+                self.unanswered, self.answers = 0, self.answers + 1
+        return client.ledger.put(
+            replace(
+                row,
+                endpoint=client.endpoint.url,
+                attempts=faults.total() + (text is not None),
+                faults=canonical(dict(faults)),
+                waited_s=round(waited, 3),
+                seconds=round(time.monotonic() - started, 3),
+                asked_at=now(),
+            )
         )
 
-    def _ask(self, jobs: list[Job], bar) -> dict[str, Value | Failure]:
-        batch = Batch(self, jobs, bar)
-        with ThreadPoolExecutor(1, "ragkit-llm") as pool:  # a notebook has an event loop already
-            future = pool.submit(batch.main)
-            try:
-                return future.result()
-            except KeyboardInterrupt:
-                batch.interrupt()
-                print(
-                    "\nragkit: recording the answers under way (Ctrl-C again to drop them)",
-                    file=sys.stderr,
-                )
-                try:
-                    wait([future])
-                except KeyboardInterrupt:
-                    batch.drop()
-                raise
+    def reserve(self, asked: Exchange) -> float:
+        """Set aside what a request may cost, or stop the batch if it exceeds what is left."""
+        client = self.client
+        if client.budget is None:
+            return 0.0
+        tokens_in, tokens_out = request_tokens(asked.plain)
+        cost = client.prices.cost(client.model, tokens_in, tokens_out or 0)
+        while not self.stopped:
+            with _counting:
+                reserved = sum(client.reserved.values())
+                if client.spent + reserved + cost <= client.budget:
+                    client.reserved[asked.key] = cost
+                    break
+            if not reserved:
+                limit = f"the budget of {dollars(client.budget)} would be exceeded"
+                self.stop("budget", f"not asked: {limit} ({dollars(client.spent)} spent)")
+            self.stopping.wait(0.02)  # the requests under way may cost less than was set aside
+        return cost
+
+    def give_up(self, fault: Fault, *, alone: bool) -> None:
+        """Stop the batch after a failure if the other requests would fail as well."""
+        self.unanswered += fault.kind != "rejected"
+        if fault.kind == "rate_limit" and (alone or not fault.again):
+            self.stop("stopped", f"not asked: {fault.reason}")
+        elif self.unanswered >= max(GIVE_UP_AFTER, self.client.concurrency):
+            count = f"{self.unanswered} requests in a row had no answer"
+            self.stop("stopped", f"not asked: {count}; the last: {fault.reason}")
+
+
+def write_batch(client: Client, requests: Iterable[Request | str], path: str | Path) -> int:
+    """Write the requests that the client's ledger lacks to `path`; return their number.
+
+    The file is in the format of OpenAI's batch API, which costs half as much. The ledger keeps the
+    requests until `import_results` takes the answers. Invalid answers are repaired by the next
+    batch.
+    """
+    missing = client.missing(requests)
+    call = {"method": "POST", "url": "/v1/chat/completions"}
+    lines = [call | {"custom_id": row.key, "body": body(row.plain)} for row in missing]
+    write_text(path, "".join(f"{canonical(line)}\n" for line in lines))
+    client.ledger.add(missing)
+    return len(missing)
+
+
+def import_results(ledger: Ledger, path: str | Path) -> tuple[int, int]:
+    """Record the answers in a file of batch results; return how many are answers and failures.
+
+    Raises
+    ------
+    DataError
+        If a line is not a batch result, or its request was not written from this ledger.
+    """
+    rows = []
+    for number, result in enumerate(read_jsonl(path, ("custom_id", "response")), 1):
+        asked = ledger.get(str(result["custom_id"]))
+        if asked is None:
+            raise DataError(
+                f"{path}: result {number}: no request {result['custom_id']!r} was written from "
+                f"the ledger {ledger.path}",
+                "name the ledger that the batch was written from",
+            )
+        reply = result["response"] if isinstance(result["response"], dict) else {}
+        status, text = reply.get("status_code"), canonical(reply.get("body"))
+        if status == 200 and check_envelope(text) is None:
+            rows.append(answered(asked, text))
+        else:
+            reason = f"batch, status {status}: {canonical(result.get('error') or text)[:300]}"
+            kind = "rejected" if status == 400 else "server_error"
+            rows.append(replace(asked, kind=kind, reason=reason))
+    ledger.add(replace(row, attempts=1, asked_at=now()) for row in rows)
+    failed = sum(row.state == "failed" for row in rows)
+    return len(rows) - failed, failed

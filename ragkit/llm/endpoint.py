@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 import os
 import time
 from collections.abc import Mapping
@@ -16,20 +16,19 @@ from ragkit.errors import ModelError
 from ragkit.llm.exchange import check_envelope
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    import httpx2
 
 
 class Fault(Exception):
     """An attempt without an answer.
 
     `wait_s` is the wait that the server asked for, or None; `again` says whether another attempt
-    may succeed, `stop` that no request of the batch can.
+    may succeed.
     """
 
-    def __init__(self, kind, reason, *, wait_s=None, again=True, stop=False):
+    def __init__(self, kind: str, reason: str, *, wait_s: float | None = None, again: bool = True):
         super().__init__(reason)
-        self.kind, self.reason = kind, reason
-        self.wait_s, self.again, self.stop = wait_s, again, stop
+        self.kind, self.reason, self.wait_s, self.again = kind, reason, wait_s, again
 
 
 class Endpoint:
@@ -45,13 +44,13 @@ class Endpoint:
 
     @property
     def url(self) -> str:
+        """The address; a `ModelError` if it is none, or may hold a secret."""
         name = f"{self.environment}_BASE_URL"
         address = os.environ.get(name) or "https://api.openai.com/v1"
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise ModelError(
-                f"{name} is not an address", "expected something like http://localhost:8000/v1"
-            )
+            hint = "expected something like http://localhost:8000/v1"
+            raise ModelError(f"{name} is not an address", hint)
         if "@" in parts.netloc or parts.query or parts.fragment:
             raise ModelError(
                 f"{name} holds more than an address: a user, a password or a query",
@@ -63,44 +62,40 @@ class Endpoint:
     def _key(self) -> str:
         return os.environ.get(f"{self.environment}_API_KEY", "").strip()
 
-    def holds_secret(self, text: str) -> bool:
-        """Return whether `text` contains the key."""
-        # Placeholders such as "none" or "ollama" are words that answers may contain.
-        key = self._key
-        return (len(key) >= 16 or len(key) >= 6 and any(c.isdigit() for c in key)) and key in text
-
     def redact(self, text: str) -> str:
         """Return `text` with the key replaced."""
-        return text.replace(self._key, "[redacted]") if self.holds_secret(text) else text
+        key = self._key
+        # Placeholders such as "none" or "ollama" are words that answers may contain.
+        secret = len(key) >= 16 or len(key) >= 6 and any(c.isdigit() for c in key)
+        return text.replace(key, "[redacted]") if secret else text
 
-    def connect(self) -> AsyncOpenAI:
-        """Return a client of the openai package, for use in one event loop.
+    def connect(self) -> httpx2.Client:
+        """Return a connection for any number of threads.
 
         Raises
         ------
         ModelError
             If the environment holds no key and the address is not this machine's.
         """
-        import openai
+        import httpx2
 
         name = f"{self.environment}_API_KEY"
-        local = urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
-        if not self._key and not local:
+        if not self._key and urlsplit(self.url).hostname not in ("localhost", "127.0.0.1", "::1"):
             raise ModelError(
                 f"no key for {self.url}: {name} is not set",
                 f"export {name}=..., or {self.environment}_BASE_URL=... for a server of your own",
             )
         if not all("!" <= character <= "~" for character in self._key):
             raise ModelError(f"{name} holds a blank or a character that no key has")
-        return openai.AsyncOpenAI(
-            api_key=self._key or "none",
-            base_url=self.url,
-            timeout=openai.Timeout(self.timeout, connect=min(10.0, self.timeout)),
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(verify=_certificates()),
+        return httpx2.Client(
+            headers={"Authorization": f"Bearer {self._key or 'none'}"},
+            timeout=httpx2.Timeout(self.timeout, connect=min(10.0, self.timeout)),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
+            follow_redirects=True,
+            verify=_certificates(),
         )
 
-    async def attempt(self, connection: AsyncOpenAI, body: Mapping[str, Any]) -> str:
+    def attempt(self, connection: httpx2.Client, body: Mapping[str, Any]) -> str:
         """Send `body` to the chat endpoint once; return the JSON text of the reply.
 
         Raises
@@ -110,49 +105,54 @@ class Endpoint:
         ModelError
             If no request can succeed: the key is refused, the model does not exist.
         """
-        # No exception of the openai package may leave this function: its frames hold the key.
+        # No exception of the library may leave this function: its frames hold the key.
         import httpx2
-        import openai
 
-        text = ""
         try:
-            async with asyncio.timeout(self.timeout):  # httpx bounds each read, not their sum
-                reply = await connection.post(
-                    "/chat/completions", cast_to=httpx2.Response, body=body
-                )
-            text = self.redact(reply.content.decode())
-            wrong = check_envelope(text)
-            failure = Fault("garbage", wrong) if wrong else None
-        except (TimeoutError, openai.APITimeoutError):
+            reply, text = self._post(connection, body)
+            wrong = check_envelope(text) if reply.is_success else None
+            if reply.is_success and wrong is None:
+                return text
+            failure = Fault("garbage", wrong) if wrong else self._status(reply, text)
+        except httpx2.TimeoutException:
             failure = Fault("timeout", f"no complete answer within {self.timeout:g} s")
-        except openai.APIConnectionError as error:
-            cause = error.__cause__ or error
-            said = self.redact(f"{type(cause).__name__}: {cause}")[:300]
+        except httpx2.HTTPError as error:
+            said = self.redact(f"{type(error).__name__}: {error}")[:300]
             failure = Fault("connection", f"no answer from {self.url}: {said}")
-        except openai.APIStatusError as error:
-            failure = self._status(error)
         except UnicodeDecodeError:
             failure = Fault("garbage", "the reply is not UTF-8")
         except Exception as error:  # a defect, reported without its frames
-            failure = ModelError(
-                f"the call failed: {self.redact(f'{type(error).__name__}: {error}')}"
-            )
-        if failure is not None:
-            raise failure
-        return text
+            said = self.redact(f"{type(error).__name__}: {error}")
+            failure = ModelError(f"the call failed: {said}")
+        raise failure
 
-    def _status(self, error) -> Exception:
-        status = error.status_code
-        reason = f"status {status}: {self.redact(str(error.message))[:300]}"
+    def _post(self, connection: httpx2.Client, body: Mapping[str, Any]):
+        """Return the reply and its text without the key."""
+        import httpx2
+
+        ends, content = time.monotonic() + self.timeout, b""
+        with connection.stream("POST", f"{self.url}/chat/completions", json=body) as reply:
+            for part in reply.iter_bytes():
+                content += part
+                if time.monotonic() > ends:  # the library bounds each read, not their sum
+                    raise httpx2.ReadTimeout("the answer is not complete")
+        return reply, self.redact(
+            content.decode(errors="strict" if reply.is_success else "replace")
+        )
+
+    def _status(self, reply: httpx2.Response, text: str) -> Exception:
+        error, status = {}, reply.status_code
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            error = dict(json.loads(text)["error"])
+        reason = f"status {status}: {error.get('message') or text}"[:300]
         if status == 401:
             return ModelError(f"{self.url} refused the key in {self.environment}_API_KEY: {reason}")
         if status == 404:
             return ModelError(f"{self.url} knows no such model or address: {reason}")
-        if isinstance(error.body, dict) and error.body.get("code") == "insufficient_quota":
-            return Fault("rate_limit", reason, again=False, stop=True)
         if status in (408, 409, 425, 429) or status >= 500:
             kind = "rate_limit" if status == 429 else "server_error"
-            return Fault(kind, reason, wait_s=_retry_after(error.response.headers))
+            again = error.get("code") != "insufficient_quota"
+            return Fault(kind, reason, wait_s=_retry_after(reply.headers), again=again)
         return Fault("forbidden" if status == 403 else "rejected", reason, again=False)
 
 

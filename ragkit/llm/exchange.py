@@ -1,127 +1,74 @@
-"""Requests, results, and the rules that tell a valid answer from a failure."""
+"""Exchanges with a model, their results, and the rules that tell a valid answer from a failure."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field, replace
-from functools import lru_cache
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
-from ragkit import checks
-from ragkit.errors import UsageError
+from ragkit.llm.requests import DECISIVE, Request, canonical, digest, validator
 
-ROLES = ("system", "developer", "user", "assistant", "tool")
-ENDPOINT = "the chat endpoint"  # what only one server knows goes in extra_body
-PARAMETERS = frozenset(
-    "temperature top_p max_tokens max_completion_tokens stop seed frequency_penalty "
-    "presence_penalty logit_bias logprobs top_logprobs reasoning_effort verbosity tool_choice "
-    "parallel_tool_calls service_tier extra_body".split()
-)
 # Failures that asking again would only repeat: they stay in the ledger for good.
 FINAL = frozenset({"invalid", "refused", "filtered", "rejected"})
-
-
-def canonical(value: Any) -> str:
-    """Return JSON with sorted keys and no spaces: equal values give equal text."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
-
-
-def digest(text: str) -> str:
-    """Return the sha256 of a text in UTF-8, in hexadecimal."""
-    return hashlib.sha256(text.encode()).hexdigest()
+TOKENS = ("prompt_tokens", "completion_tokens")
 
 
 @dataclass(frozen=True)
-class Request:
-    """One request to a model.
+class Exchange:
+    """One row of the ledger; `request` and `response` are JSON, byte for byte.
 
-    Parameters
-    ----------
-    messages : str or sequence of mappings
-        A chat in the endpoint's format, each message with a `role`; a string is one message of
-        the user.
-    schema : mapping, optional
-        A JSON schema that the answer must satisfy; the parsed answer is the result's `data`.
-    tools : sequence of mappings
-        Functions that the model may call, each with `name`, `description` and `parameters`
-        (a JSON schema of an object, against which calls are checked).
-    parameters : mapping
-        Options of the endpoint, such as `temperature` and `max_tokens`. They override those of
-        the client.
-    repeat : int
-        0, 1, 2, ... to ask the same thing several times; part of the ledger's key.
-    purpose, prompt : str
-        Labels that are not part of the key: one for the ledger's tables, such as "judge", and
-        the name and version of the prompt, as `Prompt.id` gives it.
-
-    Raises
-    ------
-    UsageError
-        If a parameter does not have its form.
+    `state` is "value" (a valid answer), "invalid" (an answer that is empty, refused or does not
+    satisfy the schema) or "failed" (no answer); `kind` and `reason` say why. A failure of the kind
+    "pending" was written to a batch file and has no answer yet. `repair_of` is the key of the
+    exchange whose invalid answer this one repairs.
     """
 
-    messages: Sequence[Mapping[str, Any]]
-    _: KW_ONLY
-    schema: Mapping[str, Any] | None = None
-    tools: Sequence[Mapping[str, Any]] = ()
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    repeat: int = 0
+    key: str
+    model: str
+    request: str
+    state: str
+    response: str | None = None
+    kind: str | None = None
+    reason: str | None = None
     purpose: str = ""
     prompt: str = ""
+    repair_of: str | None = None
+    endpoint: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    attempts: int = 1
+    faults: str = "{}"
+    waited_s: float = 0.0
+    seconds: float = 0.0
+    asked_at: str = ""
 
-    def __post_init__(self):
-        messages = self.messages
-        if isinstance(messages, str):
-            messages = [{"role": "user", "content": messages}]
-        # A temperature of 0.0 is the same request as one of 0.
-        parameters = {
-            name: int(value) if isinstance(value, float) and value.is_integer() else value
-            for name, value in self.parameters.items()
-        }
-        given = {"messages": messages, "schema": self.schema, "parameters": parameters}
-        for name, value in (given | {"tools": list(self.tools)}).items():
-            try:
-                text = canonical(value)
-                text.encode()
-            except (TypeError, ValueError) as error:  # a UnicodeEncodeError is a ValueError
-                raise UsageError(f"{name} cannot be written as JSON: {error}") from None
-            object.__setattr__(self, name, json.loads(text))
-        if not isinstance(self.messages, list) or not self.messages:
-            raise UsageError("messages must be a string or a list with at least one message")
-        for number, message in enumerate(self.messages, 1):
-            role = message.get("role") if isinstance(message, dict) else None
-            checks.choice(role, f"role of message {number}:", ROLES)
-        checks.options(self.parameters, PARAMETERS, ENDPOINT)
-        checks.whole(self.repeat, "repeat", least=0)
-        for tool in self.tools:
-            if not isinstance(tool, dict) or set(tool) != {"name", "description", "parameters"}:
-                raise UsageError("a tool needs exactly name, description and parameters")
-        for schema in (self.schema, *(tool["parameters"] for tool in self.tools)):
-            if schema is not None:
-                _validator(canonical(schema))
+    @classmethod
+    def pending(cls, request: Request, model: str, repair_of: str | None = None) -> Exchange:
+        """Return the row of a request that is still to be asked."""
+        text = canonical(request.plain(model))
+        labels = {"purpose": request.purpose, "prompt": request.prompt, "repair_of": repair_of}
+        reason = "written to a batch file, not answered yet"
+        why = {"state": "failed", "kind": "pending", "reason": reason, "attempts": 0}
+        return cls(key=digest(text), model=model, request=text, **labels, **why)
 
-    def plain(self, model: str) -> dict[str, Any]:
-        """Return what the ledger's key is computed from: everything that decides the answer."""
-        names = ("messages", "parameters", "schema", "tools", "repeat")
-        return {"kind": "openai.chat", "model": model} | {n: getattr(self, n) for n in names}
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The request as `Request.plain` gives it."""
+        return json.loads(self.request)
 
-    def repair(self, message: Mapping[str, Any], reason: str) -> Request:
-        """Return the request that shows the model its invalid answer and asks once more."""
-        from ragkit.llm.prompts import load_prompt
+    @property
+    def final(self) -> bool:
+        """Whether asking again would only repeat this."""
+        return self.state != "failed" or self.kind in FINAL
 
-        said = message.get("content") or ""
-        if message.get("tool_calls"):
-            said = canonical([call.get("function") for call in message["tool_calls"]])
-        prompt = load_prompt("repair")
-        invalid = {"role": "assistant", "content": said or "(nothing)"}
-        messages = [*self.messages, invalid, *prompt.messages(error=reason)]
-        return replace(self, messages=messages, prompt=prompt.id)
+    @property
+    def checksum(self) -> str:
+        """The sha256 of all fields."""
+        return digest(canonical(list(vars(self).values())))
 
 
 @dataclass(frozen=True)
@@ -208,16 +155,23 @@ class Failure(_Result):
     ok = False
 
 
-@dataclass(frozen=True)
 class Tally:
-    """Counts of results; `str(tally)` is one line. Tokens are None if an answer lacks them."""
+    """Counts of results, so that no average leaves the failures out unnoticed.
 
-    requests: int
-    values: int
-    repaired: int
-    failures: Mapping[str, int]
-    prompt_tokens: int | None
-    completion_tokens: int | None
+    The attributes are `requests`, `values`, `repaired`, `failures` (by kind), `prompt_tokens` and
+    `completion_tokens` (None if an answer lacks them). `str(tally)` is one line.
+    """
+
+    def __init__(self, results: Iterable[Value | Failure]):
+        results = list(results)
+        kinds = Counter(one.kind for one in results if not one.ok)
+        paid = [r for r in results if r.ok or r.kind in FINAL - {"rejected"} or r.prompt_tokens]
+        self.requests = len(results)
+        self.values = sum(one.ok for one in results)
+        self.repaired = sum(one.ok and one.repaired for one in results)
+        self.failures = dict(sorted(kinds.items()))
+        self.prompt_tokens = add(one.prompt_tokens for one in paid)
+        self.completion_tokens = add(one.completion_tokens for one in paid)
 
     def __str__(self) -> str:
         line = f"{self.values:,} of {self.requests:,} requests answered"
@@ -229,39 +183,56 @@ class Tally:
         return line
 
 
-def tally(results: Iterable[Value | Failure]) -> Tally:
-    """Count values and failures, so that no average leaves the failures out unnoticed."""
-    results = list(results)
-    kinds = Counter(result.kind for result in results if not result.ok)
-    answered = [
-        result
-        for result in results
-        if result.ok or result.kind in FINAL - {"rejected"} or result.prompt_tokens is not None
-    ]
-    return Tally(
-        requests=len(results),
-        values=sum(result.ok for result in results),
-        repaired=sum(result.ok and result.repaired for result in results),
-        failures=dict(sorted(kinds.items())),
-        prompt_tokens=add(*(result.prompt_tokens for result in answered)),
-        completion_tokens=add(*(result.completion_tokens for result in answered)),
+tally = Tally
+
+
+def now() -> str:
+    """Return the time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def add(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of `counts`, or None if one of them is unknown."""
+    counts = list(counts)
+    return None if None in counts else sum(counts)
+
+
+def outcome(asked: Exchange, rows: Sequence[Exchange], cached: bool) -> Value | Failure | Exchange:
+    """Return the result of a request, or what is still to be asked: itself or its repair.
+
+    `rows` are the ledger's rows of the request and of its repair, as far as they are there.
+    """
+    if not rows:
+        return asked
+    last, text = rows[-1], None
+    answered = [row for row in rows if row.state != "failed"]
+    labels = {name: getattr(asked, name) for name in ("model", "purpose", "prompt", "key")}
+    labels |= {name: add(getattr(row, name) for row in answered or rows) for name in TOKENS}
+    if answered:
+        reply = read(answered[-1].plain, answered[-1].response)
+        text = reply.message.get("content")
+    if last.state == "value":
+        return Value(**reply.fields, repaired=len(rows) > 1, cached=cached, **labels)
+    if last is rows[0] and last.state == last.kind == "invalid":
+        request = Request(**{name: last.plain[name] for name in DECISIVE}, purpose=asked.purpose)
+        return Exchange.pending(request.repair(reply.message, last.reason), last.model, last.key)
+    why = (
+        f" (asking again because {rows[0].reason})"
+        if last.state == "failed" != rows[0].state
+        else ""
     )
-
-
-class Invalid(Exception):
-    """An answer that is not valid; `again` says whether a repair is asked for."""
-
-    def __init__(self, kind: str, reason: str, message: Mapping[str, Any]):
-        super().__init__(reason)
-        self.kind, self.reason, self.message = kind, reason, message
-        self.again = kind == "invalid"
+    return Failure(kind=last.kind, reason=last.reason + why, text=text, cached=cached, **labels)
 
 
 def check_envelope(text: str) -> str | None:
     """Return what is wrong with a reply of the chat endpoint, or None if it holds a message."""
     try:
         reply = json.loads(text)
+        if "\\ud" in text.lower():
+            canonical(reply).encode()
         message = reply["choices"][0]["message"]
+    except UnicodeEncodeError:
+        return "the reply holds half of a surrogate pair, which is not a character"
     except (KeyError, IndexError, TypeError):
         return f"the reply holds no message: {reply!r:.200}"
     except (ValueError, RecursionError):
@@ -273,69 +244,59 @@ def check_envelope(text: str) -> str | None:
     return None
 
 
-def usage(text: str) -> tuple[int | None, int | None]:
-    """Return the tokens of request and answer that a reply reports; None where it does not."""
-    counts = json.loads(text).get("usage")
-    counts = counts if isinstance(counts, dict) else {}
-    pair = counts.get("prompt_tokens"), counts.get("completion_tokens")
-    return tuple(count if type(count) is int and count >= 0 else None for count in pair)
+class Reply(NamedTuple):
+    """What a reply says: why it is not valid, if so, its message, and fields of a `Value`."""
+
+    kind: str | None
+    reason: str | None
+    message: dict[str, Any]
+    fields: dict[str, Any]
 
 
-def read(request: Request, text: str) -> dict[str, Any]:
-    """Return the fields of a `Value` that a reply determines.
-
-    Raises
-    ------
-    Invalid
-        If the reply is a refusal, is empty, or does not satisfy the schema of answer or tool.
-    """
+def read(plain: Mapping[str, Any], text: str) -> Reply:
+    """Read a reply that `check_envelope` accepts; `plain` is the request."""
     reply = json.loads(text)
     choice = reply["choices"][0]
     message, finish = choice["message"], choice.get("finish_reason")
-    if message.get("refusal"):
-        raise Invalid("refused", f"the model refused: {message['refusal']}", message)
-    if finish == "content_filter":
-        raise Invalid("filtered", "the provider's filter stopped the answer", message)
     content, calls, data = message.get("content"), message.get("tool_calls"), None
+    kind = reason = None
     try:
-        if calls:
-            calls = tuple(_tool_call(request, n, call) for n, call in enumerate(calls))
-        elif request.parameters.get("tool_choice") == "required":
+        if message.get("refusal"):
+            kind, reason = "refused", f"the model refused: {message['refusal']}"
+        elif finish == "content_filter":
+            kind, reason = "filtered", "the provider's filter stopped the answer"
+        elif calls:
+            calls = tuple(_tool_call(plain["tools"], n, call) for n, call in enumerate(calls))
+        elif plain["parameters"].get("tool_choice") == "required":
             raise ValueError("the answer calls no tool, though a call was required")
         elif not (content or "").strip():
             raise ValueError("the answer is empty")
-        elif request.schema is not None:
+        elif plain["schema"] is not None:
             # Endpoints that ignore the schema often wrap the object in a Markdown fence.
             fenced = re.fullmatch(r"\s*```.*?\n(.*)```\s*", content, re.DOTALL)
-            data = _conforming(fenced[1] if fenced else content, request.schema, "the answer")
+            data = _conforming(fenced[1] if fenced else content, plain["schema"], "the answer")
     except ValueError as error:
         cut = " (the answer was cut off at its length limit)" if finish == "length" else ""
-        raise Invalid("invalid", f"{error}{cut}", message) from None
-    return {
-        "text": content,
-        "data": data,
-        "tool_calls": calls or (),
-        "finish_reason": finish,
-        "served_by": reply.get("model"),
-    }
+        kind, reason = "invalid", f"{error}{cut}"
+    fields = {"text": content, "data": data, "tool_calls": calls or (), "finish_reason": finish}
+    return Reply(kind, reason, message, fields | {"served_by": reply.get("model")})
 
 
-def answer_fields(request: Request, text: str) -> dict[str, Any]:
-    """Return the fields of the ledger's exchange that a reply determines."""
-    state, kind, reason = "value", None, None
-    try:
-        read(request, text)
-    except Invalid as error:
-        state, kind, reason = "invalid", error.kind, error.reason
-    tokens = dict(zip(("prompt_tokens", "completion_tokens"), usage(text), strict=True))
-    return {"state": state, "kind": kind, "reason": reason, "response": text, **tokens}
+def answered(asked: Exchange, text: str) -> Exchange:
+    """Return the row of a request with its reply; token counts that the reply lacks are None."""
+    reply, counts = read(asked.plain, text), json.loads(text).get("usage")
+    given = [counts.get(name) if isinstance(counts, dict) else None for name in TOKENS]
+    known = [count if type(count) is int and 0 <= count < 2**63 else None for count in given]
+    said = {"kind": reply.kind, "reason": reply.reason, "response": text}
+    state = "invalid" if reply.kind else "value"
+    return replace(asked, state=state, **said, **dict(zip(TOKENS, known, strict=True)))
 
 
-def body(model: str, plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON body that sends a request, as `Request.plain` gives it, to the endpoint."""
+def body(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON body that sends a request to the endpoint."""
     parameters = dict(plain["parameters"])
-    sent = {"model": model, "messages": plain["messages"], **parameters.pop("extra_body", {})}
-    sent.update(parameters)
+    sent = {"model": plain["model"].partition(":")[2], "messages": plain["messages"]}
+    sent |= parameters.pop("extra_body", {}) | parameters
     if (schema := plain["schema"]) is not None:
         answer = {"name": "answer", "schema": schema, "strict": _is_strict(schema)}
         sent["response_format"] = {"type": "json_schema", "json_schema": answer}
@@ -344,43 +305,14 @@ def body(model: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     return sent
 
 
-def add(*counts: int | None) -> int | None:
-    """Return the sum of `counts`, or None if one of them is unknown."""
-    return None if None in counts else sum(counts)
-
-
-@lru_cache(maxsize=256)
-def _validator(schema: str):
-    from jsonschema import Draft202012Validator, SchemaError
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
-    from referencing.jsonschema import DRAFT202012
-
-    parsed = json.loads(schema)
-    registry = Registry()  # an empty registry fetches nothing
-    try:
-        Draft202012Validator.check_schema(parsed)
-        resolver = registry.with_resource("", DRAFT202012.create_resource(parsed)).resolver()
-        for reference in re.findall(r'"\$ref":"([^"]*)"', schema):
-            resolver.lookup(reference)
-    except SchemaError as error:
-        raise UsageError(f"not a JSON schema: {error.message} at {error.json_path}") from None
-    except Unresolvable as error:
-        raise UsageError(f"the schema refers to {error.ref!r}, which it lacks") from None
-    return Draft202012Validator(parsed, registry=registry)
-
-
-def _no_constant(name: str):
-    raise ValueError(f"{name} is not JSON")
-
-
 def _conforming(text: str, schema: Mapping[str, Any], what: str) -> Any:
     """Return the JSON value of a text, or raise `ValueError` if it does not fit the schema."""
     try:
-        data = json.loads(text, parse_constant=_no_constant)
+        data = json.loads(text)
+        canonical(data)  # NaN is not JSON
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{what} is not valid JSON: {error}") from None
-    errors = _validator(canonical(schema)).iter_errors(data)
+    errors = validator(canonical(schema)).iter_errors(data)
     listed = sorted((error.json_path, error.message) for error in errors)[:3]
     if listed:
         said = "; ".join(f"at {path}: {message}" for path, message in listed)
@@ -388,17 +320,18 @@ def _conforming(text: str, schema: Mapping[str, Any], what: str) -> Any:
     return data
 
 
-def _tool_call(request: Request, number: int, call: Any) -> ToolCall:
+def _tool_call(tools: Sequence[Mapping], number: int, call: Any) -> ToolCall:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         raise ValueError(f"tool call {number + 1} names no function")
     name, arguments = function.get("name"), function.get("arguments") or "{}"
-    tools = {tool["name"]: tool for tool in request.tools}
-    if name not in tools:
-        raise ValueError(f"there is no tool {name!r}; known: {', '.join(tools) or 'none'}")
+    schemas = [tool["parameters"] for tool in tools if tool["name"] == name]
+    if not schemas:
+        known = ", ".join(tool["name"] for tool in tools) or "none"
+        raise ValueError(f"there is no tool {name!r}; known: {known}")
     if not isinstance(arguments, str):  # some servers send the object itself
         arguments = json.dumps(arguments)
-    arguments = _conforming(arguments, tools[name]["parameters"], f"the arguments of {name}")
+    arguments = _conforming(arguments, schemas[0], f"the arguments of {name}")
     if not isinstance(arguments, dict):
         raise ValueError(f"the arguments of {name} are not an object")
     return ToolCall(str(call.get("id") or f"call_{number}"), name, arguments)

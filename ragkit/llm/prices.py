@@ -11,7 +11,7 @@ from typing import Any
 
 from ragkit import checks, text
 from ragkit.errors import DataError, MissingData, UsageError
-from ragkit.llm.exchange import canonical
+from ragkit.llm.requests import canonical
 
 FILE = Path(__file__).with_name("prices.toml")
 
@@ -91,14 +91,12 @@ class Estimate:
     calls: int
     prompt_tokens: int
     completion_tokens: int | None
-    encoding: str
-    exact: bool
     cost_low: float | None
     cost_high: float | None
     prices: str
 
     def __str__(self) -> str:
-        how = "counted" if self.exact else "estimated"
+        encoding, exact = encoding_name(self.model)
         out = "no limit on output tokens"
         if self.completion_tokens is not None:
             out = f"at most {self.completion_tokens:,} out"
@@ -112,8 +110,8 @@ class Estimate:
             price = f"{dollars(self.cost_low)} to {dollars(self.cost_high)}, {self.prices}"
         return (
             f"{self.model}: {self.requests:,} requests, {self.cached:,} in the ledger, "
-            f"{self.calls:,} calls\n{self.prompt_tokens:,} tokens in ({how} with {self.encoding}), "
-            f"{out}; {price}"
+            f"{self.calls:,} calls\n{self.prompt_tokens:,} tokens in "
+            f"({'counted' if exact else 'estimated'} with {encoding}), {out}; {price}"
         )
 
 
@@ -136,16 +134,17 @@ def count_tokens(string: str, model: str = "gpt-4o") -> int:
     return len(text.encoding(encoding_name(model)[0]).encode_ordinary(string))
 
 
-def count_request(request: Mapping[str, Any], model: str) -> int:
-    """Return the number of tokens of a request, as `Request.plain` gives it.
+def request_tokens(plain: Mapping[str, Any]) -> tuple[int, int | None]:
+    """Return the tokens of a request, as `Request.plain` gives it, and the limit of its answer.
 
     As in chat models with the encodings `cl100k` and `o200k`, every message takes three tokens
     beside its text, and the reply three more. How providers present a schema or tools to the
     model is not public: their JSON is counted as text.
     """
-    values = [value for message in request["messages"] for value in message.values()]
-    counted = [*filter(None, values), *filter(None, (request["schema"], request["tools"]))]
+    values = [value for message in plain["messages"] for value in message.values()]
+    counted = filter(None, (*values, plain["schema"], plain["tools"]))
     strings = [value if isinstance(value, str) else canonical(value) for value in counted]
-    encoding = text.encoding(encoding_name(model)[0])
-    tokens = sum(len(encoding.encode_ordinary(string)) for string in strings)
-    return 3 + 3 * len(request["messages"]) + tokens
+    tokens = sum(count_tokens(string, plain["model"]) for string in strings)
+    limits = plain["parameters"]
+    most = limits.get("max_completion_tokens", limits.get("max_tokens"))
+    return 3 + 3 * len(plain["messages"]) + tokens, most

@@ -1,36 +1,27 @@
 """A chat endpoint on loopback for tests: it misbehaves on demand and keeps count.
 
 In a thread (`serve`) the replies come from a function; as a program (`process`) from a seeded
-plan of faults. Either way it stops by itself: when told, when its parent is gone, or after its
-lifetime.
+plan of faults, until its input ends.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
+import select
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FAULTS = [
-    "429",
-    "500",
-    "reset",
-    "garbage",
-    "cut_envelope",
-    "cut_content",
-    "wrong_schema",
-    "slow",
-    "endless",
-]
+FAULTS = "429 500 reset garbage cut_envelope cut_content wrong_schema slow endless".split()
 SCHEMA = {
     "type": "object",
     "properties": {"verdict": {"enum": ["yes", "no"]}, "score": {"type": "integer"}},
@@ -105,181 +96,117 @@ def plan(latency, share, seed, kinds):
     return answer
 
 
-class Server:
+class Server(ThreadingHTTPServer):
     """Counts what it is asked (`asked`) and what it answered in full (`paid`), by request."""
 
+    request_queue_size = 128
+
     def __init__(self, answer):
+        super().__init__(("127.0.0.1", 0), _Handler)
         self.answer = answer
         self.asked, self.paid, self.statuses = Counter(), Counter(), Counter()
         self.bodies, self.headers = [], []
-        self.open = self.most_open = 0
-        self.endless = 0
+        self.open = self.most_open = self.endless = 0
+        self.counting = threading.Lock()
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
 
-    async def start(self):
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.port}/v1"
+    def handle_error(self, *_):
+        """A client that is gone is no error."""
 
     def stats(self):
-        return {
-            "asked": dict(self.asked),
-            "paid": dict(self.paid),
-            "statuses": dict(self.statuses),
-            "endless": self.endless,
-        }
+        with self.counting:
+            counted = {name: dict(getattr(self, name)) for name in ("asked", "paid", "statuses")}
+            return counted | {"endless": self.endless}
 
 
-class _Connection(asyncio.Protocol):
-    def __init__(self, server):
-        self.server, self.data, self.tasks = server, b"", set()
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
-    def connection_made(self, transport):
-        self.transport = transport
+    def log_message(self, *_):
+        pass
 
-    def connection_lost(self, _):
-        for task in self.tasks:
-            task.cancel()
+    def do_GET(self):
+        self.send(Reply(json.dumps(self.server.stats()), paid=False))
 
-    def data_received(self, data):
-        self.data += data
-        end = self.data.find(b"\r\n\r\n")
-        if end < 0:
-            return
-        head = self.data[:end].decode("latin-1")
-        first, *lines = head.split("\r\n")
-        headers = dict(line.lower().split(": ", 1) for line in lines)
-        length = int(headers.get("content-length", 0))
-        if len(self.data) < end + 4 + length:
-            return
-        body, self.data = self.data[end + 4 : end + 4 + length], self.data[end + 4 + length :]
-        if first.startswith("GET /stats"):
-            self.send(json.dumps(self.server.stats()))
-            return
-        task = asyncio.ensure_future(self.reply(body, head))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+    def send(self, reply, digest=""):
+        body = reply.body.encode() if isinstance(reply.body, str) else reply.body
+        lines = [f"HTTP/1.1 {reply.status} X", "content-type: application/json"]
+        lines += [f"{name}: {value}" for name, value in reply.headers.items()]
+        head = "\r\n".join([*lines, f"content-length: {len(body)}", "", ""]).encode()
+        step = 40 if reply.drip else len(body) + 1
+        *parts, last = [body[at : at + step] for at in range(0, len(body) + 1, step)]
+        self.wfile.write(head if parts else b"")
+        for part in parts:
+            time.sleep(reply.drip / len(parts))
+            self.wfile.write(part)
+        if reply.paid and reply.status == 200:  # before the last byte, after which all may end
+            with self.server.counting:
+                self.server.paid[digest] += 1
+        self.wfile.write(last if parts else head + last)
 
-    def send(self, body, status=200, headers=(), length=None):
-        body = body.encode() if isinstance(body, str) else body
-        lines = [f"HTTP/1.1 {status} X", "content-type: application/json"]
-        lines += [f"{name}: {value}" for name, value in dict(headers).items()]
-        lines += [f"content-length: {len(body) if length is None else length}", "", ""]
-        self.transport.write("\r\n".join(lines).encode() + body)
-
-    async def reply(self, body, head):
+    def do_POST(self):
         server = self.server
+        body = self.rfile.read(int(self.headers["content-length"]))
         digest = hashlib.sha256(body).hexdigest()[:16]
-        nth = server.asked[digest]
-        server.asked[digest] += 1
-        server.bodies.append(body.decode())
-        server.headers.append(head)
-        server.open += 1
-        server.most_open = max(server.most_open, server.open)
+        with server.counting:
+            nth = server.asked[digest]
+            server.asked[digest] += 1
+            server.bodies.append(body.decode())
+            server.headers.append(str(self.headers))
+            server.open += 1
+            server.most_open = max(server.most_open, server.open)
         try:
             reply = server.answer(json.loads(body), nth, digest)
-            server.statuses[reply.status] += 1
-            server.endless += reply.drip > 60
-            if reply.delay:
-                await asyncio.sleep(reply.delay)
-            if reply.reset:
-                self.transport.abort()
+            reply = reply if isinstance(reply, Reply) else Reply(reply)
+            with server.counting:
+                server.statuses[reply.status] += 1
+                server.endless += reply.drip > 60
+            time.sleep(reply.delay)
+            gone = bool(select.select([self.connection], [], [], 0)[0])
+            if reply.reset or gone:
+                self.close_connection = True
                 return
-            if reply.drip:
-                text = reply.body.encode()
-                self.send(b"", length=len(text))
-                for start in range(0, len(text), 40):
-                    await asyncio.sleep(reply.drip * 40 / len(text))
-                    self.transport.write(text[start : start + 40])
-            else:
-                self.send(reply.body, reply.status, reply.headers)
-            if reply.paid and reply.status == 200 and not self.transport.is_closing():
-                server.paid[digest] += 1
+            self.send(reply, digest)
         finally:
-            server.open -= 1
+            with server.counting:
+                server.open -= 1
 
 
 @contextmanager
-def serve(answer, lifetime=60.0):
+def serve(answer):
     """Run a server in a thread; `answer(body, nth, digest)` returns a `Reply` or its body."""
-
-    def replied(body, nth, digest):
-        reply = answer(body, nth, digest)
-        return reply if isinstance(reply, Reply) else Reply(reply)
-
-    server = Server(replied)
-    loop = asyncio.new_event_loop()
-    ready = threading.Event()
-
-    def run():
-        asyncio.set_event_loop(loop)
-        loop.run_until_complete(server.start())
-        loop.call_later(lifetime, loop.stop)
-        loop.call_soon(ready.set)
-        loop.run_forever()
-        server._server.close()
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
-        loop.close()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    assert ready.wait(10)
+    server = Server(answer)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield server
     finally:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        server.shutdown()
+        server.server_close()
 
 
 class Process:
     """A server in a process of its own, so that it takes no time from the client's."""
 
-    def __init__(self, port):
-        self.url = f"http://127.0.0.1:{port}/v1"
-        self._stats = f"http://127.0.0.1:{port}/stats"
+    def __init__(self, url):
+        self.url = url
 
     def stats(self):
-        with urllib.request.urlopen(self._stats, timeout=10) as reply:
+        with urllib.request.urlopen(f"{self.url}/stats", timeout=10) as reply:
             return json.load(reply)
 
 
 @contextmanager
-def process(latency=0.0, share=0.0, seed=0, kinds=9, lifetime=300.0):
+def process(latency=0.0, share=0.0, seed=0, kinds=9):
     """Run a server with the seeded plan of faults in a process of its own."""
-    options = [str(value) for value in (latency, share, seed, kinds, lifetime)]
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.llm.server", *options],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    try:
-        yield Process(int(child.stdout.readline()))
-    finally:
-        child.stdin.close()
-        child.wait(10)
-        child.stdout.close()
-
-
-async def _main(latency, share, seed, kinds, lifetime):
-    server = Server(plan(latency, share, seed, kinds))
-    await server.start()
-    print(server.port, flush=True)
-    loop = asyncio.get_running_loop()
-    gone = asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), gone.set)  # readable at the end of the pipe
-    try:
-        await asyncio.wait_for(gone.wait(), lifetime)
-    except TimeoutError:
-        print("lifetime over", file=sys.stderr)
+    command = [sys.executable, "-m", "tests.llm.server", *map(str, (latency, share, seed, kinds))]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=ROOT, **pipes) as child:  # it stops with its input
+        yield Process(child.stdout.readline().strip())
 
 
 if __name__ == "__main__":
-    latency, share, seed, kinds, lifetime = map(float, sys.argv[1:])
-    asyncio.run(_main(latency, share, int(seed), int(kinds), lifetime))
+    latency, share, seed, kinds = map(float, sys.argv[1:])
+    with serve(plan(latency, share, int(seed), int(kinds))) as running:
+        print(running.url, flush=True)
+        select.select([sys.stdin], [], [], 300)

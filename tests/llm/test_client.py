@@ -226,7 +226,7 @@ def test_a_rate_limit_that_lasts_is_said_once_and_ends_the_batch(endpoint, path,
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
         "ragkit: openai:m: waiting until the endpoint accepts more requests "
-        "(status 429: Error code: 429 - slow down), for at most 2.5 s"
+        "(status 429: slow down), for at most 2.5 s"
     )
 
 
@@ -332,7 +332,7 @@ def test_the_dry_run_counts_without_a_call(endpoint, path):
     assert (estimate.requests, estimate.cached, estimate.calls) == (4, 1, 1)
     # "user" and "hello world" are 1 + 2 tokens; 3 for the message and 3 for the reply.
     assert (estimate.prompt_tokens, estimate.completion_tokens) == (9, 100)
-    assert (estimate.encoding, estimate.exact) == ("o200k_base", True)
+    assert "(counted with o200k_base)" in str(estimate)
     assert estimate.cost_low == pytest.approx(9 * 0.15e-6)
     assert estimate.cost_high == pytest.approx(9 * 0.15e-6 + 100 * 0.60e-6)
     assert "at most 100 out" in str(estimate)
@@ -406,7 +406,7 @@ def interrupt(path):
             f"c = Client('openai:m', ledger={str(path)!r}, concurrency=4)\n"
             "c.complete([str(i) for i in range(400)])\n"
         )
-        with process(latency=latency, lifetime=60) as server:
+        with process(latency=latency) as server:
             child = subprocess.Popen(
                 [sys.executable, "-c", script],
                 cwd=ROOT,
@@ -424,8 +424,7 @@ def interrupt(path):
         assert child.returncode != 0
         assert "KeyboardInterrupt" in err
         assert "recording the answers under way" in err
-        with Ledger(path) as ledger, ledger._open() as db:
-            assert db.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
+        with Ledger(path) as ledger:
             return len(ledger), stats
 
     return interrupt

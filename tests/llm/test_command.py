@@ -236,4 +236,4 @@ def test_a_batch_is_written_answered_elsewhere_and_imported(endpoint, run, tmp_p
     run("complete", "in.jsonl", "-m", "openai:other", "--batch", "c.jsonl", "--ledger", "o.sqlite")
     (tmp_path / "r.jsonl").write_text(results(tmp_path / "c.jsonl", reply))
     error = run("import", "r.jsonl", raises=DataError)
-    assert "r.jsonl: result 1: the ledger" in str(error)
+    assert "r.jsonl: result 1: no request" in str(error)

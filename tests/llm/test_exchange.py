@@ -4,30 +4,20 @@ import json
 import pytest
 
 from ragkit.errors import UsageError
-from ragkit.llm import Client, Request, tally
-from ragkit.llm.exchange import (
-    Invalid,
-    _is_strict,
-    body,
-    check_envelope,
-    read,
-    usage,
-)
+from ragkit.llm import Client, Exchange, Request, tally
+from ragkit.llm.exchange import _is_strict, answered, body, check_envelope, read
 from tests.llm.server import SCHEMA, chat
 
-TOOL = {
-    "name": "grep",
-    "description": "Search files.",
-    "parameters": {
-        "type": "object",
-        "properties": {"pattern": {"type": "string"}},
-        "required": ["pattern"],
-    },
-}
+GREP = {"properties": {"pattern": {"type": "string"}}, "required": ["pattern"]}
+TOOL = {"name": "grep", "description": "Search files.", "parameters": {"type": "object", **GREP}}
 
 
-def key(request, **client):
-    return Client(**{"model": "openai:m", "ledger": None} | client)._job(request).key
+def key(request, model="openai:m"):
+    return Exchange.pending(request, model).key
+
+
+def reading(reply, **options):
+    return read(Request("q", **options).plain("openai:m"), reply)
 
 
 def call(name="grep", arguments='{"pattern": "x"}', id="c1"):
@@ -52,61 +42,47 @@ def test_the_key_covers_all_that_changes_an_answer_and_nothing_else():
     ]
     assert len(set(keys)) == len(keys)
     assert key(base) == key(Request("q", purpose="judge", prompt="p@1"))
-    assert key(base, parameters={"temperature": 1}) == keys[4]
     assert key(Request("q", parameters={"temperature": 1.0})) == keys[4]
 
 
 def test_the_key_is_the_sha256_of_the_canonical_request():
     client = Client("openai:m", ledger=None, parameters={"seed": 1, "top_p": 0.5})
-    job = client._job(Request("é", parameters={"seed": 2}))
-    assert job.text == (
+    (row,) = client.missing([Request("é", parameters={"seed": 2})])
+    assert row.request == (
         '{"kind":"openai.chat","messages":[{"content":"é","role":"user"}],"model":"openai:m",'
         '"parameters":{"seed":2,"top_p":0.5},"repeat":0,"schema":null,"tools":[]}'
     )
-    assert job.key == hashlib.sha256(job.text.encode()).hexdigest()
+    assert row.key == hashlib.sha256(row.request.encode()).hexdigest()
 
 
 @pytest.mark.parametrize(
-    ("build", "says"),
+    ("messages", "options", "says"),
     [
-        (lambda: Request([]), "at least one message"),
-        (lambda: Request([{"role": "robot", "content": "x"}]), "no role of message 1: 'robot'"),
-        (lambda: Request(["x"]), "no role of message 1: None"),
-        (lambda: Request("q", parameters={"temprature": 0}), "did you mean 'temperature'"),
-        (lambda: Request("q", parameters={"n": 2}), "no option of the chat endpoint 'n'"),
-        (lambda: Request("q", parameters={"seed": float("nan")}), "cannot be written as JSON"),
-        (lambda: Request("q", repeat=-1), "repeat"),
-        (lambda: Request("q", repeat=True), "repeat"),
-        (lambda: Request("q", schema={"type": "nonsense"}), "not a JSON schema"),
-        (lambda: Request("q", schema={"$ref": "http://127.0.0.1/x"}), "which it lacks"),
-        (lambda: Request("q", schema={"$ref": "#/$defs/no"}), "which it lacks"),
-        (lambda: Request("q", tools=[{"name": "x"}]), "name, description and parameters"),
-        (lambda: Request("\ud800"), "cannot be written as JSON"),
-        (lambda: Request([{"role": "user", "content": {1, 2}}]), "cannot be written as JSON"),
+        ([], {}, "at least one message"),
+        ([{"role": "robot", "content": "x"}], {}, "no role of message 1: 'robot'"),
+        (["x"], {}, "no role of message 1: None"),
+        ("q", {"parameters": {"temprature": 0}}, "did you mean 'temperature'"),
+        ("q", {"parameters": {"n": 2}}, "no option of the chat endpoint 'n'"),
+        ("q", {"parameters": {"seed": float("nan")}}, "cannot be written as JSON"),
+        ("q", {"repeat": -1}, "repeat"),
+        ("q", {"repeat": True}, "repeat"),
+        ("q", {"schema": {"type": "nonsense"}}, "not a JSON schema"),
+        ("q", {"schema": {"$ref": "http://127.0.0.1/x"}}, "which it lacks"),
+        ("q", {"schema": {"$ref": "#/$defs/no"}}, "which it lacks"),
+        ("q", {"tools": [{"name": "x"}]}, "name, description and parameters"),
+        ("\ud800", {}, "cannot be written as JSON"),
+        ([{"role": "user", "content": {1, 2}}], {}, "cannot be written as JSON"),
     ],
 )
-def test_a_malformed_request_is_refused(build, says):
+def test_a_malformed_request_is_refused(messages, options, says):
     with pytest.raises(UsageError, match=says):
-        build()
-
-
-def test_a_schema_with_an_inner_reference_is_followed():
-    schema = {"$defs": {"n": {"type": "integer"}}, "type": "array", "items": {"$ref": "#/$defs/n"}}
-    request = Request("q", schema=schema)
-    assert read(request, chat("[1, 2]"))["data"] == [1, 2]
-    with pytest.raises(Invalid, match=r"\$\[1\]"):
-        read(request, chat('[1, "2"]'))
+        Request(messages, **options)
 
 
 def test_the_body_is_what_the_endpoint_expects():
-    request = Request(
-        "q",
-        schema=SCHEMA,
-        tools=[TOOL],
-        parameters={"temperature": 0, "extra_body": {"top_k": 5}},
-    )
-    sent = body("m", Client("openai:m", ledger=None)._job(request).plain)
-    assert sent == {
+    parameters = {"temperature": 0, "extra_body": {"top_k": 5}}
+    request = Request("q", schema=SCHEMA, tools=[TOOL], parameters=parameters)
+    assert body(request.plain("openai:m")) == {
         "model": "m",
         "messages": [{"role": "user", "content": "q"}],
         "temperature": 0,
@@ -140,64 +116,81 @@ def test_strict_mode_is_asked_for_only_where_the_schema_allows_it():
         ('{"choices": [{"message": 5}]}', "not a chat message"),
         ('{"choices": [{"message": {"content": 5}}]}', "not a chat message"),
         ('{"choices": [{"message": {"tool_calls": 5}}]}', "not a list"),
+        (chat("half \ud83d"), "half of a surrogate pair"),
     ],
 )
 def test_a_reply_that_is_no_reply_is_told_from_one(text, wrong):
     assert wrong in check_envelope(text)
-    assert check_envelope(chat()) is None
-
-
-def test_usage_that_is_not_reported_is_not_zero():
-    assert usage(chat(tokens=(7, 3))) == (7, 3)
-    assert usage(chat(tokens=None)) == (None, None)
-    assert usage('{"usage": {"prompt_tokens": 5, "completion_tokens": "3"}}') == (5, None)
-    assert usage('{"usage": {"prompt_tokens": -5, "completion_tokens": true}}') == (None, None)
-
-
-def test_an_answer_is_taken_as_it_is_and_structured_output_is_parsed():
-    fields = read(Request("q"), chat(" yes\n"))
-    assert (fields["text"], fields["data"], fields["served_by"]) == (" yes\n", None, "toy")
-    plain = '{"verdict": "no", "score": 3}'
-    for content in (plain, f"```json\n{plain}\n```", f" ```\n{plain}```\n"):
-        assert read(Request("q", schema=SCHEMA), chat(content))["data"] == json.loads(plain)
+    assert check_envelope(chat("whole \U0001f600")) is None
 
 
 @pytest.mark.parametrize(
-    ("reply", "kind", "again", "says"),
+    ("usage", "tokens"),
     [
-        (chat('{"verdict": "no"}'), "invalid", True, "'score' is a required property"),
-        (chat('{"verdict": "no", "score": NaN}'), "invalid", True, "NaN is not JSON"),
-        (chat('{"verdict": "maybe", "score": 1}'), "invalid", True, r"at \$.verdict"),
-        (chat('{"verdict"', finish="length"), "invalid", True, "cut off"),
-        (chat("Sure! Here it is."), "invalid", True, "not valid JSON"),
-        (chat("[" * 100_000), "invalid", True, "nested too deep|not valid JSON"),
-        (chat("  "), "invalid", True, "empty"),
-        (chat(None), "invalid", True, "empty"),
-        (chat(None, refusal="I can't."), "refused", False, "I can't"),
-        (chat("", finish="content_filter"), "filtered", False, "filter"),
+        ({"prompt_tokens": 7, "completion_tokens": 3}, (7, 3)),
+        (None, (None, None)),
+        ({"prompt_tokens": 5, "completion_tokens": "3"}, (5, None)),
+        ({"prompt_tokens": -5, "completion_tokens": True}, (None, None)),
+        ({"prompt_tokens": 2**64}, (None, None)),
     ],
 )
-def test_what_is_not_an_answer_is_said_with_its_reason(reply, kind, again, says):
-    with pytest.raises(Invalid, match=says) as caught:
-        read(Request("q", schema=SCHEMA), reply)
-    assert (caught.value.kind, caught.value.again) == (kind, again)
+def test_usage_that_is_not_reported_is_not_zero(usage, tokens):
+    asked = Exchange.pending(Request("q"), "openai:m")
+    row = answered(asked, json.dumps(json.loads(chat()) | {"usage": usage}))
+    assert (row.state, row.prompt_tokens, row.completion_tokens) == ("value", *tokens)
 
 
-def test_tool_calls_are_parsed_and_checked():
-    request = Request("q", tools=[TOOL], parameters={"tool_choice": "required"})
-    (made,) = read(request, call())["tool_calls"]
-    assert (made.id, made.name, made.arguments) == ("c1", "grep", {"pattern": "x"})
-    (made,) = read(request, call(arguments={"pattern": "x"}, id=None))["tool_calls"]
-    assert (made.id, made.arguments) == ("call_0", {"pattern": "x"})
-    for reply, says in [
+def test_an_answer_is_taken_as_it_is_and_structured_output_is_parsed():
+    fields = reading(chat(" yes\n")).fields
+    assert (fields["text"], fields["data"], fields["served_by"]) == (" yes\n", None, "toy")
+    plain = '{"verdict": "no", "score": 3}'
+    for content in (plain, f"```json\n{plain}\n```", f" ```\n{plain}```\n"):
+        assert reading(chat(content), schema=SCHEMA).fields["data"] == json.loads(plain)
+
+
+INNER = {"$defs": {"n": {"type": "integer"}}, "items": {"$ref": "#/$defs/n"}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "says", "schema"),
+    [
+        (chat('{"verdict": "no"}'), "invalid", "'score' is a required property", SCHEMA),
+        (chat('{"verdict": "no", "score": NaN}'), "invalid", "not valid JSON", SCHEMA),
+        (chat('{"verdict": "maybe", "score": 1}'), "invalid", "at $.verdict", SCHEMA),
+        (chat('{"verdict"', finish="length"), "invalid", "cut off", SCHEMA),
+        (chat("Sure! Here it is."), "invalid", "not valid JSON", SCHEMA),
+        (chat("[" * 100_000), "invalid", "not valid JSON", SCHEMA),
+        (chat('[1, "2"]'), "invalid", "at $[1]", INNER),
+        (chat("  "), "invalid", "empty", None),
+        (chat(None), "invalid", "empty", None),
+        (chat(None, refusal="I can't."), "refused", "I can't", None),
+        (chat("", finish="content_filter"), "filtered", "filter", None),
+    ],
+)
+def test_what_is_not_an_answer_is_said_with_its_reason(reply, kind, says, schema):
+    found = reading(reply, schema=schema)
+    assert found.kind == kind
+    assert says in found.reason
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
         (call(name="rm"), "no tool 'rm'"),
-        (call(arguments='{"pattern": 1}'), r"at \$.pattern"),
+        (call(name=["grep"]), "no tool ['grep']"),
+        (call(arguments='{"pattern": 1}'), "at $.pattern"),
         (call(arguments='{"pattern'), "arguments of grep"),
         (chat(None, tool_calls=["x"]), "names no function"),
         (chat("I would rather talk"), "calls no tool"),
-    ]:
-        with pytest.raises(Invalid, match=says):
-            read(request, reply)
+    ],
+)
+def test_tool_calls_are_parsed_and_checked(reply, says):
+    options = {"tools": [TOOL], "parameters": {"tool_choice": "required"}}
+    assert says in reading(reply, **options).reason
+    (made,) = reading(call(), **options).fields["tool_calls"]
+    assert (made.id, made.name, made.arguments) == ("c1", "grep", {"pattern": "x"})
+    (made,) = reading(call(arguments={"pattern": "x"}, id=None), **options).fields["tool_calls"]
+    assert (made.id, made.arguments) == ("call_0", {"pattern": "x"})
 
 
 def test_the_repair_shows_the_answer_and_the_reason():
@@ -215,11 +208,9 @@ def test_the_tally_counts_failures_apart(endpoint):
     replies = {"a": chat("fine"), "b": chat("", finish="content_filter"), "c": chat(tokens=None)}
     endpoint(lambda body, nth, digest: replies[body["messages"][0]["content"]])
     with Client("openai:m", ledger=None) as client:
-        results = client.complete(["a", "b", "a"])
-        unknown = client.complete(["c"])
-    counts = tally(results)
+        counts = tally(client.complete(["a", "b", "a"]))
+        assert tally(client.complete(["c"])).prompt_tokens is None
     assert (counts.requests, counts.values, counts.failures) == (3, 2, {"filtered": 1})
     assert (counts.prompt_tokens, counts.completion_tokens) == (21, 9)
     assert str(counts) == "2 of 3 requests answered; 1 failed: 1 filtered"
-    assert tally(unknown).prompt_tokens is None
     assert str(tally([])) == "0 of 0 requests answered"

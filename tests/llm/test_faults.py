@@ -187,7 +187,7 @@ def test_a_disk_that_fills_loses_no_answer(tmp_path, monkeypatch):
 
 
 def test_an_answer_that_a_full_disk_does_not_take_is_an_error(tmp_path, monkeypatch):
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, 1 << 18))\n"
     before = limit + "from ragkit.llm import ledger; ledger.SPARE = 1 << 16\n"
     with process(latency=0.02) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)

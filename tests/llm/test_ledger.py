@@ -5,21 +5,18 @@ import os
 import pickle
 import sqlite3
 import time
-from dataclasses import replace
 
 import pytest
 
 from ragkit.errors import DataError, MissingData, UsageError
-from ragkit.llm import Client, Ledger, Request
-from ragkit.llm import ledger as module
-from ragkit.llm.ledger import Exchange, owner_name
+from ragkit.llm import Client, Exchange, Ledger, Request
 from tests.llm.server import chat
 
 
 def exchange(name="q", **fields):
-    job = Client("openai:m", ledger=None)._job(Request(name))
+    asked = Exchange.pending(Request(name), "openai:m")
     fields = {"state": "value", "response": chat()} | fields
-    return Exchange(key=job.key, model="openai:m", request=job.text, **fields)
+    return Exchange(key=asked.key, model="openai:m", request=asked.request, **fields)
 
 
 @pytest.fixture
@@ -31,7 +28,7 @@ def test_what_is_put_comes_back_byte_for_byte(path):
     row = exchange(response='{"x": "\\u00e9 \u2028"}', prompt_tokens=5, asked_at="2025-01-01")
     with Ledger(path) as ledger:
         assert ledger.get(row.key) is None
-        assert ledger.put(row, "o") == row
+        assert ledger.put(row) == row
     with Ledger(path) as again:
         assert again.get(row.key) == row
         assert (len(again), list(again)) == (1, [row])
@@ -42,58 +39,57 @@ def test_a_final_exchange_is_never_replaced_but_a_failed_one_is(path):
     failed = exchange(state="failed", response=None, kind="timeout", reason="late")
     answered = exchange(response=chat("first"))
     with Ledger(path) as ledger:
-        ledger.put(failed, "o")
-        assert ledger.put(answered, "o") == answered
-        assert ledger.put(exchange(response=chat("second")), "o") == answered
-        assert ledger.put(failed, "o") == answered
+        ledger.put(failed)
+        assert ledger.put(answered) == answered
+        assert ledger.put(exchange(response=chat("second"))) == answered
+        assert ledger.put(failed) == answered
         assert len(ledger) == 1
 
 
-def test_a_claim_is_exclusive_until_the_answer_is_there(path):
-    row = exchange()
-    mine, other = owner_name(), owner_name()
-    with Ledger(path) as one, Ledger(path) as two:
-        assert one.claim(row.key, mine) is True
-        assert two.claim(row.key, other) is False
-        one.put(row, mine)
-        assert two.claim(row.key, other) == row
-        assert one.claim("free", mine) is True
-        one.release(mine)
-        assert two.claim("free", other) is True
+def _claim(path, key, seconds, say):
+    say.send(Ledger(path).claim(key))
+    time.sleep(seconds)
 
 
-def test_a_claim_ends_with_its_lease_and_lasts_when_renewed(path, monkeypatch):
-    mine, other, now = owner_name(), owner_name(), time.time()
-    with Ledger(path) as ledger:
-        ledger.claim("k", mine)
-        for lease, free in ((0.9, None), (1.5, False), (2, True)):
-            monkeypatch.setattr(module.time, "time", lambda at=lease: now + module.LEASE * at)
-            if free is None:
-                ledger.renew(mine)
-            else:
-                assert ledger.claim("k", other) is free
+@pytest.fixture
+def elsewhere(path):
+    """Return a function that claims a key in a process of its own, which keeps it for a time."""
+    context = multiprocessing.get_context("fork")
+    children = []
+
+    def claim(key, seconds=60):
+        hear, say = context.Pipe()
+        children.append(context.Process(target=_claim, args=(path, key, seconds, say)))
+        children[-1].start()
+        return hear.recv(), children[-1]
+
+    yield claim
+    for child in children:
+        child.kill()
+        child.join()
 
 
-def test_the_claim_of_a_dead_process_is_taken_over_at_once(path):
-    child = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(0,))
-    child.start()
-    child.join()
-    host = owner_name().split("/")[0]
-    with Ledger(path) as ledger:
-        assert ledger.claim("k", f"{host}/{child.pid}/x") is True
-        assert ledger.claim("k", owner_name()) is True
-        assert ledger.claim("l", f"elsewhere/{child.pid}/x") is True
-        assert ledger.claim("l", owner_name()) is False
+def test_a_claim_is_exclusive_until_it_is_released_or_its_process_ends(path, elsewhere):
+    first, second = "a" * 64, "b" * 64
+    with Ledger(path) as one, Ledger(path) as two, Ledger(None) as other:
+        assert [one.claim(first), two.claim(first), other.claim(first)] == [True, False, True]
+        assert elsewhere(first)[0] is False
+        claimed, child = elsewhere(second)
+        assert (claimed, one.claim(second)) == (True, False)
+        two.close()  # another ledger's end leaves the claims of the first
+        assert elsewhere(first)[0] is False
+        one.release(first)
+        assert elsewhere(first, 0)[0] is True
+        child.kill()
+        child.join()
+        assert two.claim(second) is True
 
 
 def _write_rows(path, start, stop, barrier):
     barrier.wait()
-    owner = owner_name()
     with Ledger(path) as ledger:
         for i in range(start, stop):
-            row = replace(exchange(str(i)), purpose=str(os.getpid()))
-            if ledger.claim(row.key, owner) is True:
-                ledger.put(row, owner)
+            ledger.put(exchange(str(i), purpose=str(os.getpid())))
 
 
 def test_processes_that_open_and_write_at_once_lose_and_double_nothing(path):
@@ -109,10 +105,6 @@ def test_processes_that_open_and_write_at_once_lose_and_double_nothing(path):
     with Ledger(path) as ledger:
         assert {row.key for row in ledger} == {exchange(str(i)).key for i in range(100)}
         assert len(ledger) == 100
-        with ledger._open() as db:
-            assert db.execute("SELECT count(*) FROM claims").fetchone()[0] == 0
-            assert db.execute("PRAGMA quick_check").fetchone()[0] == "ok"
-    assert [p.name for p in path.parent.glob(".*")] == []
 
 
 def _foreign_database(path):
@@ -132,7 +124,7 @@ def _newer(path):
 def _truncated(path):
     with Ledger(path) as ledger:
         for i in range(50):
-            ledger.put(exchange(str(i), response=chat("x" * 2000)), "o")
+            ledger.put(exchange(str(i), response=chat("x" * 2000)))
     path.write_bytes(path.read_bytes()[:-5000])
 
 
@@ -162,7 +154,7 @@ def test_a_foreign_or_truncated_file_is_refused_and_left_alone(tmp_path, spoil, 
 def test_a_damaged_page_is_reported_when_it_is_met(path):
     with Ledger(path) as ledger:
         for i in range(200):
-            ledger.put(exchange(str(i), response=chat("x" * 500)), "o")
+            ledger.put(exchange(str(i), response=chat("x" * 500)))
     data = bytearray(path.read_bytes())
     for start in range(4096 * 4, len(data) - 4096, 4096):
         data[start : start + 64] = b"\xff" * 64
@@ -194,10 +186,10 @@ def test_reading_alone_needs_a_file_and_writes_nothing(path):
     with pytest.raises(MissingData, match="there is no ledger"):
         Ledger(path, readonly=True)
     with Ledger(path) as ledger:
-        ledger.put(exchange(), "o")
+        ledger.put(exchange())
         assert len(pickle.loads(pickle.dumps(ledger))) == 1
     with Ledger(path, readonly=True) as ledger, pytest.raises(UsageError, match="reading only"):
-        ledger.put(exchange(), "o")
+        ledger.put(exchange())
     with pytest.raises(UsageError, match="can only be replayed"):
         Client("openai:m", ledger=ledger, replay=False)
     with pytest.raises(UsageError, match="give it a file"):
@@ -209,7 +201,7 @@ def test_an_export_has_the_same_bytes_each_time_and_reads_back(path, tmp_path):
     rows.append(exchange("c", state="failed", response=None, kind="timeout", reason="late"))
     with Ledger(path) as ledger:
         for row in rows:
-            ledger.put(row, "o")
+            ledger.put(row)
         assert ledger.export(tmp_path / "a.jsonl.gz") == 3
         assert ledger.export(tmp_path / "b.jsonl.gz") == 3
         assert ledger.export(tmp_path / "judge.jsonl", purpose="judge") == 1
@@ -228,14 +220,14 @@ def test_an_export_has_the_same_bytes_each_time_and_reads_back(path, tmp_path):
 
 def test_an_import_replaces_a_failure_by_an_answer_but_never_an_answer(path, tmp_path):
     with Ledger(path) as ledger:
-        ledger.put(exchange(response=chat("new")), "o")
+        ledger.put(exchange(response=chat("new")))
         ledger.export(tmp_path / "new.jsonl")
     with Ledger(tmp_path / "a.sqlite") as ledger:
-        ledger.put(exchange(state="failed", response=None, kind="timeout", reason="late"), "o")
+        ledger.put(exchange(state="failed", response=None, kind="timeout", reason="late"))
         assert ledger.import_(tmp_path / "new.jsonl") == (1, 0)
         assert next(iter(ledger)).response == chat("new")
     with Ledger(tmp_path / "b.sqlite") as ledger:
-        ledger.put(exchange(response=chat("old")), "o")
+        ledger.put(exchange(response=chat("old")))
         assert ledger.import_(tmp_path / "new.jsonl") == (0, 1)
         assert next(iter(ledger)).response == chat("old")
 
@@ -254,8 +246,8 @@ def test_an_import_replaces_a_failure_by_an_answer_but_never_an_answer(path, tmp
 )
 def test_a_spoilt_export_is_refused_with_its_line(path, tmp_path, spoil, says):
     with Ledger(path) as ledger:
-        ledger.put(exchange("a"), "o")
-        ledger.put(exchange("b"), "o")
+        ledger.put(exchange("a"))
+        ledger.put(exchange("b"))
         ledger.export(tmp_path / "a.jsonl")
     text = (tmp_path / "a.jsonl").read_text()
     (tmp_path / "bad.jsonl").write_text(spoil(text))
@@ -281,7 +273,7 @@ def test_the_summary_counts_by_model_and_purpose(path):
     rows.append(exchange("c2", **invalid | {"reason": "y"}, repair_of=rows[2].key))
     with Ledger(path) as ledger:
         for row in rows:
-            ledger.put(row, "o")
+            ledger.put(row)
         judge, reader = ledger.summary()
         failures = ledger.failures()
     failed = {"failed": 3, "failures": {"invalid": 1, "refused": 1, "timeout": 1}}

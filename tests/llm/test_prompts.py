@@ -1,8 +1,8 @@
 import pytest
 
 from ragkit.errors import DataError, UsageError
-from ragkit.llm import load_prompt
-from ragkit.llm.prompts import FOLDER, Prompt
+from ragkit.llm import Prompt, load_prompt
+from ragkit.llm.requests import FOLDER
 
 JUDGE = """---
 name: judge
