@@ -14,6 +14,7 @@ import gzip
 import hashlib
 import io
 import json
+import math
 import os
 import tempfile
 import zipfile
@@ -452,7 +453,7 @@ def _table(text: str, separator: str, columns: Sequence[str]) -> Iterator[tuple[
 def _parse(text: str, line: int):
     """Return a JSON value whose first line is the given one of the file."""
     try:
-        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_distinct)
+        value = json.loads(text, **_STRICT)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
@@ -471,6 +472,13 @@ def _no_constant(name: str):
     raise ValueError(f"{name} is not a number in JSON")
 
 
+def _number(text: str) -> int | float:
+    found = float(text)
+    if not math.isfinite(found):
+        raise ValueError(f"{text:.20}... is too large a number")
+    return int(text) if text.removeprefix("-").isdigit() else found
+
+
 def _distinct(pairs: list[tuple]) -> dict:
     row = dict(pairs)
     if len(row) != len(pairs):
@@ -478,3 +486,7 @@ def _distinct(pairs: list[tuple]) -> dict:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {twice!r} stands there twice")
     return row
+
+
+_STRICT = {"parse_constant": _no_constant, "object_pairs_hook": _distinct}
+_STRICT |= {"parse_int": _number, "parse_float": _number}

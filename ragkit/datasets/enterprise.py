@@ -59,10 +59,11 @@ def erb_answers(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     rows = []
     for name, text in sorted(zip_texts(found.path, ".jsonl")):
         system = Path(name).with_suffix("").as_posix()
-        for place, row in json_lines(text):
-            with named(f"{found.path}: {name}: {place}"):
-                row = schema.complete({**row, "system": system}, "answers")
-            rows.append([row[column] for column in schema.COLUMNS["answers"]])
+        with named(f"{found.path}: {name}"):
+            for place, row in json_lines(text):
+                with named(place):
+                    row = schema.complete({**row, "system": system}, "answers")
+                rows.append([row[column] for column in schema.COLUMNS["answers"]])
     found.rows = len(rows)
     return {"answers": pd.DataFrame(rows, columns=schema.COLUMNS["answers"])}
 

@@ -67,8 +67,7 @@ def question_set(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     for place, row in enumerate(found.read_rows(tuple(columns.values())), start=1):
         text, answers = row[columns["text"]], row[columns["facts"]]
         where = f"{found.path}: row {place}"
-        if not isinstance(text, str) or not text.strip():
-            raise DataError(f"{where}: {columns['text']} should be a text, found {text!r:.60}")
+        _need_text(text, f"{where}: {columns['text']}")
         if read.get("one_answer") and not sample:
             text, answers = text.strip(), [answers]
         if read.get("quoted") and len(text) > 1 and text[0] == text[-1] == '"':
@@ -76,6 +75,11 @@ def question_set(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
         facts = schema.strings(answers, f"{where}: {columns['facts']}")
         rows.append((text, dataset.name, facts[0] if facts else None, facts, ()))
     return {"questions": pd.DataFrame(rows, columns=schema.COLUMNS["questions"][1:])}
+
+
+def _need_text(value, where: str) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(f"{where} should be a text, found {value!r:.60}")
 
 
 def matrix(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
@@ -112,12 +116,12 @@ def wixqa_retrieval(found: Found, dataset: Declaration) -> dict[str, pd.DataFram
     """
     found.read_rows()
     runs = read_json(found.path)
-    if not isinstance(runs, dict):
+    if not isinstance(runs, dict) or not all(isinstance(cases, list) for cases in runs.values()):
         raise DataError(f"{found.path}: expected an object of systems with lists of cases")
     rows = [{**case, "system": system} for system, cases in runs.items() for case in cases]
     for place, row in enumerate(rows, start=1):
         require(row, found.entry.columns(), f"{found.path}: row {place}")
-    scores = frame(found, rows)
+    scores = schema.check(frame(found, rows), "scores", str(found.path))
     questions = scores[["item_id", "text", "gold_doc_ids"]].drop_duplicates("item_id")
     ids = [f"expertwritten-{place:04d}" for place in range(1, len(questions) + 1)]
     scores["item_id"] = scores["item_id"].map(dict(zip(questions["item_id"], ids, strict=True)))
@@ -132,7 +136,10 @@ def wixqa_answers(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]
 
     An overlap score is NaN where a run has none.
     """
-    rows = pd.DataFrame(found.read_rows(("run", "question", "candidate_answer", "gt_answer")))
+    rows = found.read_rows(("run", "question", "candidate_answer", "gt_answer"))
+    for place, row in enumerate(rows, start=1):
+        _need_text(row["question"], f"{found.path}: row {place}: question")
+    rows = pd.DataFrame(rows)
     names = {"run": "system", "candidate_answer": "answer"}
     distinct = rows.drop_duplicates("question")
     ids = {text: f"{place:03d}" for place, text in enumerate(distinct["question"], start=1)}

@@ -21,6 +21,7 @@ _FILES = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 OFFICIAL = _FILES["files"]
 # What a loader cannot do without, beside what the layout needs to be read at all.
 COLUMNS = _FILES["columns"]
+PARQUET = "liverag/LiveRAG_banchmark_20250910.parquet"
 OWNER = {path: name for name, some in OFFICIAL.items() for path in some}
 
 
