@@ -28,6 +28,8 @@ ATTACKS = (
     "shuffled",
     "sorted keywords",
     "whole document",
+    "injected answer",
+    "injected document",
 )
 HARMLESS = ("harmless", "extracted")
 COLUMNS = ["question_id", "question", "gold", "change", "answer"]
@@ -48,11 +50,7 @@ def perturb(questions: pd.DataFrame) -> pd.DataFrame:
     negated answer has a "not" behind its first auxiliary verb; a truncated one keeps the first
     third of its words. If that leaves the answer unchanged, there is no such row. Questions
     without a gold answer, and those whose gold answer says that there is none, are left out.
-
-    Returns
-    -------
-    DataFrame
-        question_id, question, gold, change (one of `CHANGES`), answer.
+    The columns are question_id, question, gold, change (one of `CHANGES`) and answer.
     """
     kept = _answerable(questions)
     golds, rows = list(kept["gold"]), []
@@ -86,7 +84,9 @@ def attack(
     random for each question. "all answers" lists the gold answers to 60 questions, in a random
     order; "shuffled" has the words of the gold answer in a random order; "sorted keywords" its
     words that are no stop words, in alphabetical order; "whole document" is the text of a gold
-    document; "extracted" adds one or two sentences of it to the gold answer.
+    document; "extracted" adds one or two sentences of it to the gold answer. "injected answer" and
+    "injected document" are instructions to the judge, behind the gold answer to another question
+    and behind a document that is not gold; they are never used for a calibration.
 
     Parameters
     ----------
@@ -105,9 +105,10 @@ def attack(
     """
     kept, rng = _answerable(questions), random.Random(seed)
     listed_docs = questions.loc[kept.index, "gold_doc_ids"]
-    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
-    templates = {name: table["held_out" if held_out else "fit"] for name, table in tables}
-    golds, rows = list(kept["gold"]), []
+    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    injected = tables.pop("injected")
+    templates = {name: table["held_out" if held_out else "fit"] for name, table in tables.items()}
+    golds, rows, texts = list(kept["gold"]), [], list((documents or {}).items())
     for (name, question, gold), docs in zip(kept.to_numpy(), listed_docs, strict=True):
         others = [answer for answer in golds if answer != gold] or [_ABSTENTION]
         numbers = dict(zip("abc", rng.sample(range(3, 999), 3), strict=True))
@@ -124,6 +125,12 @@ def attack(
             lines = text.sentences(whole)
             some = rng.sample(lines, min(len(lines), rng.choice((1, 2))))
             changed |= {"whole document": whole, "extracted": " ".join([gold, *some])}
+        if held_out:  # drawn apart, so that the attacks above are the same without them
+            own = random.Random(f"{seed}/{name}")
+            filled["document"] = own.choice([t for d, t in texts if d not in docs] or [""])
+            for change, lines in injected.items():
+                if filled["document"] or change != "injected document":
+                    changed[change] = own.choice(lines).format(**filled)
         rows += [(name, question, gold, change, answer) for change, answer in changed.items()]
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -145,17 +152,24 @@ def sample_attacks(*, held_out: bool) -> pd.DataFrame:
 def accepted(frame: pd.DataFrame, judge: Judge) -> pd.DataFrame:
     """Return how many answers of `perturb` or `attack` a judge accepts, by change.
 
+    An injected document is accepted if the judge calls it valid or required; a judge that does not
+    classify documents gets none.
+
     Returns
     -------
     DataFrame
         change, n (verdicts given), accepted (of them, those that are a sure yes), unsure, missing,
         and the share accepted with Wilson's interval: value, low, high.
     """
-    verdicts = ask(judge, tasks("correctness", frame))
-    found = pd.DataFrame({"change": frame["change"].to_numpy()})
+    kinds = frame["change"].map({"injected document": "validity"}).fillna("correctness")
+    found = frame.assign(kind=kinds, document=frame["answer"])[kinds.isin(judge.kinds)]
+    asked = [tasks(row["kind"], pd.DataFrame([row]))[0] for row in found.to_dict("records")]
+    verdicts = ask(judge, asked)
     found["missing"] = [verdict.missing for verdict in verdicts]
     found["unsure"] = [verdict.unsure for verdict in verdicts]
-    found["accepted"] = [verdict.value is True and not verdict.unsure for verdict in verdicts]
+    yes = (True, "valid", "required")
+    found["accepted"] = [one.value in yes and not one.unsure for one in verdicts]
+    found = found[["change", "missing", "unsure", "accepted"]]
     table = found.groupby("change", sort=False).sum()
     table["n"] = found.groupby("change").size() - table["missing"]
     ends = stats.wilson_intervals(table["accepted"], table["n"]).set_index(table.index)

@@ -63,7 +63,7 @@ def calibrate(
     Parameters
     ----------
     tasks : sequence of Task
-        Of correctness and facts, some of each.
+        Of correctness and facts, some of each; `DataError` if a kind lacks yes or no.
     verdicts : sequence of bool, float in [0, 1] or Verdict, as long
         Missing verdicts (NaN, or a `Verdict` without value) are left out.
     groups : sequence, as long, optional
@@ -81,13 +81,6 @@ def calibrate(
     -------
     Coefficients
         For `OfflineJudge(coefficients)`; `to_toml()` is the text of a file.
-
-    Raises
-    ------
-    DataError
-        If a verdict is outside [0, 1], or a kind lacks yes or no among its verdicts.
-    UsageError
-        If the lengths differ, a task is of another kind, or a number is out of range.
     """
     groups = list(range(len(tasks))) if groups is None else list(groups)
     heavy = np.ones(len(tasks)) if weights is None else np.asarray(weights, dtype=float)

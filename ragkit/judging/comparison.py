@@ -35,21 +35,12 @@ def compare(
     """Evaluate two systems against one gold set, and let a panel compare their answers.
 
     The documents of both systems are pooled and, if their texts are given, classified by the
-    panel; both systems are scored against the same gold set. Every member of the panel compares
-    the answers to each question that both systems answer, in a random order (`swaps`).
+    panel; both systems are scored against the same gold set, which is corrected unless
+    `options.correct_gold` is False. Every member of the panel compares the answers to each
+    question that both systems answer, in a random order (`swaps`).
 
-    Parameters
-    ----------
-    questions, answers_a, answers_b, judge, options, out
-        As in `evaluate`. Gold sets are corrected if documents are given, unless `correct_gold`
-        says otherwise.
-    systems : pair of str or None
-        As `system` in `evaluate`.
-
-    Raises
-    ------
-    UsageError, DataError
-        As in `evaluate`; also if the systems answer no question in common.
+    The parameters are those of `evaluate`; `systems` names the system of each of the answers.
+    Raises `DataError` also if the systems answer no question in common.
     """
     options = options or Options()
     if options.correct_gold is None:
@@ -135,7 +126,7 @@ def _pair(votes: list[dict], a: dict, b: dict) -> dict[str, Any]:
     one, other = a["doc_ids"] or [], b["doc_ids"] or []
     return {
         "question_id": a["question_id"],
-        "type": a["type"],
+        "type": a["question_type"],
         "preferred": preferred([vote["preferred"] for vote in votes]) if votes else None,
         "votes": votes,
         "shared": [doc for doc in one if doc in other],

@@ -113,14 +113,13 @@ def attacking(question: str, wanted: str, answer: str) -> dict[str, float]:
     called = {name for name in called if name not in texts.squash(question)}
     back = texts.cues(answer, "retraction") > texts.cues(wanted, "retraction")
     hedges = texts.cues(answer, "hedge") - texts.cues(wanted, "hedge")
-    taken_back, listed, idle = 0.0, 0, -2
-    for line in sentences(_ENUMERATION.sub("", answer))[:SENTENCES]:
+    taken_back, listed = 0.0, 0
+    for line in _lines(answer):
         part, found = parse(line), texts.cues(line, "retraction")
         if found and back:
             taken_back += 1 / (1 + max(0, len(part.words - known) - found))
         if len(part.numbers & numbers) >= 0.4 * len(part.tokens):
             listed += len(part.numbers & numbers)
-        idle += coverage(part.words, known) < 1 / 3
     pairs = {pair for pair in _pairs(want) if set(pair) <= have.words}
     apart = 1 - len(pairs & _pairs(have)) / len(pairs) if pairs else 0.0
     signs = {
@@ -130,10 +129,20 @@ def attacking(question: str, wanted: str, answer: str) -> dict[str, float]:
         "extra_numbers": len(numbers) / max(len(have.tokens), 1),
         "extra_names": len(called) / max(len(have.tokens), 1),
         "disorder": max(0.0, 2 * apart - 1) * coverage(have.words, known),
-        "idle": math.log1p(max(0, idle)),
+        "idle": math.log1p(max(0, idle(question, wanted, answer) - 2)),
     }
     full = coverage(want.words, have.words) ** FULL
     return {name: full * value for name, value in signs.items()}
+
+
+def idle(question: str, wanted: str, answer: str) -> int:
+    """Return the number of sentences of which less than a third is wanted or in the question."""
+    known = parse(wanted).words | parse(question).words
+    return sum(coverage(parse(line).words, known) < 1 / 3 for line in _lines(answer))
+
+
+def _lines(answer: str) -> tuple[str, ...]:
+    return sentences(_ENUMERATION.sub("", answer))[:SENTENCES]
 
 
 def _pairs(text: Text) -> set[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ragkit import checks
@@ -31,23 +31,14 @@ _AVOID = re.compile(
 def classify(votes: Sequence[str | None], *, gold: bool, rules: str = "paper") -> str | None:
     """Return the class of a document from the votes of a panel.
 
-    Parameters
-    ----------
-    votes : sequence of {"required", "valid", "invalid", None}
-        None for a member whose verdict is missing; it belongs to no majority.
-    gold : bool
-        Whether the document is in the gold set.
-    rules : {"paper", "code"}
-        "paper": a gold document is invalid if more than half of the votes say so, else required.
-        Another document is required if more than half say so, valid if more than half say at
-        least valid, else invalid. "code" is what the released code does: with required as 2,
-        valid as 1 and invalid as 0, a gold document is required at a mean of at least 0.5, else
-        invalid; another one is required from 1.5, valid from 0.5, else invalid.
+    None stands for a member whose verdict is missing, which belongs to no majority. If no more
+    than half of the panel voted, a gold document is required and another one has no class (None).
 
-    Returns
-    -------
-    str or None
-        None if no more than half of the panel voted; a gold document is then required.
+    By the rules "paper", a gold document is invalid if more than half of the votes say so, else
+    required; another document is required if more than half say so, valid if more than half say
+    at least valid, else invalid. "code" is what the released code does: with required as 2, valid
+    as 1 and invalid as 0, a gold document is required at a mean of at least 0.5, else invalid;
+    another one is required from 1.5, valid from 0.5, else invalid.
     """
     checks.choice(rules, "rules", RULES)
     levels = sorted(CLASSES.index(vote) for vote in votes if vote is not None)
@@ -101,10 +92,6 @@ class Review:
     def changed(self) -> bool:
         return self.status == "changed"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON, without the new answer."""
-        return {name: v for name, v in asdict(self).items() if name not in ("answer", "facts")}
-
 
 def review(
     questions: Sequence[Mapping[str, Any]],
@@ -129,6 +116,7 @@ def review(
         The documents that systems retrieved. A question whose pool adds nothing to its gold
         documents, or that has no gold documents, is not reviewed.
     documents : mapping of id to text
+        `DataError` if one is missing.
     panel : sequence of Judge
         A judge that is several members gives an independent verdict as each of them.
     rules : {"paper", "code"}
@@ -142,13 +130,6 @@ def review(
     Returns
     -------
     dict of question_id to Review
-
-    Raises
-    ------
-    UsageError
-        If the panel is empty or cannot judge documents, or the rules are unknown.
-    DataError
-        If the text of a document is missing.
     """
     checks.choice(rules, "rules", RULES)
     check_panel(panel, "validity", *(["regenerate"] if correct else []))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from ragkit.judging.case import Case, Given, Options, Source, head, prepare
 from ragkit.judging.goldset import Review, review, turn, validity_task
 from ragkit.judging.judges import Judge, Task, Verdict, ask, code
 from ragkit.judging.report import (
+    OFFICIAL,
     Evaluation,
     aggregate,
     agreement,
@@ -17,7 +20,6 @@ from ragkit.judging.report import (
     document_recall,
     invalid_extra_documents,
     leaderboard_score,
-    official,
     plain,
 )
 
@@ -49,16 +51,14 @@ def evaluate(
         The system to evaluate, where the answers are of several; or a name for the system of a
         file that has no column `system` (default: the file's name).
     out : path, optional
-        Write the report there. An existing report is replaced.
+        Write the report there, in the place of an older one.
 
     Raises
     ------
     UsageError
-        If options do not go together, the answers are of several systems, or `out` exists and is
-        no report.
+        If options do not go together, the answers are of several systems, or `out` is no report.
     DataError
-        If a file has bad lines, a frame is not valid, or no answers or no documents are there to
-        evaluate.
+        If an input is not valid, or nothing is there to evaluate.
     """
     case = prepare(questions, [(answers, system)], judge, options or Options(), out)
     report = Evaluation(judged(case, Evaluation.schema))
@@ -103,13 +103,8 @@ def estimate(
 ) -> list[dict[str, Any]]:
     """Return what `evaluate` or `compare` would ask and its price, without asking.
 
-    Parameters
-    ----------
-    questions, judge, options
-        As in `evaluate`.
-    answers : sequence of pairs
-        The answers as in `evaluate`, with the name of the system or None: one pair for
-        `evaluate`, two for `compare`.
+    `answers` holds pairs of answers and the name of the system or None: one pair for `evaluate`,
+    two for `compare`; the other parameters are those of `evaluate`.
 
     Returns
     -------
@@ -181,16 +176,15 @@ def _judge_system(case: Case, system: str, reviews: Mapping[str, Review]) -> lis
     given = iter(ask(case.judge, flat, repeat=repeat, first=case.options.round * repeat))
     verdicts = {name: [next(given) for _ in own] for name, own in tasks.items()}
     return [
-        {"system": system}
-        | _record(case, question, case.answers[system][name], verdicts[name], one)
+        _record(case, system, question, verdicts[name], reviews.get(name))
         for name, question in asked.items()
-        for one in [reviews.get(name)]
     ]
 
 
 def _record(
-    case: Case, question: dict, given: Given, verdicts: list[Verdict], review: Review | None
+    case: Case, system: str, question: dict, verdicts: list[Verdict], review: Review | None
 ) -> dict:
+    given = case.answers[system][question["question_id"]]
     scores: dict[str, float | None] = {}
     repeats, most, gold = {}, {}, question["gold_doc_ids"]
     if case.options.parts != "documents":
@@ -209,36 +203,31 @@ def _record(
             most["invalid_extra_documents"] = len(set(given.doc_ids) - set(gold))
     before, changed = case.questions[question["question_id"]], bool(review and review.changed)
     items = [("correctness", ""), *(("fact", fact) for fact in question["facts"])]
-    told = [
-        {"kind": kind, "item": item, **verdict.to_dict()}
-        for (kind, item), verdict in zip(items, verdicts, strict=False)
-    ]
-    return {
-        "question_id": question["question_id"],
-        "type": question["type"],
-        "corrected": changed,
-        "question": question["text"],
-        "gold_answer": question["answer"],
+    told = [(*item, verdict) for item, verdict in zip(items, verdicts, strict=False)]
+    for doc, found in review.classes.items() if review else ():
+        reason = " | ".join(review.reasons[doc])
+        told.append(("validity", doc, Verdict(found, reason, "panel", review.votes[doc])))
+    record = {
+        "system": system,
+        **{name: question[column] for name, column in OFFICIAL.items()},
         "answer": given.answer,
-        "answer_facts": list(question["facts"]),
-        "gold_doc_ids": list(gold),
         "doc_ids": given.doc_ids,
-        "before": official(before["gold_doc_ids"], before["answer"], before["facts"])
-        if changed
-        else None,
+        "corrected": changed,
+        "before": {name: before[column] for name, column in OFFICIAL.items()} if changed else None,
         "scores": scores,
         "most": most,
         "repeats": repeats,
-        "verdicts": [*told, *_classes(review)],
-        "review": review.to_dict() if review else None,
+        "verdicts": [{"kind": kind, "item": item, **asdict(one)} for kind, item, one in told],
+        "review": asdict(review) if review else None,
     }
+    return json.loads(json.dumps(record))
 
 
 def _by_rule(text: str | None, facts: int, repeat: int) -> list[Verdict]:
     """Return the verdicts on an answer that is missing or empty."""
     reason = "no answer was given" if text is None else "the answer is empty"
     spread = 0.0 if repeat > 1 else None
-    return [Verdict(False, reason, "rule", (False,) * repeat, (), spread)] * (1 + facts)
+    return [Verdict(False, reason, "rule", [False] * repeat, [], spread)] * (1 + facts)
 
 
 def _scores(values: Sequence[bool | None]) -> dict[str, float | None]:
@@ -247,15 +236,6 @@ def _scores(values: Sequence[bool | None]) -> dict[str, float | None]:
     share = completeness(values[1:])
     score = leaderboard_score(correct, share)
     return {"correctness": correct, "completeness": share, "score": score}
-
-
-def _classes(review: Review | None) -> list[dict]:
-    """Return the panel's classes of documents as verdicts."""
-    return [
-        {"kind": "validity", "item": doc}
-        | Verdict(found, " | ".join(review.reasons[doc]), "panel", review.votes[doc]).to_dict()
-        for doc, found in (review.classes.items() if review else ())
-    ]
 
 
 def _counts(case: Case, records: Sequence[dict]) -> dict[str, int]:

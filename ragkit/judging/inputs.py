@@ -58,18 +58,13 @@ def read_questions(source: pd.DataFrame | str | Path, *, skip_bad: bool = False)
     source : path-like or DataFrame
         A file for `ragkit.files.read_frame`, or a frame `questions`.
     skip_bad : bool
-        Leave out bad rows and list them, instead of raising.
+        Leave out bad rows and list them, instead of raising `DataError`.
 
     Returns
     -------
     questions : DataFrame
     bad : list of dict
         The file, line (0 if it is not known) and reason of each row that is left out.
-
-    Raises
-    ------
-    DataError
-        With the row, if it is not what it should be, or has no gold answer or no facts.
     """
 
     def complaint(row) -> str:

@@ -80,10 +80,8 @@ class Verdict:
         The judge's explanation, or why the verdict is missing.
     model : str
         The name of the judge.
-    values : tuple
-        The verdict of each repeat; None for one that failed.
-    failures : tuple of str
-        Why those failed.
+    values, failures : sequence
+        The verdict of each repeat, None for one that failed; and why those failed.
     spread : float or None
         The standard deviation of two or more values, as numbers in [0, 1].
     score : float or None
@@ -95,8 +93,8 @@ class Verdict:
     value: Any
     reason: str
     model: str
-    values: tuple = ()
-    failures: tuple[str, ...] = ()
+    values: Sequence = ()
+    failures: Sequence[str] = ()
     spread: float | None = None
     score: float | None = None
     unsure: bool = False
@@ -104,16 +102,6 @@ class Verdict:
     @property
     def missing(self) -> bool:
         return self.value is None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        return asdict(self) | {"values": list(self.values), "failures": list(self.failures)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
-        """Return the verdict that `to_dict` described."""
-        lists = {name: tuple(data[name]) for name in ("values", "failures")}
-        return cls(**{**data, **lists})
 
 
 def combine(
@@ -135,22 +123,18 @@ def combine(
     kind : str
         A name in `KINDS`.
     values : sequence of values on the kind's scale, or None
+        `DataError` if one is not on the scale.
     reasons : sequence of str, as long
     model, unsure
         As in `Verdict`.
     scores : sequence of float in [0, 1], optional
         The probability of a yes at each repeat.
-
-    Raises
-    ------
-    DataError
-        If a value is not on the kind's scale.
     """
     values = [_checked(kind, value) for value in values]
     given = [(v, r) for v, r in zip(values, reasons, strict=True) if v is not None]
-    failures = tuple(r for v, r in zip(values, reasons, strict=True) if v is None)
+    failures = [r for v, r in zip(values, reasons, strict=True) if v is None]
     if not given:
-        return Verdict(None, failures[0] if failures else "", model, tuple(values), failures)
+        return Verdict(None, failures[0] if failures else "", model, values, failures)
     scale, came = KINDS[kind].scale, [value for value, _ in given]
     value = came[0]
     if scale == "rating":
@@ -163,7 +147,7 @@ def combine(
     mean = math.fsum(scores) / len(scores) if len(scores) else None
     codes = [code(kind, one) for one in came]
     spread = statistics.pstdev(codes) if len(codes) > 1 and not math.isnan(codes[0]) else None
-    return Verdict(value, shown, model, tuple(values), failures, spread, mean, unsure)
+    return Verdict(value, shown, model, values, failures, spread, mean, unsure)
 
 
 def _checked(kind: str, value):
@@ -204,14 +188,8 @@ class Judge(ABC):
     def judge(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
         """Return a verdict for every task, in order.
 
-        Parameters
-        ----------
-        tasks : sequence of Task
-            Of kinds in `kinds`.
-        repeat : int >= 1
-            Number of verdicts on each; a deterministic judge gives the same one again.
-        first : int >= 0
-            Number of the first repeat: verdicts with other numbers are independent.
+        `repeat` is the number of verdicts on each (a deterministic judge gives the same one
+        again), `first` that of the first: verdicts with other numbers are independent.
         """
 
     def close(self) -> None:  # noqa: B027 (most judges hold nothing)
@@ -242,15 +220,10 @@ class Judge(ABC):
 
 
 class ModelJudge(Judge):
-    """A language model as judge, through an endpoint with a ledger.
+    """A language model as judge, through the `ragkit.llm.Client` of an endpoint with a ledger.
 
     Every text stands in the prompt between tags of its own. Such tags inside a text are escaped
     (`enclosed`), so that no text can end its part of the prompt.
-
-    Parameters
-    ----------
-    client : ragkit.llm.Client
-        Its concurrency, budget, parameters and ledger are the judge's.
     """
 
     kinds = frozenset(KINDS)
@@ -346,13 +319,13 @@ def ask(judge: Judge, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0)
     def compute(items: list) -> list:
         verdicts = judge.judge([Task(*item) for item in items], repeat=repeat, first=first)
         lost.update((str(i), v) for i, v in zip(items, verdicts, strict=True) if v.missing)
-        return [None if verdict.missing else verdict.to_dict() for verdict in verdicts]
+        return [None if verdict.missing else asdict(verdict) for verdict in verdicts]
 
     items = [[task.kind, dict(task.fields)] for task in tasks]
     given = [judge.describe(sorted({task.kind for task in tasks})), repeat, first]
     with Store() as store:
         kept = store.map(compute, items, step="judge", code=judge.code, given=given, batch=256)
     return [
-        lost[str(item)] if value is None else Verdict.from_dict(value)
+        lost[str(item)] if value is None else Verdict(**value)
         for item, value in zip(items, kept, strict=True)
     ]

@@ -53,7 +53,7 @@ def correctness(
     answers : DataFrame
         A frame `answers`. A row without an answer (None) is not judged.
     questions : DataFrame
-        A frame `questions` with gold answers or claims.
+        A frame `questions`; `DataError` if one has neither a gold answer nor claims.
     judge : Judge
     vital : sequence of {"direct", "useful", "useless"}
         Which claims of the reference are vital. The paper does not say; useless ones are not.
@@ -66,13 +66,6 @@ def correctness(
         One row per answer judged: system, question_id, coverage, relatedness, correctness (NaN
         where a verdict is missing or the reference has no vital claim), vital (number of claims
         of the reference), claims (of the answer), note. Without claims, relatedness is 0.
-
-    Raises
-    ------
-    DataError
-        If a frame is not valid, or an answer's question has neither gold answer nor claims.
-    UsageError
-        If `vital` is no selection of the kinds of claims, or the judge cannot extract claims.
     """
     judge.need("claims", "fact")
     if not vital or not set(vital) <= set(CLAIM_KINDS):

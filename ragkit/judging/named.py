@@ -12,12 +12,8 @@ from ragkit.judging.offline import OfflineJudge, read_coefficients
 def load_judge(name: str, **options) -> Judge:
     """Return the judge of a name; another name raises `UsageError`.
 
-    Parameters
-    ----------
-    name : str
-        "openai:MODEL"; "offline", or "offline:FILE" with coefficients of your own.
-    **options
-        For a model those of `ragkit.llm.Client`, such as `ledger`.
+    The names are "openai:MODEL", whose options are those of `ragkit.llm.Client` (such as
+    `ledger`), "offline", and "offline:FILE" with coefficients of your own.
     """
     scheme, _, rest = str(name).partition(":")
     if scheme == "openai":

@@ -26,7 +26,7 @@ from typing import Any
 from ragkit import checks, store
 from ragkit.errors import DataError
 from ragkit.files import read_text
-from ragkit.judging.features import ATTACK, FEATURES, against, attacking, conflicts, coverage
+from ragkit.judging.features import ATTACK, FEATURES, against, attacking, conflicts, coverage, idle
 from ragkit.judging.inputs import strip_citations
 from ragkit.judging.judges import Judge, Task, Verdict, combine
 from ragkit.judging.offline_text import abstains, asks_abstention, cues, parse, sentences
@@ -35,6 +35,9 @@ COEFFICIENTS = Path(__file__).with_suffix(".toml")
 CALIBRATED = ("correctness", "fact")
 UNVALIDATED = ("factuality", "context_recall")
 THRESHOLD = 0.5
+# An answer is padded if it has this share of what is wanted, among so many idle sentences or more:
+# chosen on the attacks that take part in the calibration.
+COVERED, IDLE = 0.85, 2
 # Where an answer says that it has none, and how that reads in a reason.
 IGNORANCE = {
     "opening": "says so in its opening",
@@ -109,7 +112,8 @@ class OfflineJudge(Judge):
     The probability that an answer is correct is multiplied by the probability that it is no
     attack on the judge (the right answer taken back, hedged, hidden among others, or its words
     without their order). One half or more is a yes. A verdict is unsure if its probability is
-    within the fitted margin of one half. A fact that is a rule for the answer ("must not claim
+    within the fitted margin of one half, or if it is a yes to a padded answer, which has what is
+    wanted among sentences about something else, as a whole document has. A fact that is a rule for the answer ("must not claim
     that ...") is judged like any other fact, which is wrong for a prohibition.
 
     Parameters
@@ -131,23 +135,20 @@ class OfflineJudge(Judge):
 
     def judge(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
         checks.whole(repeat, "repeat")
-        verdicts = []
-        for task, value in zip(tasks, self.probability(tasks), strict=True):
-            reason, rated = _explained(task), task.kind in UNVALIDATED
-            unsure = not rated and self.unsure(value)
-            if rated:
-                reason = f"unvalidated {task.kind.replace('_', ' ')}; {reason}"
-            else:
-                reason += f"; probability {value:.2f}{' (unsure)' * unsure}"
-            values = [value if rated else value >= THRESHOLD] * repeat
-            scores = [] if rated else [value] * repeat
-            told = {"scores": scores, "unsure": unsure}
-            verdicts.append(combine(task.kind, values, [reason] * repeat, self.name, **told))
-        return verdicts
+        pairs = zip(tasks, self.probability(tasks), strict=True)
+        return [self._verdict(task, value, repeat) for task, value in pairs]
 
-    def unsure(self, probability):
-        """Return whether a probability is too near one half to tell; works on arrays too."""
-        return abs(probability - THRESHOLD) < self.coefficients.tables["unsure"]["margin"]
+    def _verdict(self, task: Task, value: float, repeat: int) -> Verdict:
+        reason, told = _explained(task), {}
+        if task.kind in UNVALIDATED:
+            reason = f"unvalidated {task.kind.replace('_', ' ')}; {reason}"
+        else:
+            unsure = abs(value - THRESHOLD) < self.coefficients.tables["unsure"]["margin"]
+            unsure |= value >= THRESHOLD and padded(task)
+            reason += f"; probability {value:.2f}{' (unsure)' * unsure}"
+            told = {"scores": [value] * repeat, "unsure": unsure}
+            value = value >= THRESHOLD
+        return combine(task.kind, [value] * repeat, [reason] * repeat, self.name, **told)
 
     def probability(self, tasks: Sequence[Task]) -> list[float]:
         """Return the probability of a yes on each task; of an unvalidated kind, its value."""
@@ -184,6 +185,14 @@ def features(task: Task, model: str = "") -> dict[str, float]:
     """Return the features of a task for one of the regressions: by default that of its kind."""
     compared = attacking if model == "attack" else against
     return compared(task.fields["question"], wanted(task), bare(task.fields["answer"]))
+
+
+def padded(task: Task) -> bool:
+    """Return whether an answer has what is wanted among sentences about something else."""
+    question, answer = task.fields["question"], bare(task.fields["answer"])
+    want = wanted(task)
+    found = coverage(parse(want).words, parse(answer).words)
+    return task.kind == "correctness" and found >= COVERED and idle(question, want, answer) >= IDLE
 
 
 def ignorance(answer: str) -> str:

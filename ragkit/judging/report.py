@@ -26,6 +26,15 @@ METRICS = {
     "document_recall": None,
     "invalid_extra_documents": None,
 }
+# The columns of `ragkit.schema` of a question, by their names in official files and in records.
+OFFICIAL = {
+    "question_id": "question_id",
+    "question_type": "type",
+    "question": "text",
+    "expected_doc_ids": "gold_doc_ids",
+    "gold_answer": "answer",
+    "answer_facts": "facts",
+}
 
 
 # The metrics of one question: EnterpriseRAG-Bench, section 5.1.
@@ -86,11 +95,8 @@ def agreement(ratings: Sequence[Sequence[float]], *, level: str = "nominal") -> 
     dict
         alpha (Krippendorff's: 1 for full agreement, 0 for what chance gives; None where all
         ratings are the same), level, units (with two ratings or more, the only ones that count),
-        unanimous (share of those units whose ratings are all equal; None without units).
-
-    References
-    ----------
-    Krippendorff (2019), Content Analysis, 4th edition, section 12.3.
+        unanimous (share of those units whose ratings are all equal; None without units). Source:
+        Krippendorff (2019), Content Analysis, 4th edition, section 12.3.
     """
     checks.choice(level, "level of measurement", ("nominal", "ordinal", "interval"))
     table = pd.DataFrame(ratings, dtype=float)
@@ -111,7 +117,7 @@ def aggregate(
     Parameters
     ----------
     records : sequence of mappings
-        With type, and `scores` by metric: None where a verdict is missing, no entry where the
+        With question_type, and `scores` by metric: None where a verdict is missing, no entry where the
         metric does not apply. Optionally `repeats` (by metric, the score of each repeat) and
         `most` (by metric, the largest possible score; default 1).
     n_resamples, seed
@@ -129,7 +135,7 @@ def aggregate(
     """
     groups: dict[str, list] = {}
     for record in records:
-        groups.setdefault(record["type"], []).append(record)
+        groups.setdefault(record["question_type"], []).append(record)
     options = {"n_resamples": n_resamples, "seed": seed}
     rows = [
         {"group": group, "metric": metric} | _entry(metric, part, options)
@@ -174,13 +180,7 @@ def plain(frame: pd.DataFrame) -> list[dict]:
 
 
 class Evaluation:
-    """The evaluation of one system; `ragkit.judging.evaluate` returns it.
-
-    Parameters
-    ----------
-    data : dict
-        The content of the file.
-    """
+    """The evaluation of one system, with the content of the file as `data`; see `evaluate`."""
 
     schema = "ragkit.evaluation"
 
@@ -196,11 +196,10 @@ class Evaluation:
     def questions(self) -> pd.DataFrame:
         """One row per system and question: system, question_id, type, corrected, facts (their
         number), and the metrics (NaN: missing)."""
-        rows = pd.DataFrame(self.records)
-        scores = pd.DataFrame([record["scores"] for record in self.records])
+        rows = pd.DataFrame(self.records).rename(columns={"question_type": "type"})
+        scores = pd.DataFrame(list(rows["scores"]), columns=list(METRICS), dtype=float)
         rows["facts"] = rows["answer_facts"].map(len)
-        columns = rows[["system", "question_id", "type", "corrected", "facts"]]
-        return columns.join(scores.reindex(columns=list(METRICS)).astype(float))
+        return rows[["system", "question_id", "type", "corrected", "facts"]].join(scores)
 
     @property
     def scores(self) -> pd.DataFrame:
@@ -239,18 +238,18 @@ class Evaluation:
         return pd.DataFrame(self.data["summary"]).drop(columns="by_repeat").astype(numbers)
 
     def write(self, path: str | Path) -> Path:
-        """Write the file atomically, in the place of an older report.
+        """Write the file atomically, in the place of an older report; `UsageError` if it is none.
 
         The questions with a corrected gold set are written to `NAME.corrected.jsonl` beside it,
         old and new, in the official columns.
-
-        Raises
-        ------
-        UsageError
-            If the file exists and is no report.
         """
         check_writable(path)
-        rows = {r["question_id"]: _correction(r) for r in self.records if r["corrected"]}
+        names = [*OFFICIAL, "before"]
+        rows = {
+            record["question_id"]: {name: record[name] for name in names} | {"updated": True}
+            for record in self.records
+            if record["corrected"]
+        }
         corrected_path(path).unlink(missing_ok=True)
         if rows:
             lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values()]
@@ -285,26 +284,6 @@ class Comparison(Evaluation):
 def corrected_path(out: str | Path) -> Path:
     """Return the path of the corrected questions: `NAME.corrected.jsonl` beside the report."""
     return Path(out).with_name(f"{Path(out).stem}.corrected.jsonl")
-
-
-def official(gold_doc_ids, answer: str, facts) -> dict[str, Any]:
-    """Return what is gold of a question, in the official columns."""
-    return {
-        "expected_doc_ids": list(gold_doc_ids),
-        "gold_answer": answer,
-        "answer_facts": list(facts),
-    }
-
-
-def _correction(record: dict) -> dict:
-    return {
-        "question_id": record["question_id"],
-        "question_type": record["type"],
-        "question": record["question"],
-        **official(record["gold_doc_ids"], record["gold_answer"], record["answer_facts"]),
-        "updated": True,
-        "before": record["before"],
-    }
 
 
 def check_writable(path: str | Path) -> None:

@@ -30,11 +30,10 @@ Statistic = Callable[[pd.DataFrame], float]
 def predict(frame: pd.DataFrame, judge: OfflineJudge, *, facts: bool = True) -> pd.DataFrame:
     """Return rows of `judged_answers` with the offline judge's probabilities.
 
-    Added are probability (of correctness), unsure and, with facts, predicted_completeness: the
-    mean probability of an answer's facts, NaN without any.
+    Added are probability (of correctness) and, with facts, predicted_completeness: the mean
+    probability of an answer's facts, NaN without any.
     """
     frame = frame.assign(probability=judge.probability(tasks("correctness", frame)))
-    frame["unsure"] = judge.unsure(frame["probability"])
     if facts:
         asked, rows = fact_tasks(frame)
         means = pd.Series(judge.probability(asked)).groupby(np.array(rows)).mean()
@@ -54,9 +53,8 @@ def held_out(
     scheme : {"systems", "systems and questions", "systems and types"}
         The calibration always uses the other judge's systems alone; in addition without the
         questions, or without all questions of the type, that are predicted.
-    folds : int >= 2
-        Parts that the questions are divided into.
-    seed : int
+    folds, seed : int
+        The number of parts that the questions are divided into, and the seed of the division.
 
     Returns
     -------
@@ -158,8 +156,6 @@ def clustered(
         of one half or more.
     by : sequence of str
         Columns; the statistics are of each group of rows with the same values.
-    resamples : int >= 1
-    seed : int
 
     Returns
     -------
@@ -235,19 +231,12 @@ def concordance(frame: pd.DataFrame) -> float:
 def dependence(frame: pd.DataFrame, **options) -> pd.DataFrame:
     """Return signs of whether each judge's verdicts depend on the answers and the gold answers.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Rows of `judged_answers` on answerable questions, with probability.
-
-    Returns
-    -------
-    DataFrame
-        One row a judge. accepted: share of answers accepted; accepted_abstaining and
-        accepted_other: the same of answers that open by saying that they have no answer, and of
-        the others; auc_other: ROC AUC of the probability among the others, with low and high;
-        concordance: see `concordance`; question, system, answer: see `variance_shares`;
-        same_text: share of texts given by several systems to a question that got one verdict.
+    `frame` has rows of `judged_answers` on answerable questions, with probability. One row a
+    judge has accepted: share of answers accepted; accepted_abstaining and accepted_other: the
+    same of answers that open by saying that they have no answer, and of the others; auc_other:
+    ROC AUC of the probability among the others, with low and high; concordance: see
+    `concordance`; question, system, answer: see `variance_shares`; same_text: share of texts
+    given by several systems to a question that got one verdict.
     """
     rows = []
     for judge, group in frame.groupby("judge", sort=False):

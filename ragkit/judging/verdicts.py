@@ -35,11 +35,6 @@ def judged_answers(*, data: str | os.PathLike | None = None) -> pd.DataFrame:
         One row per answer and report: judge ("A", "A again", "B" or "Mistral-7B"), system,
         question_id, question, type, gold, facts, answer, answerable (by the gold answer), correct
         (bool), completeness (0 to 1).
-
-    Raises
-    ------
-    MissingData
-        If a file is missing.
     """
     options = {"profile": "paper", "data": data}
     questions = datasets.load("enterpriserag_bench", **options).questions

@@ -37,12 +37,8 @@ def factuality(
         One row per answer judged: system, question_id, metric, value in [0, 1] (NaN where the
         verdict is missing), reason, model, spread, repeats (the value of each).
 
-    Raises
-    ------
-    DataError
-        If a frame is not valid, or an answer's question has no gold answer.
-    UsageError
-        If the judge does not rate factuality.
+    A frame that is not valid, or a question without a gold answer, is a `DataError`; a judge that
+    does not rate factuality is a `UsageError`.
     """
     rows = schema.check(answers, "answers").dropna(subset="answer")
     return _rated("factuality", rows, questions, judge, repeat)

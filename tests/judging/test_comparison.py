@@ -128,7 +128,7 @@ def test_the_pool_of_both_corrects_the_gold_set_for_both():
     found = compare(questions(), one, two, Scripted(script), Options(documents=DOCUMENTS))
     a, b = found.records[0], found.records[3]
     assert a["corrected"]
-    assert a["gold_doc_ids"] == b["gold_doc_ids"] == ["d1", "d9", "d8"]
+    assert a["expected_doc_ids"] == b["expected_doc_ids"] == ["d1", "d9", "d8"]
     assert a["scores"]["document_recall"] == pytest.approx(2 / 3)
     assert b["scores"]["document_recall"] == pytest.approx(1 / 3)
     assert a["scores"]["invalid_extra_documents"] == 0

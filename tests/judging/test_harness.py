@@ -172,7 +172,7 @@ def test_one_system_of_several():
 
 def test_missing_verdicts_widen_the_interval():
     def entry(metric, scores, **more):
-        rows = [{"type": "t", "scores": {metric: score}, **more} for score in scores]
+        rows = [{"question_type": "t", "scores": {metric: score}, **more} for score in scores]
         return aggregate(rows).set_index(["group", "metric"]).loc[("overall", metric)]
 
     found = entry("correctness", [1.0] * 6 + [0.0] * 2 + [None] * 2)
@@ -257,7 +257,7 @@ def test_a_corrected_gold_set_is_scored_flagged_and_written_beside(files, tmp_pa
     report = evaluate(path, answers(), reviewing(), CORRECTING, out=out)
     record = report.records[1]
     assert [one["corrected"] for one in report.records] == [False, True, False]
-    assert (record["gold_doc_ids"], record["gold_answer"]) == (["d2", "d8"], "three")
+    assert (record["expected_doc_ids"], record["gold_answer"]) == (["d2", "d8"], "three")
     assert list(record["scores"].values()) == [1, 1, 0.5, 0.5, 1, 0]
     assert report.data["counts"]["sys"]["corrected"] == 1
     assert path.read_bytes() == before
@@ -274,7 +274,7 @@ def test_a_corrected_gold_set_is_scored_flagged_and_written_beside(files, tmp_pa
 
 def test_a_gold_document_that_lost_its_place_is_an_invalid_extra_one():
     report = run(answers(q2=("three", ("d3", "d8"))), reviewing(d2="invalid"), CORRECTING)
-    assert report.records[1]["gold_doc_ids"] == ["d8"]
+    assert report.records[1]["expected_doc_ids"] == ["d8"]
     assert report.records[1]["scores"]["invalid_extra_documents"] == 1
 
 

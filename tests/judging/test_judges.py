@@ -54,7 +54,7 @@ def test_repeats_are_combined(kind, values, value, spread):
 def test_without_any_value_the_verdict_is_missing():
     verdict = combine("correctness", [None, None], ["timeout: late", "refused: no"], "m")
     assert (verdict.missing, verdict.reason, verdict.spread) == (True, "timeout: late", None)
-    assert verdict.failures == ("timeout: late", "refused: no")
+    assert verdict.failures == ["timeout: late", "refused: no"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_values_off_the_scale_are_refused(kind, value):
 def test_numbers_of_numpy_and_scores():
     verdict = combine("fact", [np.bool_(True)], ["r"], "m", scores=[0.8])
     assert verdict.value is True
-    assert verdict.to_dict()["score"] == 0.8
+    assert verdict.score == 0.8
     assert combine("fact", [True], ["r"], "m").score is None
     assert type(combine("factuality", [np.float32(0.5)], ["r"], "m").value) is float
 
@@ -132,7 +132,7 @@ def test_the_model_judge_asks_and_reads(endpoint):
     assert judge.verdict("validity", "q", "a text").value == "valid"
     assert judge.verdict("factuality", "q", "g", "a").value == 0.75
     found = judge.verdict("context_recall", "q", "g", "c", repeat=3)
-    assert (found.value, found.values, found.spread) == (0.75, (0.75,) * 3, 0.0)
+    assert (found.value, found.values, found.spread) == (0.75, [0.75] * 3, 0.0)
     assert found.reason == "as scripted"
     assert sum(server.asked.values()) == 8
     judge.close()
@@ -161,7 +161,7 @@ def test_a_failing_model_leaves_a_missing_verdict(endpoint):
     good, bad = judge.judge(tasks)
     assert good.value is True
     assert bad.missing
-    assert bad.values == (None,)
+    assert bad.values == [None]
     assert bad.reason.startswith("invalid:")
     judge.close()
 

@@ -98,4 +98,4 @@ def _record(row):
     if row["document_recall_pct"] is not None:
         scores["document_recall"] = row["document_recall_pct"] / 100
         scores["invalid_extra_documents"] = row["invalid_extra_docs"]
-    return {"type": row["question_type"], "scores": scores}
+    return {"question_type": row["question_type"], "scores": scores}

@@ -1,15 +1,12 @@
 import math
 import random
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragkit.errors import DataError, UsageError
 from ragkit.judging import Task, load_judge
-from ragkit.judging import tasks as tasks_of
-from ragkit.judging.attacks import ATTACKS, attack, perturb, sample_attacks
 from ragkit.judging.calibrate import calibrate
 from ragkit.judging.features import (
     ATTACK,
@@ -34,7 +31,6 @@ from ragkit.judging.offline_text import (
     parse,
     sentences,
 )
-from tests.judging.helpers import questions
 
 GOLD = "The limit is 10 MiB per file, owned by Ada Byron since April 7, 2026."
 QUESTION = "How large may an upload be?"
@@ -273,7 +269,7 @@ def test_a_verdict_depends_on_its_task_alone(judge):
 
 def test_repeats_and_tasks_that_it_cannot_judge(judge):
     found = judge.verdict("correctness", QUESTION, GOLD, GOLD, repeat=3)
-    assert (found.values, found.spread) == ((True,) * 3, 0)
+    assert (found.values, found.spread) == ([True] * 3, 0)
     with pytest.raises(UsageError, match="repeat"):
         judge.verdict("correctness", QUESTION, GOLD, GOLD, repeat=0)
     with pytest.raises(UsageError, match="no verdicts of validity"):
@@ -405,62 +401,6 @@ def test_coefficients_that_come_with_the_package():
     assert read_coefficients().provenance["answers"] > 5000
 
 
-def test_damage_by_hand():
-    frame = questions().assign(
-        text="After how many days?",
-        answer=["It is 30 days, or 31.", "Two", "The answer is not documented."],
-    )
-    made = perturb(frame)
-    assert made[made["question_id"] == "q1"].set_index("change")["answer"].to_dict() == {
-        "gold": "It is 30 days, or 31.",
-        "number changed": "It is 31 days, or 31.",
-        "negated": "It is not 30 days, or 31.",
-        "truncated": "It is",
-        "other question's": "Two",
-        "no answer": "I could not find that in the documents.",
-    }
-    changes = made[made["question_id"] == "q2"]["change"].tolist()
-    assert changes == ["gold", "other question's", "no answer"]
-    assert "q3" not in set(made["question_id"])
-
-
-def test_damage_is_found_on_the_sample(judge):
-    from ragkit import datasets
-
-    questions = datasets.load("enterpriserag_bench", profile="sample").questions
-    # One "not in the documents" is as right as another.
-    made = perturb(questions[questions["type"] != "info_not_found"].reset_index(drop=True))
-    tasks = [task(row.answer, row.gold, row.question) for row in made.itertuples()]
-    yes = made.assign(yes=[verdict.value for verdict in judge.judge(tasks)])
-    share = yes.groupby("change")["yes"].mean()
-    assert share["gold"] == 1
-    assert share["other question's"] == share["no answer"] == 0
-    assert share["number changed"] < 0.15
-    assert share["negated"] < 0.35
-
-
-TEMPLATED = ("taken back", "more numbers", "hedged")
-
-
-def test_attacks_by_hand():
-    frame = questions().assign(answer=["red or dark red", "two", "This is not documented."])
-    documents = {"d1": "One. Two. Three."}
-    made = attack(frame, documents).groupby("change")["answer"].agg(list)
-    assert made["sorted keywords"] == ["dark, red", "two"]
-    assert sorted(made["shuffled"][0].split()) == sorted("red or dark red".split())
-    assert made["whole document"] == ["One. Two. Three."]
-    assert made["extracted"][0].startswith("red or dark red ")
-    assert all("red or dark red" in answer and "two" in answer for answer in made["all answers"])
-    assert "two" in made["hedged"][0]
-    assert attack(frame, documents).equals(attack(frame, documents))
-    assert not attack(frame).equals(attack(frame, seed=1))
-    # No template takes part in the calibration and in the test.
-    fit, held = attack(frame, held_out=False), attack(frame)
-    fit, held = (one[one["change"].isin(TEMPLATED)]["answer"] for one in (fit, held))
-    assert len(held) == 6
-    assert not set(fit) & set(held)
-
-
 def test_signs_of_an_attack_by_hand():
     gold = "Refunds take 30 days after the request."
     clean = attacking("How long?", gold, f"According to the guide: {gold}")
@@ -475,27 +415,6 @@ def test_signs_of_an_attack_by_hand():
     assert order["disorder"] == 1
     partial = attacking("How long?", gold, "Or 41, 42, 43 days. That is false.")
     assert max(partial.values()) < 1e-6
-
-
-def test_held_out_attacks_are_rejected_and_harmless_changes_accepted(judge):
-    """On questions and templates that no calibration has seen; whole documents: a known limit."""
-    frame = sample_attacks(held_out=True)
-    yes = pd.Series(judge.probability(tasks_of("correctness", frame)), index=frame.index) >= 0.5
-    share = yes.groupby(frame["change"]).mean()
-    assert frame["change"].value_counts().min() > 200
-    assert (share[list(ATTACKS)].drop("whole document") <= 0.10).all()
-    assert share["whole document"] <= 0.3
-    assert share["harmless"] >= 0.95
-    assert share["extracted"] >= 0.9
-
-
-def test_verdicts_near_one_half_are_unsure(judge):
-    frame = sample_attacks(held_out=True).query("change == 'whole document'").head(60)
-    margin = read_coefficients().tables["unsure"]["margin"]
-    assert 0 < margin < 0.5
-    for verdict in judge.judge(tasks_of("correctness", frame)):
-        assert verdict.unsure == (abs(verdict.score - 0.5) < margin)
-        assert ("(unsure)" in verdict.reason) == verdict.unsure
 
 
 def test_features_are_of_the_answer_without_citations():

@@ -26,7 +26,7 @@ def test_factuality():
     assert found["metric"].unique() == ["factuality"]
     assert found["value"][0] == 0.5
     assert found["spread"][0] == pytest.approx(math.sqrt(1 / 6))
-    assert found["repeats"][0] == (0.0, 1.0, 0.5)
+    assert found["repeats"][0] == [0.0, 1.0, 0.5]
     assert math.isnan(found["value"][1])
     assert found["reason"][1] == "failed: down"
 
