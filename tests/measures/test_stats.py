@@ -250,3 +250,136 @@ def test_bad_frames():
             stats.compare_systems(frame)
     with pytest.raises(UsageError, match="no system 'aa'"):
         stats.compare_systems(scores, baseline="aa")
+
+
+# What ppi-python 0.2.3 gives: estimate, low, high, p of a mean of .45 (the second with lam=1: its
+# own test does not limit the weight to 1, as its interval does).
+PPI = {
+    (40, 160, 0.6): (0.4659955307682465, 0.35236561707807124, 0.5796254444584218, 0.7826237178),
+    (100, 400, 0.3): (
+        0.41081499999999993,
+        0.35053178025013787,
+        0.471098219749862,
+        0.20266125995359907,
+    ),
+    (25, 30, 1.2): (0.406141734109426, 0.23747377193524666, 0.5748096962836053, 0.6103008646),
+}
+
+
+def test_prediction_powered_means_equal_those_of_ppi_python():
+    rng = np.random.default_rng(11)
+    for (n, rest, noise), wanted in PPI.items():
+        labels = (rng.random(n + rest) < 0.4).astype(float)
+        noisy = 0.25 + 0.5 * labels + noise * 0.4 * rng.normal(size=n + rest)
+        labels[n:] = np.nan
+        found = stats.prediction_powered(labels, np.clip(noisy, 0, 1).round(3), null=0.45)
+        assert found[:4] == pytest.approx(wanted, abs=1e-9)
+        assert found.n == found.labels.n == n
+
+
+def test_prediction_powered_means_are_valid_and_as_narrow_as_predictions_allow():
+    rng, size, known = np.random.default_rng(12), 400, 100
+    for agreement in (0.0, 0.8):
+        covered, widths = 0, []
+        for _ in range(1500):
+            labels = rng.normal(size=size)
+            told = agreement * labels + math.sqrt(1 - agreement**2) * rng.normal(size=size)
+            labels[known:] = np.nan
+            found = stats.prediction_powered(labels, 5 + 3 * told)
+            covered += found.low <= 0 <= found.high
+            widths.append((found.high - found.low) / (found.labels.high - found.labels.low))
+        assert 0.93 < covered / 1500 < 0.97
+        ideal = math.sqrt(1 - agreement**2 * (1 - known / size))
+        assert np.mean(widths) == pytest.approx(ideal, abs=0.02)
+
+
+def test_predictions_that_tell_nothing_leave_the_labels_alone():
+    labels = [0.0, 1, 1, 0, 1, *[math.nan] * 4]
+    found = stats.prediction_powered(labels, [0.5] * 9)
+    assert found.weight == 0
+    assert found[:3] == pytest.approx(found.labels[:3])
+    alone = stats.prediction_powered(labels, [0.5] * 9, clusters=range(9))
+    assert alone.high - alone.low > found.high - found.low  # Student's t
+    for few, told in (([1, 0], [1, 0, 1]), ([1.0, math.nan, 1.0], [1, 0, 1])):
+        with pytest.raises(DataError, match="labels"):
+            stats.prediction_powered(few, told)
+
+
+def clustered(rng, icc, shape, groups=30):
+    """Differences of two systems whose true scores are equal, and the cluster of each."""
+    of = np.repeat(np.arange(groups), rng.integers(1, 9, groups))
+
+    def drawn():
+        own = rng.normal(size=groups)[of]
+        return math.sqrt(icc) * own + math.sqrt(1 - icc) * rng.normal(size=len(of))
+
+    if shape == "normal":
+        return drawn(), of
+    hard = 0.7 * rng.normal(size=len(of)) - 0.3
+    return (drawn() > hard).astype(float) - (drawn() > hard), of
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["normal", "binary"])
+@pytest.mark.parametrize("icc", [0.0, 0.3, 0.7])
+def test_clusters_keep_the_error_of_the_first_kind(icc, shape):
+    rng, wrong, naive = np.random.default_rng(14), 0, 0
+    for _ in range(2000):
+        gaps, of = clustered(rng, icc, shape)
+        _, low, high, _ = stats.bootstrap_interval(gaps, clusters=of)
+        wrong += not low <= 0 <= high
+        naive += scipy.stats.ttest_1samp(gaps, 0).pvalue < 0.05
+    assert 0.04 <= wrong / 2000 <= 0.06
+    assert icc == 0 or naive / 2000 > 0.09
+
+
+def test_clusters_of_one_item_give_students_t():
+    rng = np.random.default_rng(15)
+    a, b = rng.random(20), rng.random(20)
+    theirs = scipy.stats.ttest_rel(a, b)
+    table, items = long({"a": a, "b": b}), {f"q{k:03}": k for k in range(20)}
+    row = stats.compare_systems(table, baseline="b", clusters=items).iloc[0]
+    assert row["p"] == pytest.approx(theirs.pvalue)
+    assert tuple(row[["low", "high"]]) == pytest.approx(theirs.confidence_interval(0.95))
+    pairs = {f"q{k:03}": k // 2 for k in range(20)}
+    halves = scipy.stats.ttest_rel(a.reshape(10, 2).mean(axis=1), b.reshape(10, 2).mean(axis=1))
+    row = stats.compare_systems(table, baseline="b", clusters=pairs).iloc[0]
+    assert row["p"] == pytest.approx(halves.pvalue)
+    means = stats.summarise(table, clusters=pairs).set_index("subject_id")
+    ends = scipy.stats.ttest_1samp(a.reshape(10, 2).mean(axis=1), 0).confidence_interval()
+    assert tuple(means.loc["a", ["low", "high"]]) == pytest.approx(tuple(ends))
+    with pytest.raises(DataError, match="the item 'q019' has no cluster"):
+        stats.compare_systems(table, clusters={f"q{k:03}": 1 for k in range(19)})
+    with pytest.raises(UsageError, match="clusters should name 3 items, found 2"):
+        stats.bootstrap_interval([1, 2, 3], clusters=[1, 2])
+    assert np.isnan(stats.bootstrap_interval([1, 2, 3], clusters=[1, 1, 1]).low)
+
+
+def test_a_detectable_difference_is_detected_four_times_of_five():
+    rng, found, size = np.random.default_rng(16), 0, 0.4 * math.sqrt(2 / 60)
+    wanted = (scipy.stats.t.ppf(0.975, 59) + scipy.stats.t.ppf(0.8, 59)) * size
+    for _ in range(300):
+        a, b = 0.4 * rng.normal(size=(2, 60))
+        row = stats.compare_systems(long({"a": a + wanted, "b": b}), baseline="b", **QUICK).iloc[0]
+        assert row["detectable"] == pytest.approx(wanted, rel=0.4)
+        found += row["p"] < 0.05
+    assert found / 300 == pytest.approx(0.8, abs=0.06)
+
+
+def test_ranks_by_hand():
+    rows = [("a", "b", 0.1, 0.2), ("a", "c", 0.3, 0.01), ("b", "c", 0.2, 0.04)]
+    table = pd.DataFrame(rows, columns=["system_a", "system_b", "difference", "p_holm"])
+    found = stats.ranks(table)
+    assert found["system"].tolist() == ["a", "b", "c"]
+    assert found[["rank", "low", "high"]].to_numpy().tolist() == [[1, 1, 2], [2, 1, 2], [3, 3, 3]]
+    assert stats.ranks(table.assign(metric="m"), level=0.5)["high"].tolist() == [1, 2, 3]
+    with pytest.raises(DataError, match="all pairs"):
+        stats.ranks(table.head(2))
+
+
+def test_false_discovery_by_hand():
+    # Three comparisons: 3 * .01, 3/2 * .02 and .03; the one that was not made is not counted.
+    found = stats.false_discovery([0.03, 0.01, math.nan, 0.02])
+    assert found[[0, 1, 3]].tolist() == pytest.approx([0.03] * 3)
+    assert math.isnan(found[2])
+    assert math.isnan(stats.false_discovery([math.nan])[0])
