@@ -11,6 +11,8 @@ from ragkit.errors import UsageError
 from ragkit.synth.briefs import Brief
 from ragkit.synth.world import World
 
+TOGETHER = 500  # documents that are asked for at once, and know of one another
+
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -25,12 +27,15 @@ class Author(Protocol):
     """Something that turns briefs into documents.
 
     `write_all` returns one entry a brief, in order: the document as a dict with path, doc_id,
-    source_type, title, its metadata and content; or a `LeftOut`.
+    source_type, title, its metadata and content; or a `LeftOut`. `pending` returns the requests to
+    a model that have no answer yet.
     """
 
     name: str
 
     def write_all(self, briefs: Sequence[Brief]) -> list[dict | LeftOut]: ...
+
+    def pending(self, briefs: Sequence[Brief]) -> list: ...
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ragkit.errors import ModelError
 from ragkit.llm import Client, Failure, Request, Value, dollars, load_prompt
+from ragkit.llm.prices import count_request
 from ragkit.synth import banks
-from ragkit.synth.author import AuthorOptions, LeftOut
+from ragkit.synth.author import TOGETHER, AuthorOptions, LeftOut
 from ragkit.synth.briefs import Brief
 from ragkit.synth.offline import Offline
 from ragkit.synth.world import World
@@ -19,7 +21,10 @@ PROMPTS = Path(__file__).parent / "prompts"
 TRIES = 3  # before a document is left out
 SHORTEST = 200  # characters
 SIBLINGS = 6
-SAMPLE = 200  # briefs that an estimate of a large run is made from
+SAMPLE = 200  # requests whose tokens are counted for an estimate
+REPAIRS = 0.05  # of the requests are expected to be asked again, before there are answers
+ENOUGH = 20  # documents with answers that tell more
+LETTERS = 4.2  # characters of a token
 PARAMETERS = {"max_tokens": 2500}
 # The model did answer, and would answer so again: the document is left out. Everything else is
 # the endpoint's trouble, and the run stops so that it can be resumed.
@@ -58,6 +63,11 @@ class ModelAuthor:
     world : World
     options : AuthorOptions
 
+    Attributes
+    ----------
+    asked, settled : int
+        Requests with an answer, and documents that are written or left out by them.
+
     Notes
     -----
     Metadata come from the brief and not from the model. A file name with control characters, a
@@ -70,7 +80,8 @@ class ModelAuthor:
         self.name = name
         self.world = world
         self.client = Client(name, **asdict(options), parameters=PARAMETERS)
-        self._frames = Offline(world)
+        self.asked = self.settled = 0
+        self.frames = Offline(world)
         self._prompt = load_prompt("document", PROMPTS)
         self._agents = dict(banks.rows("agents", "agents"))
 
@@ -82,32 +93,53 @@ class ModelAuthor:
         ModelError
             If the endpoint did not answer. What it answered is in the ledger.
         """
-        frames = [self._frames.write(brief) for brief in briefs]
+
+        def ask(requests):
+            results = self.client.complete(requests)
+            self._stop_on_trouble(results)
+            return results
+
+        return self._settle(briefs, ask)
+
+    def pending(self, briefs: Sequence[Brief]) -> list[Request]:
+        """Return the requests, repairs included, that the ledger has no answer to."""
+        lacking: list[Request] = []
+
+        def recall(requests):
+            for request in requests:
+                if self.client.missing([request]):
+                    lacking.append(request)
+                    yield None
+                else:
+                    yield self.client.complete([request])[0]
+
+        self._settle(briefs, recall)
+        return lacking
+
+    def _settle(self, briefs: Sequence[Brief], ask: Callable) -> list[dict | LeftOut | None]:
+        """Return the documents that `ask` leads to; None where it has no answer yet."""
+        frames = [self.frames.write(brief) for brief in briefs]
         requests = self.requests(briefs, frames)
         done: list[dict | LeftOut | None] = [None] * len(briefs)
-        reasons = [""] * len(briefs)
         waiting = list(range(len(briefs)))
-        for turn in range(TRIES):
-            results = self.client.complete([requests[i] for i in waiting])
-            self._stop_on_trouble(results)
+        for turn in range(1, TRIES + 1):
+            results = ask([requests[i] for i in waiting]) if waiting else ()
             again = []
             for i, result in zip(waiting, results, strict=True):
-                reason = reasons[i] = self._judge(briefs[i], result)
-                if not reason:
-                    done[i] = self._document(briefs[i], frames[i], result)
+                if result is None:
                     continue
-                again.append(i)
-                if isinstance(result, Value):
-                    requests[i] = replace(
-                        requests[i].repair(result.message, reason), repeat=turn + 1
-                    )
-                else:
-                    requests[i] = replace(requests[i], repeat=turn + 1)
+                brief, reason = briefs[i], self._judge(briefs[i], result)
+                self.asked += 1
+                if reason and turn < TRIES:
+                    again.append(i)
+                    if isinstance(result, Value):
+                        requests[i] = requests[i].repair(result.message, reason)
+                    requests[i] = replace(requests[i], repeat=turn)
+                    continue
+                self.settled += 1
+                left = LeftOut(brief.doc_id, brief.path, reason)
+                done[i] = left if reason else self._document(brief, frames[i], result)
             waiting = again
-            if not waiting:
-                break
-        for i in waiting:
-            done[i] = LeftOut(briefs[i].doc_id, briefs[i].path, reasons[i])
         return done
 
     def requests(self, briefs: Sequence[Brief], frames: Sequence[dict]) -> list[Request]:
@@ -157,7 +189,8 @@ class ModelAuthor:
             raise ModelError(
                 f"{len(trouble):,} of {len(results):,} documents have no answer from {self.name}: "
                 f"{trouble[0].reason}",
-                "what was answered is kept in the ledger; run the same command again",
+                f"what was answered is kept in the ledger {self.client.ledger.path}; "
+                "run the same command again",
             )
 
     def _judge(self, brief: Brief, result: Value | Failure) -> str:
@@ -203,53 +236,81 @@ def required(brief: Brief) -> list[str]:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run would cost; `str(cost)` says it in two lines."""
+    """What a run would cost; `str(cost)` says it in two lines.
+
+    Parameters
+    ----------
+    model : str
+    documents : int
+        Documents that the ledger does not hold.
+    requests, most : int
+        Requests expected with repairs, and the most that repairs can lead to.
+    tokens : tuple of int
+        In and out, for the requests expected.
+    dollars, most_dollars : float or None
+        For the requests expected, and if each is repaired as often as it may be, at full length;
+        None if the price is unknown.
+    """
 
     model: str
     documents: int
-    asked: int
-    prompt_tokens: int
-    completion_tokens: int
-    low: float | None
-    high: float | None
+    requests: int
+    most: int
+    tokens: tuple[int, int]
+    dollars: float | None
+    most_dollars: float | None
 
     def __str__(self) -> str:
-        how = "counted" if self.asked == self.documents else f"scaled up from {self.asked:,}"
         price = "price unknown"
-        if self.low is not None and self.high is not None:
-            price = f"{dollars(self.low)} to {dollars(self.high)}, repairs on top"
+        if self.dollars is not None:
+            price = f"about {dollars(self.dollars)}, at most {dollars(self.most_dollars)}"
         return (
-            f"{self.model}: {self.documents:,} documents, one request each\n"
-            f"{self.prompt_tokens:,} tokens in ({how}), at most {self.completion_tokens:,} out; "
-            f"{price}"
+            f"{self.model}: {self.documents:,} documents to write, about {self.requests:,} requests "
+            f"with repairs, at most {self.most:,}\n"
+            f"about {self.tokens[0]:,} tokens in and {self.tokens[1]:,} out: {price}"
         )
 
 
-def estimate(plan, options: AuthorOptions) -> Cost:
-    """Return what the documents of a `ragkit.synth.pipeline.Plan` would cost, asking nothing."""
-    author = ModelAuthor(plan.settings.author, plan.world, options)
-    total = plan.settings.documents
-    briefs = [brief for group in plan.groups for brief in group.briefs]
-    step = max(1, total // SAMPLE)
-    chosen = briefs[::step]
-    for source, count in plan.volume_counts.items():
-        chosen += [plan.volume.brief(source, i) for i in range(0, count, step)]
-    frames = [author._frames.write(brief) for brief in chosen]
-    sample = author.client.dry_run(author.requests(chosen, frames))
-    scale = total / max(1, len(chosen))
-    tokens_in = round(sample.prompt_tokens * scale)
-    tokens_out = total * PARAMETERS["max_tokens"]
-    prices = author.client.prices
-    author.client.close()
-    return Cost(
-        plan.settings.author,
-        total,
-        len(chosen),
-        tokens_in,
-        tokens_out,
-        prices.cost(plan.settings.author, tokens_in, 0),
-        prices.cost(plan.settings.author, tokens_in, tokens_out),
+def estimate(author: ModelAuthor, batches: Iterable[Sequence[Brief]], later: int = 0) -> Cost:
+    """Return what documents would cost, asking nothing.
+
+    Requests that the ledger answers cost nothing. The share of repairs is that of the answers in
+    the ledger, or `REPAIRS` where it holds fewer than `ENOUGH` documents.
+
+    Parameters
+    ----------
+    author : ModelAuthor
+    batches : iterable of sequence of Brief
+        As the author will be asked for them.
+    later : int, default=0
+        Documents whose briefs are not known yet.
+    """
+    lacking, chosen = 0, []
+    for batch in batches:
+        lacking += len(author.pending(batch))
+        first = batch[:: max(1, TOGETHER // SAMPLE)]
+        chosen += author.requests(first, [author.frames.write(brief) for brief in first])
+    documents = lacking + later
+    repairs = author.asked / author.settled - 1 if author.settled >= ENOUGH else REPAIRS
+    requests = round(documents * (1 + repairs))
+    most = documents * TRIES * 2  # the client may repair an answer that breaks the schema, once
+    chosen = chosen[:: max(1, len(chosen) // SAMPLE)]
+    each = sum(count_request(r.plain(author.name), author.name) for r in chosen)
+    said = sum(map(_length, chosen)) / LETTERS
+    tokens = (
+        round(requests * each / max(1, len(chosen))),
+        round(requests * said / max(1, len(chosen))),
     )
+    prices, limit = author.client.prices, PARAMETERS["max_tokens"]
+    # A repair repeats the answer, which is at most as long as the limit.
+    dear = prices.cost(author.name, most * (tokens[0] // max(1, requests) + limit), most * limit)
+    return Cost(
+        author.name, documents, requests, most, tokens, prices.cost(author.name, *tokens), dear
+    )
+
+
+def _length(request: Request) -> int:
+    return int(re.findall(r"Aim for (\d+) characters", request.messages[1]["content"])[-1])
 
 
 def _neighbourhood(brief: Brief) -> str:

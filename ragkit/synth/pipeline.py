@@ -24,13 +24,15 @@ from dataclasses import asdict
 from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragkit.errors import DataError, RagkitError, UsageError
 from ragkit.files import atomic_path, read_json, read_jsonl, write_text
+from ragkit.llm import write_batch
 from ragkit.synth import banks, noise
-from ragkit.synth.author import AuthorOptions, LeftOut, make_author
+from ragkit.synth.author import TOGETHER, AuthorOptions, LeftOut, make_author
 from ragkit.synth.briefs import SOURCES, Brief
 from ragkit.synth.index import Index, shard_path, write_shard
 from ragkit.synth.plan import SHARD, TYPES, Plan, Settings
@@ -38,7 +40,9 @@ from ragkit.synth.questions import Corpus, make_questions, metadata_questions, v
 from ragkit.synth.stamp import begin
 from ragkit.synth.streams import Stream
 
-TOGETHER = 500  # documents that an author is asked for at once
+if TYPE_CHECKING:
+    from ragkit.synth.model import Cost
+
 SMALL = 20_000  # up to so many documents there are documents.jsonl and facts.jsonl, too
 VERSION = 6
 
@@ -54,6 +58,7 @@ def generate(
     jobs: int = 1,
     progress: Callable[[str, int, int], None] | None = None,
     author_options: AuthorOptions | None = None,
+    batch: str | Path | None = None,
 ) -> dict:
     """Make a company's documents and questions in `out`; return the statistics.
 
@@ -69,11 +74,14 @@ def generate(
         Called with stage, steps done and steps in all.
     author_options : AuthorOptions, optional
         For a model as author.
+    batch : path-like, optional
+        A file for the requests that the ledger has no answer to, in the format of OpenAI's batch
+        API. The run stops when there are any, and asks the model nothing.
 
     Returns
     -------
     dict
-        What `statistics.json` holds.
+        What `statistics.json` holds; or, with `batch`, `requests`, the number that was written.
 
     Raises
     ------
@@ -86,11 +94,20 @@ def generate(
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, not {jobs}")
     settings = Settings(documents, seed, questions, metadata_questions, author)
+    if batch is not None and author == "offline":
+        raise UsageError("a batch file is for a model's requests", "author: openai:MODEL")
     run = Run(Path(out), settings, jobs=jobs, progress=progress, author_options=author_options)
     begin(run.out, {**asdict(settings), "version": VERSION, "banks": banks.fingerprint()})
     try:
         for name, stage in STAGES.items():
+            if batch is not None and (count := run.write_requests(batch)):
+                return {"requests": count}
             run.stage(name, stage)
+    except UsageError as error:
+        if left := sum(1 for path in run.out.rglob("*left_out.jsonl") for _ in path.open()):
+            files = f"{run.out / 'stages'}/*/*left_out.jsonl"
+            error.hint = f"{left:,} documents were left out by the author, see {files}"
+        raise
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
@@ -128,6 +145,38 @@ class Run:
             self.progress(name, 0, 1)
             _json(self.done(name), stage(self))
         self.progress(name, 1, 1)
+
+    def batches(self) -> Iterator[list[Brief]]:
+        """Yield what is to be written, as the author is asked for it; noise when volume is done."""
+        parts: list = []
+        if not self.done("2-core").exists():
+            parts.append(self.plan.core)
+        if not self.done("3-volume").exists():
+            parts += ([b for _, b in self.plan.shard(*task)] for task in self.missing_shards())
+        elif not self.done("4-noise").exists():
+            with Index(self.plan, self.folder(3)) as index:
+                copies = [brief for brief, _ in self.duplicates(index)]
+            parts.append([*copies, *self.plan.misc])
+        for part in parts:
+            yield from (part[i : i + TOGETHER] for i in range(0, len(part), TOGETHER))
+
+    def missing_shards(self) -> list[tuple[str, int]]:
+        """Return the shards that are not complete: those without an index."""
+        shards = self.plan.shards()
+        return [s for s in shards if not self.shard(*s).with_suffix(".npz").exists()]
+
+    def estimate(self) -> Cost:
+        """Return what a model would cost for the rest of the run, asking nothing."""
+        from ragkit.synth.model import estimate
+
+        noise_known = self.done("3-volume").exists()
+        later = 0 if noise_known else self.plan.n_duplicates + self.plan.n_misc
+        return estimate(self.author, self.batches(), later)
+
+    def write_requests(self, path: str | Path) -> int:
+        """Write the requests without an answer to a batch file; return their number."""
+        requests = [r for briefs in self.batches() for r in self.author.pending(briefs)]
+        return write_batch(self.author.client, requests, path) if requests else 0
 
     def write(self, briefs: list[Brief], stage: int) -> int:
         """Write the documents of a small stage; return how many the author left out."""
@@ -278,8 +327,7 @@ def core(run: Run) -> dict:
 
 def volume(run: Run) -> dict:
     """Write the shards that are not there yet."""
-    shards = list(run.plan.shards())
-    todo = [task for task in shards if not run.shard(*task).with_suffix(".npz").exists()]
+    shards, todo = list(run.plan.shards()), run.missing_shards()
     for done, _ in enumerate(run.map(_write_shard, todo), 1 + len(shards) - len(todo)):
         run.progress("3-volume", done, len(shards))
     counts: Counter[str] = Counter()

@@ -1,5 +1,6 @@
 """The model as author, against a loopback endpoint that can misbehave."""
 
+import hashlib
 import json
 import re
 
@@ -7,11 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 from ragkit.cli.generate import command
-from ragkit.errors import ModelError
+from ragkit.errors import ModelError, UsageError
+from ragkit.llm import Ledger, import_results
 from ragkit.synth import World, generate
 from ragkit.synth.author import AuthorOptions, LeftOut
 from ragkit.synth.briefs import Volume
 from ragkit.synth.model import ModelAuthor, required
+from ragkit.synth.pipeline import Run, Settings
 from tests.llm.server import Reply, chat
 from tests.synth.conftest import rows
 
@@ -145,6 +148,95 @@ def test_a_whole_benchmark_leaves_out_what_was_not_written(endpoint, tmp_path):
     assert not known & {row["doc_id"] for row in left}
     for question in rows(tmp_path / "x" / "enterpriserag_bench" / "questions.jsonl"):
         assert set(question["expected_doc_ids"]) <= known
+
+
+SMALL = {"documents": 260, "seed": 3, "questions": 0, "author": MODEL}
+
+
+def forgetful(body, nth, digest):
+    """Leave out what every eighth document has to say, the first time it is asked for."""
+    if len(body["messages"]) == 2 and int(digest[:2], 16) < 32:
+        return Reply(obedient(body, content="bla " * 100))
+    return Reply(obedient({"messages": body["messages"][:2]}))
+
+
+def calls(ledger) -> int:
+    with Ledger(ledger, readonly=True) as book:
+        return len(book)
+
+
+def test_the_estimate_is_close_to_what_the_ledger_shows_afterwards(endpoint, tmp_path):
+    options = AuthorOptions(tmp_path / "l.sqlite", concurrency=16)
+    before = Run(tmp_path / "x", Settings(**SMALL), author_options=options).estimate()
+    assert not (tmp_path / "x").exists()
+    endpoint(forgetful)
+    generate(tmp_path / "x", **SMALL, author_options=options)
+    assert before.requests == pytest.approx(calls(options.ledger), rel=0.2)
+    assert calls(options.ledger) > SMALL["documents"]
+    run = Run(tmp_path / "y", Settings(**SMALL), author_options=options)
+    again = run.estimate()
+    assert again.documents < 0.2 * SMALL["documents"], "noise, known when the volume is written"
+    assert again.tokens[0] > 0
+    assert run.author.asked > 1.05 * run.author.settled, "the repairs of the first run are known"
+
+
+def test_a_batch_is_written_imported_and_gone_on_with(endpoint, tmp_path):
+    options, path = AuthorOptions(tmp_path / "l.sqlite"), tmp_path / "batch.jsonl"
+    settings = {**SMALL, "questions": 10}
+    server = endpoint(lambda body, nth, digest: Reply("{}", 500))
+    stops = []
+    while "requests" in (
+        made := generate(tmp_path / "x", **settings, author_options=options, batch=path)
+    ):
+        stops.append(made["requests"])
+        asked = rows(path)
+        assert len({row["custom_id"] for row in asked}) == len(asked) == stops[-1]
+        digest = hashlib.sha256
+        replies = [
+            forgetful(row["body"], 0, digest(row["custom_id"].encode()).hexdigest()).body
+            for row in asked
+        ]
+        results = [
+            {"custom_id": row["custom_id"], "response": {"status_code": 200, "body": json.loads(r)}}
+            for row, r in zip(asked, replies, strict=True)
+        ]
+        path.write_text("".join(json.dumps(row) + "\n" for row in results))
+        with Ledger(options.ledger) as book:
+            import_results(book, path)
+    assert len(stops) == 3, "documents, their repairs, then noise"
+    assert not server.asked, "the endpoint is never asked"
+    assert sum(stops) == calls(options.ledger)
+    assert made["questions"]["basic"]["questions"]
+
+
+def test_a_run_that_was_stopped_pays_nothing_twice(endpoint, tmp_path):
+    options = AuthorOptions(tmp_path / "l.sqlite", concurrency=2)
+    answered = []
+
+    def dies(body, nth, digest):
+        if len(answered) > 100:
+            return Reply("{}", 403, paid=False)
+        answered.append(digest)
+        return Reply(obedient(body))
+
+    endpoint(dies)
+    with pytest.raises(ModelError, match="no answer") as caught:
+        generate(tmp_path / "x", **SMALL, author_options=options)
+    assert str(options.ledger) in str(caught.value)
+
+    def lives(body, nth, digest):
+        assert digest not in answered
+        return Reply(obedient(body))
+
+    endpoint(lives)
+    made = generate(tmp_path / "x", **SMALL, author_options=options)
+    assert sum(row["documents"] for row in made["sources"].values()) == SMALL["documents"]
+
+
+def test_too_few_documents_name_those_that_were_left_out(endpoint, tmp_path):
+    endpoint(lambda body, nth, digest: Reply(obedient(body, content="bla " * 100)))
+    with pytest.raises(UsageError, match="documents were left out by the author, see .*left_out"):
+        generate(tmp_path / "x", **{**SMALL, "questions": 10}, author_options=AuthorOptions())
 
 
 def test_the_dry_run_says_the_cost_and_writes_nothing(tmp_path):
