@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -142,7 +143,7 @@ class Dataset:
     def _repr_html_(self) -> str:
         rows = [(name, f"{len(f):,}", ", ".join(f.columns)) for name, f in self.frames.items()]
         table = pd.DataFrame(rows, columns=["frame", "rows", "columns"]).to_html(index=False)
-        return f"<p><b>{self.name}</b> ({self.label})</p>{table}"
+        return f"<p><b>{escape(self.name)}</b> ({escape(self.label)})</p>{table}"
 
 
 def own(folder: Path) -> Dataset:

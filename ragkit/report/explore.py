@@ -1,21 +1,26 @@
-"""Benchmarks to read: an explorer of questions, and questions with their sources as cards."""
+"""To read in a notebook: an explorer of questions, questions as cards, maps for the mouse."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from IPython.display import HTML
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup, escape
 
 from ragkit.errors import DataError
 from ragkit.report import tables
+from ragkit.report.figures import GREY, SOURCES, STYLE
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CLAIM_COLOURS = {"direct": "#d7f0e3", "useful": "#fdf3d1", "useless": "#e6e6e6"}
+_LOADER = FileSystemLoader(Path(__file__).parent)
+_PAGES = Environment(loader=_LOADER, autoescape=True, finalize=lambda value: _cell(value))
+_PAGES = _PAGES.get_template("explore.html").module
 
 
 class Explorer:
@@ -30,14 +35,11 @@ class Explorer:
         from ipywidgets import Dropdown, VBox
 
         self._frame, self._scores = frame, scores
-        names = [f"{key}: {str(text)[:90]}" for key, text in frame["text"].items()]
-        self.choose = Dropdown(
-            options=list(zip(names, frame.index, strict=True)),
-            description="question",
-            layout={"width": "95%"},
-        )
+        names = [tables.plain(f"{key}: {str(text)[:90]}") for key, text in frame["text"].items()]
+        options = list(zip(names, frame.index, strict=True))
+        self.choose = Dropdown(options=options, description="question", layout={"width": "95%"})
         self.shown = Shown(self.page(frame.index[0]))
-        self.choose.observe(lambda change: self._show(change["new"]), names="value")
+        self.choose.observe(self._show, names="value")
         self._box = VBox([self.choose, self.shown])
         caption = f"The first {min(most, len(frame))} of {len(frame)} questions"
         self.table = tables.show(frame.head(most).reset_index(), caption)
@@ -46,19 +48,16 @@ class Explorer:
         """Return one question as HTML: text, answer, all other columns, systems by score."""
         row = self._frame.loc[question_id]
         facts = {"question": row["text"], "answer": row.get("answer")}
-        facts |= {name: row[name] for name in self._frame.columns.difference(facts, sort=False)}
-        facts.pop("text", None)
-        parts = [f"<tr><th>{_cell(name)}</th><td>{_cell(value)}</td></tr>" for name, value in facts.items()]  # fmt: skip
-        page = f'<table style="text-align:left">{"".join(parts)}</table>'
+        facts |= {name: row[name] for name in self._frame.columns if name not in ("text", "answer")}
         if self._scores is None:
-            return page
+            return str(_PAGES.question(facts.items(), ""))
         own = self._scores[self._scores["item_id"] == question_id]
         own = own.sort_values("score", ascending=False, kind="stable")
-        columns = {"subject_id": "system", "score": "score"}
-        return page + tables.show(own[list(columns)].rename(columns=columns)).to_html()
+        own = tables.show(own[["subject_id", "score"]].rename(columns={"subject_id": "system"}))
+        return str(_PAGES.question(facts.items(), Markup(own.to_html())))
 
-    def _show(self, question_id: str) -> None:
-        self.shown.value = self.page(question_id)
+    def _show(self, change: dict) -> None:
+        self.shown.value = self.page(change["new"])
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         return {**self._box._repr_mimebundle_(), "text/html": self.table.to_html()}
@@ -85,33 +84,17 @@ def cards(examples: Sequence[Mapping], *, characters: int = 700) -> HTML:
     (lists by class), documents (texts) and marked (the parts of documents to highlight). Of a
     document `characters` are shown around the first highlighted part, and its whole length is given.
     """
-    return HTML("".join(_card(example, characters) for example in examples))
+    rows = [
+        {
+            **row,
+            "documents": [_excerpt(text, row["marked"], characters) for text in row["documents"]],
+        }
+        for row in examples
+    ]
+    return HTML(str(_PAGES.cards(rows, STYLE["claims"])))
 
 
-def _card(row: Mapping, characters: int) -> str:
-    claims = "".join(
-        f'<li><span style="background:{shade};padding:0 4px">{kind}</span> {_cell(claim)}</li>'
-        for kind, shade in CLAIM_COLOURS.items()
-        for claim in row["claims"].get(kind, ())
-    )
-    texts = "".join(
-        '<div style="margin:4px 0 0;padding-left:8px;border-left:3px solid #ccc;color:#444">'
-        f"{_excerpt(text, row['marked'], characters)}</div>"
-        for text in row["documents"]
-    )
-    correct = ""
-    if row["correct"] != row["question"]:
-        correct = f'<div style="color:#666">without mistakes: {_cell(row["correct"])}</div>'
-    return (
-        '<div style="max-width:900px;margin:0 0 14px;padding:8px 12px;border:1px solid #ddd;'
-        f'text-align:left"><div style="font-size:110%"><b>{_cell(row["question"])}</b></div>'
-        f"{correct}"
-        f'<div style="color:#0072B2;font-size:85%">{" · ".join(map(_cell, row["categories"]))}</div>'
-        f'<ul style="margin:4px 0;padding-left:18px">{claims}</ul>{texts}</div>'
-    )
-
-
-def _excerpt(text: str, marked: Sequence[str], characters: int) -> str:
+def _excerpt(text: str, marked: Sequence[str], characters: int) -> Markup:
     """Return a part of a text as HTML, around the first highlighted part, and the whole length."""
     text, marked = tables.plain(text), [tables.plain(part) for part in marked]
     places = [text.find(part) for part in marked if part in text]
@@ -121,16 +104,68 @@ def _excerpt(text: str, marked: Sequence[str], characters: int) -> str:
     end = min(len(text), start + characters)
     if end < len(text):
         end = max(text.rfind(" ", start, end), start + 1)
-    part = escape(text[start:end])
-    for clause in sorted(marked, key=len, reverse=True):
-        part = part.replace(escape(clause), f"<mark>{escape(clause)}</mark>")
+    part = str(escape(text[start:end]))
+    for clause in sorted(map(escape, marked), key=len, reverse=True):
+        part = part.replace(clause, f"<mark>{clause}</mark>")
     lines = re.sub(r"\n(?:(?:\s|&gt;)*\n)?\s*", "<br>", part)
     before = f"<b>{escape(text.partition(chr(10))[0])}</b> … " if start else ""
     rest = f"{' …' if end < len(text) else ''} <i>({len(text):,} characters in all)</i>"
-    return before + lines + (rest if start or end < len(text) else "")
+    return Markup(before + lines + (rest if start or end < len(text) else ""))
 
 
-def _cell(value) -> str:
+def _cell(value):
+    """Return a value as a page shows it: numbers to three digits, text without unseen marks."""
     if isinstance(value, float):
         return f"{value:.3g}"
-    return escape(tables.plain("" if value is None else str(value)))
+    if isinstance(value, Markup):
+        return value
+    return tables.plain("" if value is None else str(value))
+
+
+def _text(value) -> str:
+    return str(escape(_cell(value)))
+
+
+class Page:
+    """A plotly figure that a notebook and its HTML page show without network."""
+
+    def __init__(self, figure):
+        self.figure = figure
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        import json
+
+        # A fixed id gives the same figure the same bytes.
+        page = self.figure.to_html(full_html=False, include_plotlyjs=True, div_id="explorer")
+        described = json.loads(self.figure.to_json())
+        return {"application/vnd.plotly.v1+json": described, "text/html": page}
+
+
+def maps(points: pd.DataFrame) -> Page:
+    """Return maps of corpora side by side: the mouse shows a document's title and source.
+
+    `points` are rows of `ragkit.measures.corpus.atlas`, of one method, with a column corpus.
+    """
+    from plotly.graph_objects import Scattergl
+    from plotly.subplots import make_subplots
+
+    trust = points.groupby("corpus", sort=False)["trustworthiness"].first()
+    titles = [_text(f"{name} (trustworthiness {value:.2f})") for name, value in trust.items()]
+    fig = make_subplots(1, len(trust), subplot_titles=titles, horizontal_spacing=0.02)
+    seen = set()
+    for (name, source), group in points.groupby(["corpus", "source"], sort=False):
+        paint, shape = SOURCES.get(source, (GREY, "o"))
+        trace = Scattergl(
+            x=group["x"].round(2).tolist(), y=group["y"].round(2).tolist(), mode="markers",
+            name=_text(source), legendgroup=_text(source), showlegend=source not in seen,
+            marker={"color": paint, "size": 5, "symbol": {"o": "circle"}.get(shape, "triangle-up")},
+            customdata=group[["title", "source", "terms"]].map(_text).to_numpy().tolist(),
+            hovertemplate="%{customdata[0]}<br>%{customdata[1]}, cluster: %{customdata[2]}<extra></extra>",
+        )  # fmt: skip
+        fig.add_trace(trace, row=1, col=trust.index.get_loc(name) + 1)
+        seen.add(source)
+    fig.update_xaxes(visible=False)
+    fig.update_yaxes(visible=False)
+    margin, below = {"l": 10, "r": 10, "t": 60, "b": 10}, {"orientation": "h", "y": -0.02}
+    fig.update_layout(template="plotly_white", height=520, margin=margin, legend=below)
+    return Page(fig)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,53 +15,16 @@ if TYPE_CHECKING:
 
 # Inches: one column and the full width of a page.
 WIDTHS = {"column": 3.3, "page": 6.9}
-# Okabe and Ito's colours, which the colour-blind can tell apart.
-BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-ORANGE, SKY, YELLOW, BLACK, GREY = "#E69F00", "#56B4E9", "#F0E442", "#000000", "#999999"
-
-# One colour and one marker for a dataset or a system, in every figure.
-MARKS = {
-    "liverag": (BLUE, "o"),
-    "triviaqa": (VERMILION, "s"),
-    "popqa": (GREEN, "^"),
-    "webquestions": (PURPLE, "D"),
-    "simpleqa": (ORANGE, "v"),
-    "natural_questions": (SKY, "P"),
-    "wixqa": (BLACK, "X"),
-    "enterpriserag_bench": (GREY, "h"),
-    "company": (GREY, "h"),
-    "help centre": (BLACK, "X"),
-    "web": (BLUE, "o"),
-    "generated help centre": (ORANGE, "v"),
-    "expertwritten": (BLUE, "o"),
-    "simulated": (VERMILION, "s"),
-    "synthetic": (GREEN, "^"),
-    "measured": (BLUE, "o"),
-    "reported": (BLACK, "x"),
-    "printed": (BLACK, "x"),
-    "bm25": (BLUE, "o"),
-    "BM25": (BLUE, "o"),
-    "dense": (VERMILION, "s"),
-    "vector": (VERMILION, "s"),
-    "vector-only": (VERMILION, "s"),
-    "hybrid": (GREEN, "^"),
-    "hybrid-bm25": (GREEN, "^"),
-    "bash_agent": (PURPLE, "D"),
-    "agent": (PURPLE, "D"),
-}
+STYLE = tomllib.loads(Path(__file__).with_name("figures.toml").read_text("utf-8"))
+PAINTS, NAMES, LABELS = STYLE["colours"], STYLE["names"], STYLE["labels"]
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, YELLOW, BLACK, GREY = PAINTS.values()
+MARKS, SOURCES = (
+    {name: (PAINTS[paint], shape) for name, (paint, shape) in STYLE[kind].items()}
+    for kind in ("marks", "sources")
+)
 # For all other names, in the order in which they are first drawn.
-_PAINTS, _SHAPES = (ORANGE, SKY, PURPLE, GREEN, BLACK, VERMILION, BLUE, GREY), "vPDs^Xo"
-SPARE = tuple((_PAINTS[n % 8], _SHAPES[n % 7]) for n in range(56))
-NAMES = {
-    "liverag": "LiveRAG",
-    "triviaqa": "TriviaQA",
-    "popqa": "PopQA",
-    "webquestions": "WebQuestions",
-    "simpleqa": "SimpleQA",
-    "natural_questions": "Natural Questions",
-    "wixqa": "WixQA",
-    "enterpriserag_bench": "EnterpriseRAG-Bench",
-}
+_SPARE = (ORANGE, SKY, PURPLE, GREEN, BLACK, VERMILION, BLUE, GREY)
+SPARE = tuple((_SPARE[n % 8], "vPDs^Xo"[n % 7]) for n in range(56))
 
 
 def use_style() -> None:
@@ -83,9 +47,13 @@ def size(width: str = "column", height: float | None = None):
     return WIDTHS[width], height or WIDTHS[width] * 0.72
 
 
-def mark(name: str, besides: Container[tuple[str, str]] = ()) -> tuple[str, str]:
-    """Return the colour and marker of a dataset or system: the fixed ones, else spare ones not in `besides`."""
-    return MARKS.get(name) or next((spare for spare in SPARE if spare not in besides), SPARE[0])
+def marks_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return a colour and a marker for each name: the fixed one, else one that is not taken."""
+    found = {name: MARKS.get(name) for name in names}
+    for name, fixed in found.items():
+        taken = set(found.values())
+        found[name] = fixed or next((spare for spare in SPARE if spare not in taken), SPARE[0])
+    return found
 
 
 def save(fig: Figure, stem: str | Path) -> Path:

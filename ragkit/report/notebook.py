@@ -11,8 +11,9 @@ import os
 import re
 import shlex
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ragkit import checks, paths, store
 from ragkit.errors import DataError, NotebookError, UsageError, did_you_mean
@@ -41,6 +42,21 @@ def read(path: str | os.PathLike) -> NotebookNode:
     return book
 
 
+def _code(book: NotebookNode, name: str = "") -> Iterator[tuple[NotebookNode, str, ast.Module]]:
+    """Yield each cell of Python with its place and syntax tree.
+
+    Cell magics are left out; so are line magics, which are not Python and assign no parameter.
+    """
+    for cell in book.cells:
+        if cell.cell_type == "code" and not cell.source.lstrip().startswith("%%"):
+            place = f"{name} > {cell.get('id')}"
+            plain = re.sub(r"^(\s*)[%!].*$", r"\1pass", cell.source, flags=re.MULTILINE)
+            try:
+                yield cell, place, ast.parse(plain)
+            except SyntaxError as error:
+                raise DataError(f"{place}: line {error.lineno}: {error.msg}") from None
+
+
 def parameters(book: NotebookNode, name: str = "notebook") -> dict[str, object]:
     """Return the parameters of a notebook with their defaults.
 
@@ -50,35 +66,36 @@ def parameters(book: NotebookNode, name: str = "notebook") -> dict[str, object]:
         If not exactly one code cell is tagged `parameters`, if that cell holds anything but
         assignments of literals, or if a later cell assigns to a parameter.
     """
-    cells = [cell for cell in book.cells if cell.cell_type == "code"]
-    tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
-    if len(tagged) != 1:
-        raise DataError(f"{name}: {len(tagged)} cells are tagged parameters, expected one")
-    where = f"{name} > {tagged[0].get('id')}"
+    tagged = sum("parameters" in cell.metadata.get("tags", []) for cell in book.cells)
+    if tagged != 1:
+        raise DataError(f"{name}: {tagged} cells are tagged parameters, expected one")
     found: dict[str, object] = {}
-    for node in _parse(tagged[0].source, where).body:
+    for cell, place, tree in _code(book, name):
+        if "parameters" in cell.metadata.get("tags", []):
+            found = _literals(tree, place)
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in found:
+                raise DataError(
+                    f"{place}: line {node.lineno} assigns to the parameter {node.id!r}, which "
+                    "would undo what was set"
+                )
+    return found
+
+
+def _literals(tree: ast.Module, place: str) -> dict[str, object]:
+    found = {}
+    for node in tree.body:
+        at = f"{place}: line {node.lineno}:"
         match node:
             case ast.Assign(targets=[ast.Name(id=target)], value=value):
                 try:
                     found[target] = ast.literal_eval(value)
                 except ValueError:
-                    raise DataError(
-                        f"{where}: line {node.lineno}: {target} is derived, not a literal",
-                        "papermill would keep the value derived from the defaults",
-                    ) from None
+                    hint = "papermill would keep the value derived from the defaults"
+                    raise DataError(f"{at} {target} is derived, not a literal", hint) from None
             case _:
-                raise DataError(
-                    f"{where}: line {node.lineno}: only `name = literal` may stand here"
-                )
-    for cell in cells[cells.index(tagged[0]) + 1 :]:
-        if _is_magic(cell):
-            continue
-        for node in ast.walk(_parse(cell.source, f"{name} > {cell.get('id')}")):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in found:
-                raise DataError(
-                    f"{name} > {cell.get('id')}: line {node.lineno} assigns to the parameter "
-                    f"{node.id!r}, which would undo what was set"
-                )
+                raise DataError(f"{at} only `name = literal` may stand here")
     return found
 
 
@@ -91,25 +108,6 @@ def check_parameters(given: dict[str, object], known: dict[str, object], name: s
         if known[key] is not None and type(value) not in allowed:
             found = f"{type(value).__name__} {value!r}"
             raise UsageError(f"{name}: parameter {key} expects {kind.__name__}, got {found}")
-
-
-class Failure(NamedTuple):
-    """The first failed cell of an executed notebook."""
-
-    cell: str
-    line: str
-    traceback: str
-
-
-def first_failure(book: NotebookNode) -> Failure | None:
-    """Return the first cell that failed, or None."""
-    for cell in book.cells:
-        for output in cell.get("outputs", []):
-            if output.output_type == "error":
-                text = _ANSI.sub("", "\n".join(output.traceback))
-                line = f"{output.ename}: {output.evalue}".split("\n")[0]
-                return Failure(str(cell.get("id")), line, text)
-    return None
 
 
 def run(
@@ -135,26 +133,67 @@ def run(
     NotebookError
         If a cell failed: names the cell, the last line of the error, the log and how to resume.
     """
-    source, target = Path(source), Path(target)
+    import nbformat
+
+    source, target, given = Path(source), Path(target), given or {}
     log = Path(log) if log else target.with_suffix(".log")
-    given = given or {}
-    book = read(source)
-    check_parameters(given, parameters(book, source.stem), source.stem)
+    check_parameters(given, parameters(read(source), source.stem), source.stem)
     failed = log.with_name(f"{source.stem}.failed.ipynb")
     failed.unlink(missing_ok=True)
     start = time.monotonic()
-    executed, reason = _execute(source, given, timeout)
+    book, cell, reason, traceback = _execute(source, given, timeout)
     seconds = time.monotonic() - start
-    failure = first_failure(executed)
-    _write_log(log, executed, source.stem, given, seconds, failure, reason)
-    if failure or reason:
-        _write(executed, failed)
-        cell = f" > {failure.cell}" if failure else ""
-        line = failure.line if failure else reason
+    shown = " ".join(f"{key}={shlex.quote(str(value))}" for key, value in given.items())
+    lines = [f"{source.stem} {shown}".rstrip(), f"{seconds:.1f} s", ""]
+    for one in book.cells:
+        for output in one.get("outputs", []):
+            if output.output_type == "stream":
+                lines += [f"[{one.get('id')}]", output.text.rstrip(), ""]
+    place = f"{source.stem} > {cell}" if cell else source.stem
+    lines += [f"failed: {place}: {reason}", traceback] if reason else []
+    write_text(log, redact(_ANSI.sub("", "\n".join(lines))) + "\n")
+    write_text(failed if reason else target, redact(nbformat.writes(book)) + "\n")
+    if reason:
         hint = f"log: {log}; opened copy: {failed}" + (f"; resume with: {resume}" if resume else "")
-        raise NotebookError(f"{source.stem}{cell}: {redact(line)}", hint)
-    _write(executed, target)
+        raise NotebookError(redact(f"{place}: {reason}"), hint)
     return seconds
+
+
+def _execute(
+    source: Path, given: dict, timeout: float | None
+) -> tuple[NotebookNode, str, str, str]:
+    """Return the executed notebook; if it failed, the cell to blame if any, why, the traceback."""
+    import logging
+    import tempfile
+
+    import nbformat
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    logging.getLogger("papermill").setLevel(logging.ERROR)
+    place, reason, traceback = None, "", ""
+    with tempfile.TemporaryDirectory(prefix="ragkit-") as scratch:
+        copy = Path(scratch) / source.name
+        try:
+            papermill.execute_notebook(
+                str(source), str(copy), given, kernel_name="python3", language="python",
+                cwd=str(paths.ROOT), progress_bar=False, execution_timeout=timeout, start_timeout=180,
+                # The kernel warns of each start that its loopback ports are not encrypted.
+                extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+            )  # fmt: skip
+        except PapermillExecutionError as error:
+            place, traceback = error.cell_index, "\n".join(error.traceback)
+            reason = f"{error.ename}: {error.evalue}".split("\n")[0]
+        except DeadKernelError:
+            reason = "the kernel died (out of memory?)"
+        except TimeoutError as error:
+            reason = f"a cell took too long ({str(error).splitlines()[0]})"
+        book = nbformat.read(copy if copy.is_file() else source, as_version=4)
+    # papermill's own banner about the error is noise beside ours.
+    tag = "papermill-error-cell-tag"
+    book.cells = [cell for cell in book.cells if tag not in cell.metadata.get("tags", [])]
+    return book, "" if place is None else str(book.cells[place].get("id")), reason, traceback
 
 
 def to_html(source: str | os.PathLike, target: str | os.PathLike) -> None:
@@ -186,11 +225,10 @@ def code(path: str | os.PathLike) -> str:
     for number, cell in enumerate(read(path).cells, start=1):
         tags = cell.metadata.get("tags", [])
         mark = f" [{', '.join(tags)}]" if tags else ""
-        lines.append(f"# %% {cell.get('id', number)}{mark}")
         text = cell.source.rstrip()
         if cell.cell_type != "code":
             text = "\n".join(f"# {line}".rstrip() for line in text.split("\n"))
-        lines += [text, ""]
+        lines += [f"# %% {cell.get('id', number)}{mark}", text, ""]
     return "\n".join(lines)
 
 
@@ -200,82 +238,10 @@ def dependencies(book: NotebookNode) -> list[Path]:
     These are the modules and package data of `ragkit.store.dependencies`, and the files in
     `notebooks/` that the code of the notebook or of those modules names in a string.
     """
-    cells = [cell for cell in book.cells if cell.cell_type == "code"]
-    code = "\n".join(_plain(cell.source) for cell in cells if not _is_magic(cell))
+    code = "\n".join(ast.unparse(tree) for _, _, tree in _code(book))
     found = store.dependencies(source=code)
     texts = [code, *(path.read_text("utf-8") for path in found if path.suffix == ".py")]
     for path in sorted(paths.NOTEBOOKS.glob("*.toml")):
         if any(re.search(rf"[\"'/]{re.escape(path.name)}[\"']", text) for text in texts):
             found.append(path)
     return found
-
-
-def _parse(source: str, where: str) -> ast.Module:
-    try:
-        return ast.parse(_plain(source))
-    except SyntaxError as error:
-        raise DataError(f"{where}: line {error.lineno}: {error.msg}") from None
-
-
-def _plain(source: str) -> str:
-    """Return the code without line magics, which are not Python and assign no parameter."""
-    return re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)
-
-
-def _is_magic(cell: NotebookNode) -> bool:
-    return cell.source.lstrip().startswith("%%")
-
-
-def _execute(
-    source: Path, given: dict[str, object], timeout: float | None
-) -> tuple[NotebookNode, str]:
-    """Return the executed notebook and, where no cell is to blame, what stopped it."""
-    import logging
-    import tempfile
-
-    import nbformat
-    import papermill
-    from nbclient.exceptions import DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
-
-    logging.getLogger("papermill").setLevel(logging.ERROR)
-    reason = ""
-    with tempfile.TemporaryDirectory(prefix="ragkit-") as scratch:
-        copy = Path(scratch) / source.name
-        try:
-            papermill.execute_notebook(
-                str(source), str(copy), given, kernel_name="python3", language="python",
-                cwd=str(paths.ROOT), progress_bar=False, execution_timeout=timeout, start_timeout=180,
-                # The kernel warns of each start that its loopback ports are not encrypted.
-                extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-            )  # fmt: skip
-        except PapermillExecutionError:
-            pass
-        except DeadKernelError:
-            reason = "the kernel died (out of memory?)"
-        except TimeoutError as error:
-            reason = f"a cell took too long ({str(error).splitlines()[0]})"
-        return nbformat.read(copy if copy.is_file() else source, as_version=4), reason
-
-
-def _write(book: NotebookNode, path: Path) -> None:
-    import nbformat
-
-    # papermill's own banner about the error is noise beside ours.
-    tag = "papermill-error-cell-tag"
-    book.cells = [cell for cell in book.cells if tag not in cell.metadata.get("tags", [])]
-    write_text(path, redact(nbformat.writes(book)) + "\n")
-
-
-def _write_log(log, book, name, given, seconds, failure, reason) -> None:
-    shown = " ".join(f"{key}={shlex.quote(str(value))}" for key, value in given.items())
-    lines = [f"{name} {shown}".rstrip(), f"{seconds:.1f} s", ""]
-    for cell in book.cells:
-        for output in cell.get("outputs", []):
-            if output.output_type == "stream":
-                lines += [f"[{cell.get('id')}]", _ANSI.sub("", output.text).rstrip(), ""]
-    if failure:
-        lines += [f"failed: {name} > {failure.cell}", failure.traceback]
-    elif reason:
-        lines.append(f"failed: {reason}")
-    write_text(log, redact("\n".join(lines)) + "\n")

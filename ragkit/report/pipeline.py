@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,16 +39,16 @@ class Step:
     """
 
     name: str
-    datasets: tuple[str, ...] = ()
-    sample: tuple[str, ...] | None = None
-    optional: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    covers: tuple[str, ...] = ()
+    datasets: Sequence[str] = ()
+    sample: Sequence[str] | None = None
+    optional: Sequence[str] = ()
+    after: Sequence[str] = ()
+    covers: Sequence[str] = ()
     threads: int = 1
     shows_sample: bool = False
     paper: dict = field(default_factory=dict)
 
-    def needs(self, profile: str) -> tuple[str, ...]:
+    def needs(self, profile: str) -> Sequence[str]:
         """Return the datasets that it cannot run without."""
         other = profile == "sample" and self.sample is not None
         return self.sample if other else self.datasets
@@ -68,26 +68,24 @@ def catalogue(path: Path = CATALOGUE) -> list[Step]:
         rows = tomllib.loads(path.read_text("utf-8")).get("notebook", [])
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path}: {error}") from None
-    lists = ("datasets", "sample", "optional", "after", "covers")
     steps: list[Step] = []
     for row in rows:
         where = f"{path}: {row.get('name')}"
-        for name in row:
-            _known(name, Step.__dataclass_fields__, f"{where} has the unknown field")
-        step = Step(**{k: tuple(v) if k in lists else v for k, v in row.items()})
-        for name in set(step.after) - {"*"}:
-            _known(name, [other.name for other in steps], f"{where} must stand after")
-        for name in (*step.datasets, *(step.sample or ()), *step.optional):
-            _known(name, datasets.names(), f"{where} needs the unknown dataset")
+        _known(row, Step.__dataclass_fields__, f"{where} has the unknown field")
+        step = Step(**row)
+        _known(set(step.after) - {"*"}, [s.name for s in steps], f"{where} must stand after")
+        asked = (*step.datasets, *(step.sample or ()), *step.optional)
+        _known(asked, datasets.names(), f"{where} needs the unknown dataset")
         if not step.path.is_file():
             raise DataError(f"{where} has no file {step.path.name}")
         steps.append(step)
     return steps
 
 
-def _known(name: str, known: Iterable[str], problem: str) -> None:
-    if name not in known:
-        raise DataError(f"{problem} {name!r}", did_you_mean(name, known))
+def _known(names: Iterable[str], known: Iterable[str], problem: str) -> None:
+    for name in names:
+        if name not in known:
+            raise DataError(f"{problem} {name!r}", did_you_mean(name, known))
 
 
 @dataclass
@@ -110,10 +108,9 @@ class Plan:
 
     def before(self, step: Step) -> list[Step]:
         """Return the runnable notebooks whose results a notebook reads."""
-        others = [other for other in self.runnable if other.name != step.name]
         if "*" in step.after:
-            return [other for other in others if "*" not in other.after]
-        return [other for other in others if other.name in step.after]
+            return [other for other in self.runnable if "*" not in other.after]
+        return [other for other in self.runnable if other.name in step.after]
 
     def inputs(self, step: Step) -> list[str]:
         """Return the files that decide whether a notebook is fresh."""
@@ -121,12 +118,11 @@ class Plan:
         found += [*sorted(paths.REPORTED.glob("*.*")), paths.REGISTRY]
         if self.profile == "sample" or step.shows_sample:
             found += sorted(path for path in paths.SAMPLE.rglob("*") if path.is_file())
-        if self.profile != "sample":
-            for name in (*step.datasets, *step.optional):
-                for path in datasets.files(name):
-                    with suppress(DataError):  # a damaged file is as good as none
-                        at = self.store.find(path)
-                        found += [at.path] if at else []
+        for name in (*step.datasets, *step.optional) if self.store else ():
+            for path in datasets.files(name):
+                with suppress(DataError):  # a damaged file is as good as none
+                    at = self.store.find(path)
+                    found += [at.path] if at else []
         made = [measured(self.root, other.name) for other in self.before(step)]
         kept = [path for path in found if path.exists()] + made
         return list(dict.fromkeys(map(str, kept)))
@@ -134,9 +130,7 @@ class Plan:
     def command(self, step: Step) -> list[str]:
         """Return the command that runs a notebook."""
         command = [sys.executable, "-m", "ragkit", "notebook", "run", step.name]
-        command += ["--profile", self.profile]
-        if self.data:
-            command += ["--data", self.data]
+        command += ["--profile", self.profile, *(["--data", self.data] if self.data else [])]
         given = dict(step.paper) if self.profile == "paper" else {}
         if "*" in step.after:
             given["notebooks"] = [other.name for other in self.before(step)]
@@ -215,7 +209,7 @@ def export(plan: Plan) -> list[Path]:
     """
     if plan.profile != "paper":
         raise UsageError("only the profile 'paper' exports to figures/ and data/results/")
-    written = []
+    board, written = plan.root / "results" / "scoreboard.csv", []
     for kind, target in (("figures", paths.FIGURES), ("results", paths.RESULTS)):
         for step in plan.runnable:
             made = sorted((plan.root / kind / step.name).glob("[!.]*"))
@@ -223,8 +217,7 @@ def export(plan: Plan) -> list[Path]:
             if made:
                 (target / step.name).mkdir(parents=True)
             written += [Path(shutil.copy(path, target / step.name)) for path in made]
-    board = plan.root / "results" / "scoreboard.csv"
     if board.is_file():
         paths.RESULTS.mkdir(parents=True, exist_ok=True)
-        written.append(Path(shutil.copy(board, paths.RESULTS / "scoreboard.csv")))
+        written.append(Path(shutil.copy(board, paths.RESULTS / board.name)))
     return written

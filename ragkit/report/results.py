@@ -30,9 +30,8 @@ class Results:
     """
 
     def __init__(self, notebook: str, profile: str):
-        self.notebook = notebook
-        self.root = folder(profile)
-        self._measured: list[pd.DataFrame] = []
+        self.notebook, self.root = notebook, folder(profile)
+        self._measured = tables.nothing()
         figures.use_style()
 
     def figure(self, fig: Figure, name: str):
@@ -57,26 +56,25 @@ class Results:
         table: str,
         values: pd.DataFrame | None,
         *,
-        columns: str = "column",
-        substitute: str | dict[str, str] = "",
         caption: str = "",
         unavailable: str = "",
+        **options,
     ):
         """Set measured numbers beside the printed ones of a table; save and return the table.
 
         The numbers are kept for `board` and `export`. A second call for the same table adds
         numbers to it. Printed rows without a measured number are not shown, unless none has one.
 
-        `values`, `columns` and `substitute` are those of `ragkit.report.tables.fill`; without
-        values `unavailable` says why nothing can be measured. `caption` follows the table's name.
+        `values` and `options` are those of `ragkit.report.tables.fill`; without values
+        `unavailable` says why nothing can be measured. `caption` follows the table's name.
         `DataError` if a value fits no printed number, more than one, or one that has a value.
         """
         printed = reported.load(paper, table)
         if values is None:
             found = tables.unavailable(printed, unavailable)
         else:
-            found = tables.fill(printed, values, columns=columns, substitute=substitute)
-        self._measured.append(found)
+            found = tables.fill(printed, values, **options)
+        self._measured = pd.concat([self._measured, found], ignore_index=True)
         board = self.board(paper, table)
         rows = set(board.loc[board["measured"].notna(), "row"])
         shown = board[board["row"].isin(rows)] if rows else board
@@ -89,7 +87,7 @@ class Results:
 
         By default of all tables that `versus` was called for, else of the one given.
         """
-        found = pd.concat(self._measured or [tables.nothing()], ignore_index=True)
+        found = self._measured
         if paper:
             found = found[(found["paper"] == paper) & (found["table"] == table)]
             return tables.compare(reported.load(paper, table), found)
@@ -108,8 +106,7 @@ class Results:
         """Save frames by name, and the measured numbers for the scoreboard; return the latter."""
         for name, frame in frames.items():
             self.frame(frame, name)
-        measured = pd.concat(self._measured or [tables.nothing()], ignore_index=True)
-        return self.frame(measured, "measured")
+        return self.frame(self._measured, "measured")
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> Path:
@@ -120,14 +117,8 @@ def write_frame(frame: pd.DataFrame, path: Path) -> Path:
 
 
 def read(profile: str, notebook: str, name: str) -> pd.DataFrame:
-    """Return a frame that a notebook saved.
-
-    Raises
-    ------
-    MissingData
-        If that notebook has not run in this profile.
-    """
+    """Return a frame that a notebook saved; `MissingData` if it has not run in this profile."""
     path = folder(profile) / "results" / notebook / f"{name}.csv"
     if not path.is_file():
         raise MissingData(f"{path} is not here", f"make reproduce PROFILE={profile}")
-    return pd.read_csv(path, dtype={"table": str}, keep_default_na=True)
+    return pd.read_csv(path, dtype={"table": str})

@@ -13,13 +13,6 @@ from ragkit.report import figures, pipeline, results, tables
 
 README = paths.ROOT / "README.md"
 START, END = "<!-- generated: ragkit readme -->", "<!-- end of generated part -->"
-# Figures of the strip: what they show, and the exported file.
-STRIP = {
-    "Every printed number and its status": "90-scoreboard/status.png",
-    "LiveRAG, Table 4, over repeated samples": "32-liverag-diversity/table-4.png",
-    "Questions of six sets on one map": "32-liverag-diversity/question-map.png",
-    "EnterpriseRAG-Bench, Table 10, against its own release": "20-erb-statistics/table-10.png",
-}
 
 
 def path(profile: str) -> Path:
@@ -37,10 +30,10 @@ def collect(profile: str, notebooks: list[str]) -> pd.DataFrame:
 def reasons(profile: str, data: str) -> dict[str, str]:
     """Return, for tables whose notebook cannot run, why: "PAPER:TABLE" to words."""
     plan = pipeline.make_plan(profile, data or None)
-    lacking = [step for step in plan.steps if step.name in plan.missing]
     return {
         table: "{} did not run: {} ({})".format(step.name, *plan.missing[step.name])
-        for step in lacking
+        for step in plan.steps
+        if step.name in plan.missing
         for table in step.covers
     }
 
@@ -81,7 +74,7 @@ def render(board: pd.DataFrame) -> str:
         cells[order].to_markdown(disable_numparse=True),
         "",
     ]
-    for words, name in STRIP.items():
+    for words, name in figures.STYLE["strip"].items():
         lines += [f"![{words}](figures/{name})", ""]
     return "\n".join([*lines, END])
 

@@ -26,19 +26,12 @@ import pandas as pd
 from ragkit import checks
 from ragkit.errors import DataError, did_you_mean
 from ragkit.files import write_text
-from ragkit.report.figures import NAMES
+from ragkit.report.figures import NAMES, STYLE
 
 KEY = ["paper", "table", "row", "column", "metric"]
 SCOREBOARD = [*KEY, "printed", "value", "measured", "status", "note"]
 MEASURED = [*KEY, "measured", "substitute", "note"]
-COLOURS = {
-    "match": "#d7f0e3",
-    "close": "#fdf3d1",
-    "differs": "#fbdcd2",
-    "substitute": "#e3ecf8",
-    "not run": "#f4f4f4",
-    "not available": "#e6e6e6",
-}
+COLOURS = {status: row["fill"] for status, row in STYLE["status"].items()}
 STATUSES = tuple(COLOURS)
 # Measures that are better, or more diverse, when lower.
 LOWER = {"pos_compression_ratio", "homogenization_score", "invalid_extra_documents"}
@@ -135,16 +128,13 @@ def compare(
     doubled = measurements.duplicated(KEY)
     if doubled.any():
         raise DataError(f"measured twice: {_name(measurements[doubled].iloc[0])}")
-    printed, measured = (
-        frame.astype(dict.fromkeys(KEY, str)) for frame in (reported, measurements)
-    )
-    known = pd.MultiIndex.from_frame(printed[KEY])
-    unknown = measured[~pd.MultiIndex.from_frame(measured[KEY]).isin(known)]
-    if len(unknown):
-        row = unknown.iloc[0]
-        table = printed[(printed["paper"] == row["paper"]) & (printed["table"] == row["table"])]
-        hint = did_you_mean(_name(row), [_name(other) for other in table.to_dict("records")])
-        raise DataError(f"measured, but never printed: {_name(row)}", hint)
+    printed, measured = (f.astype(dict.fromkeys(KEY, str)) for f in (reported, measurements))
+    known = set(printed[KEY].itertuples(index=False, name=None))
+    for row in measured[KEY].to_dict("records"):
+        if tuple(row.values()) not in known:
+            table = printed[(printed["paper"] == row["paper"]) & (printed["table"] == row["table"])]
+            hint = did_you_mean(_name(row), map(_name, table.to_dict("records")))
+            raise DataError(f"measured, but never printed: {_name(row)}", hint)
     joined = printed.merge(measured, on=KEY, how="left", suffixes=("", "_ours"), indicator="side")
     rows = joined.to_dict("records")
     for row in rows:

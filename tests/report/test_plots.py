@@ -29,6 +29,7 @@ from ragkit.systems import sweep
 HOSTILE = "<script>alert(1)</script> 100 % $x_1$"
 RNG = np.random.default_rng(0)
 KINDS = ["basic", "semantic", "intra_document_reasoning", "project_related"]
+NAMES = ["bm25", "hybrid-bge-reranked", "new"]
 
 
 def crossed(**levels):
@@ -50,28 +51,10 @@ def comparison(paper, table):
     return tables.compare(printed, measured)
 
 
-def wixqa_lengths():
-    kinds = ["expertwritten", "simulated", "synthetic"] * 4
-    frame = pd.DataFrame({"type": kinds, "text": "how do I do it", "answer": "you just do it"})
-    label = "wixqa.jsonl 160 of 200 rows; embedded sample, 100 of 200 documents"
-    return data.token_lengths(frame, reported.load("wixqa", "2"), unit="words", label=label)
-
-
-def overview():
-    names = ["wixqa", "enterpriserag_bench", "grag", "lost"]
-    state = ["present", "partial", "present", "missing"]
-    return pd.DataFrame({"dataset": names, "state": state, "documents": [200, 2000, np.nan, np.nan],
-                         "questions": [160, 500, 100, np.nan], "scores": [np.nan, 9e4, 9e3, np.nan]})  # fmt: skip
-
-
-def volumes(draw):
+def volumes():
     sources = ["slack", "gmail", "google_drive", "confluence"]
     sizes = pd.DataFrame({"documents": [900, 500, 90, 40], "median": 800.0, "p95": 2000.0}, sources)
-    if draw == "volumes":
-        return data.volumes(sizes, reported.load("enterpriserag_bench", "9"))
-    moves = pd.DataFrame({"random": [50, 20, 4, 1], "plausible": [20, 9, 1, 1]}, sources)
-    printed = reported.load("enterpriserag_bench", "4")["value"]
-    return data.misfiled(moves, sizes["documents"], printed)
+    return data.volumes(sizes, reported.load("enterpriserag_bench", "9"))
 
 
 def effects():
@@ -82,17 +65,8 @@ def effects():
 
 def categories(**options):
     table = crossed(categorization=["Answer Type", "Premise", "User Persona"], category=KINDS)
-    return questions.by_category(table.rename(columns={"value": "share"}), label="share", **options)
-
-
-def overlap():
-    sets = {"expertwritten": "3", "simulated": "4"}
-    table = crossed(
-        set=list(sets), system=["bm25", "e5-small", "gold"], metric=["token_f1", "bleu"]
-    )
-    printed = pd.concat(reported.load("wixqa", number) for number in sets.values())
-    printed = printed.groupby(["table", "metric"])["value"]
-    return retrieval.overlap(table, printed, tables=sets, label="reader extractive, sample")
+    table = table.rename(columns={"value": "share"}).assign(configured=0.5)
+    return questions.by_category(table, label="share", **options)
 
 
 def ranked(draw):
@@ -126,17 +100,22 @@ def points():
     )
 
 
-def geometry(draw):
-    corpora = ["company", "help centre", "web", "generated help centre"]
-    if draw == "sweep":
-        table = crossed(corpus=corpora, k=[5, 10, 20], seed=[0, 1])
-        return corpus.by_clusters(
-            table.drop(columns="value").assign(**dict.fromkeys(corpus.SWEPT, table["value"]))
-        )
-    table = crossed(corpus=corpora, variant=["chunks", "documents"], part=[0, 1])
-    table = table.drop(columns="value").assign(**dict.fromkeys(corpus.SIMILARITIES, table["value"]))
-    sizes = crossed(corpus=corpora, size=[20, 50, 100], repeat=[0, 1])
-    return corpus.similarity(table, sizes.rename(columns={"value": "local_density"}))
+def sheet(draw):
+    """Panels as notebooks ask for them."""
+    if draw == "forest":
+        table = crossed(what=["a, in words", "b"], system=NAMES, kind=KINDS)
+        style = {"hue": "system", "also": "printed", "panels": {"col": "what"}, "ends": (0, 1)}
+        style |= {"lines": {"b": 0.5, "a, in words": (0.2, 0.4)}, "log": {"b": True}}
+        label, notes = {"b": "share of b →", "a, in words": "a →"}, ["measured on the sample " * 9]
+        return base.forest(table.assign(printed=0.3), "kind", label, notes=notes, **style)
+    if draw == "rows":
+        table = crossed(kind=["documents", "questions"], dataset=[f"set {n}" for n in range(12)])
+        return base.forest(table, "dataset", "rows at hand (log scale)", hue="kind", log=True)
+    if draw == "upright":
+        return base.forest(crossed(place=range(9)), "place", "ability", orient="v", height=2.4)
+    table = crossed(measure=["in-cluster", "gap", "silhouette"], corpus=NAMES, k=[5, 10])
+    style = {"hue": "corpus", "col": "measure", "height": 2.1, "log": draw == "sizes"}
+    return base.trends(table, "k", "value", "clusters k", line=7, ylabel="measure →", **style)
 
 
 def study():
@@ -160,8 +139,6 @@ def scaled(draw):
     result = study()
     if draw == "costs":
         return scaling.costs(result.costs)
-    if draw == "by_type":
-        return scaling.by_type(result.summary(by_type=True, n_resamples=99), label="recall@10")
     summary, tested = result.summary(n_resamples=99), result.tested(n_resamples=50)
     if draw == "bare":
         return scaling.scaling(summary, result.density.iloc[:0], {})
@@ -178,13 +155,6 @@ def fitted(made):
     return irt.fit(made.scores)
 
 
-def likelihood_table():
-    names = ["item's own scores", "continuous Bernoulli", "graded"]
-    table = pd.DataFrame({"rmse": 0.5, "crps": 0.2}, pd.Index(names, name="likelihood"))
-    ends = {f"{se}{kind}_difference": 0.01 for kind in ("mse", "crps") for se in ("", "se_")}
-    return table.assign(**ends)
-
-
 def checked():
     table = pd.DataFrame({"observed": [0.4, 0.2], "mean": [0.5, 0.2], "low": 0.1, "high": 0.6})
     return item_response.checks(table.set_axis(["mean", "item_sd"]))
@@ -193,37 +163,30 @@ def checked():
 STANDINGS = ["accepted\nby A", "offline, on answers\nthat Mistral-7B judged"]
 SETS = ["liverag", "triviaqa", "popqa", "webquestions", "simpleqa", "natural_questions"]
 DRAWN = {
-    "rows": lambda: data.rows_at_hand(overview(), label="paper"),
-    "lengths": wixqa_lengths,
-    "articles": lambda: data.article_types(
-        pd.Series({"article": 80.0, "known_issue": 5.0}), reported.load("wixqa", "text:3.1"), label="sample"
-    ),
+    "forest": lambda: sheet("forest"),
+    "forest-rows": lambda: sheet("rows"),
+    "forest-upright": lambda: sheet("upright"),
+    "trends": lambda: sheet("trends"),
+    "trends-sizes": lambda: sheet("sizes"),
     "coverage": lambda: data.coverage(comparison("enterpriserag_bench", "10"), order=KINDS),
-    "types": lambda: data.question_types(benchmark(), reported.load("enterpriserag_bench", "2")),
-    "volumes": lambda: volumes("volumes"),
-    "misfiled": lambda: volumes("misfiled"),
+    "volumes": volumes,
     "statuses": lambda: data.statuses(tables.counts(comparison("liverag", "4"))),
     "differences": lambda: data.differences(
         pd.concat([comparison("liverag", "4"), comparison("wixqa", "text:3.1")])
-    ),
-    "damage": lambda: judges.damage(crossed(change=["gold", "negated"]), label="gold answers"),
-    "agreement": lambda: judges.agreement(
-        crossed(held_out=["systems", "types"], against=["A", "B"], metric=["ROC AUC", "tau"]),
-        targets={"ROC AUC": 0.92, "tau": 0.9},
     ),
     "calibration": lambda: judges.calibration(
         crossed(against=["A", "B"], probability=[0.1, 0.5, 0.9]).rename(columns={"value": "correct"})
     ),
     "standings": lambda: judges.standings(
-        crossed(scale=STANDINGS, system=["baseline_bm25", "baseline_query_expansion"]), label="share"
+        crossed(scale=STANDINGS, system=NAMES), label="share"
     ),
     "table-4": lambda: questions.diversity(
         pd.DataFrame({"row": SETS * 2}).assign(**dict.fromkeys(questions.DIVERSITY, 1.5)),
         reported.load("liverag", "4"), aims={"ngram_diversity": 2.6},
     ),
-    "words": lambda: questions.lengths({name: RNG.integers(1, 20, 30) for name in SETS}),
+    "words": lambda: questions.lengths({name: RNG.integers(1, 20, 30) for name in [*SETS, *NAMES]}),
     "map": lambda: questions.question_map(points().rename(columns={"corpus": "set"}), trustworthiness=0.9),
-    "mix": lambda: categories(mark="n", marked="configured", titles={"Premise": "p = 0.31"}),
+    "mix": lambda: categories(also="configured", titles={"Premise": "p = 0.31"}),
     "recall-by-category": lambda: categories(line=0.5, lined="all questions"),
     "effects": effects,
     "by-type": lambda: retrieval.by_type(
@@ -232,38 +195,37 @@ DRAWN = {
     "ranking": lambda: ranked("ranking"),
     "type-map": lambda: ranked("types"),
     "first-ranks": first_ranks,
-    "recalls": lambda: retrieval.recalls(
-        crossed(system=["bm25", "hybrid-bge-reranked"], metric=["R@1", "R@5", "R@10"]), label="sample"
-    ),
-    "overlap": overlap,
-    "similarity": lambda: geometry("similarity"),
-    "sweep": lambda: geometry("sweep"),
     "maps": lambda: corpus.maps(points()),
     "scaling": lambda: scaled("scaling"),
     "scaling-bare": lambda: scaled("bare"),
     "costs": lambda: scaled("costs"),
-    "scaling-types": lambda: scaled("by_type"),
-    "likelihoods": lambda: item_response.likelihoods({"sample": likelihood_table()}),
     "checks": checked,
 }  # fmt: skip
 FITTED = {
     "joint": lambda fit, made: item_response.joint(fit),
     "joint-signed": lambda fit, made: item_response.joint(irt.fit(made.scores, disc="signed")),
-    "abilities": lambda fit, made: item_response.abilities(fit, most=5),
     "engines": lambda fit, made: item_response.side_by_side(
         {"map": fit, "1pl": irt.fit(made.scores, model="1pl"), "again": fit}
     ),
     "bins": lambda fit, made: item_response.over_bins(
         made.scores, pd.qcut(fit.items["diff"], 2, labels=["1", "2"]), systems=["s03", "s01"], label="score"
     ),
-    "boxes": lambda fit, made: item_response.boxes(
+    "boxes": lambda fit, made: item_response.over_categories(
         fit.items["diff"], pd.DataFrame(dict.fromkeys(liverag.CATEGORIZATIONS, KINDS * 10), fit.items.index)
     ),
     "information": lambda fit, made: item_response.information({"simulated": fit, "real": fit}),
-    "recovery": lambda fit, made: item_response.coverage(
-        crossed(parameter=["theta", "diff", "log_disc"], seed=[0, 1]).rename(columns={"value": "r"}).assign(coverage=0.9)
+    "wright": lambda fit, made: item_response.wright(fit),
+    "curves": lambda fit, made: item_response.curves(fit, made.scores),
+    "categories": lambda fit, made: item_response.categories(graded(made)),
+    "differential": lambda fit, made: item_response.differential(
+        irt.link(fit, fit).items.assign(z=np.linspace(-4, 4, 40)), groups=("bm25", "dense")
     ),
 }  # fmt: skip
+
+
+def graded(made):
+    levels = (0, 0.25, 0.5, 1)
+    return irt.fit(irt.nearest(made.scores, levels), likelihood="graded", levels=levels)
 
 
 @pytest.fixture(autouse=True)
@@ -284,6 +246,8 @@ def draw(name, request):
 @pytest.mark.parametrize("name", [*DRAWN, *FITTED])
 def test_a_figure_is_as_wide_as_a_column_and_nothing_is_cut_off_or_covered(name, request):
     fig = draw(name, request)
+    shown = [text.get_text() for text in fig.findobj(mpl.text.Text)]
+    assert not [text for text in shown if "mathdefault" in text]
     assert fig.get_figwidth() in figures.WIDTHS.values()
     fig.canvas.draw()
     box = fig.get_tightbbox()
@@ -293,7 +257,8 @@ def test_a_figure_is_as_wide_as_a_column_and_nothing_is_cut_off_or_covered(name,
     for legend in fig.legends:
         for ax in fig.axes:
             assert not legend.get_window_extent().overlaps(ax.get_window_extent())
-    assert any(ax.get_xlabel() or ax.get_ylabel() for ax in fig.axes) or fig.get_supxlabel()
+    named = [text for ax in fig.axes for text in (ax.get_xlabel(), ax.get_ylabel())]
+    assert any([*named, *(part.get_supxlabel() for part in (fig, *fig.subfigs))])
 
 
 def test_dots_are_values_with_their_intervals():
@@ -309,9 +274,9 @@ def test_dots_are_values_with_their_intervals():
 
 
 def test_marks_differ_and_are_the_same_everywhere():
-    marks = base.marks_of(["new", "BM25", "other", "dense", "third"])
+    marks = figures.marks_of(["new", "BM25", "other", "dense", "third"])
     assert len(set(marks.values())) == 5
-    assert marks["BM25"] == figures.MARKS["BM25"] == base.marks_of(["BM25"])["BM25"]
+    assert marks["BM25"] == figures.MARKS["BM25"] == figures.marks_of(["BM25"])["BM25"]
     assert len(set(figures.SPARE)) == len(figures.SPARE)
 
 
@@ -321,8 +286,6 @@ def test_scaling_draws_the_summary_and_hollows_what_was_held_out():
     assert [x for line in hollow for x in line.get_xdata()] == [2000]  # of the system with a fit
     assert [text.get_text() for text in left.get_xticklabels()] == ["500", "1k", "2k"]
     assert list(right.get_lines()[0].get_ydata()) == [0.4, 0.5]
-    titles = [ax.get_title() or ax.get_title(loc="left") for ax in scaled("by_type").axes]
-    assert titles == ["basic (15)", "semantic (15)"]
     assert scaled("costs").axes[0].get_lines()[0].get_ydata().tolist() == [1, 2, 4]
 
 
@@ -331,42 +294,30 @@ def test_items_subjects_and_bins_are_drawn_as_fitted(fitted, made):
     drawn = np.vstack([dots.get_offsets() for dots in fig.axes[2].collections])
     points = fitted.items[["diff", "log_disc"]].to_numpy()
     assert {tuple(p) for p in points} <= {tuple(p) for p in np.asarray(drawn)}
-    heights = item_response.abilities(fitted, most=5).axes[0].lines[0].get_ydata()
-    assert len(heights) == 5
-    assert (np.diff(heights) >= 0).all()
     bins = pd.qcut(fitted.items["diff"], 2, labels=["easy", "hard"])
     ax = item_response.over_bins(made.scores, bins, systems=["s03"], label="score").axes[0]
     own = made.scores[made.scores["subject_id"] == "s03"]
     want = own.groupby(own["item_id"].map(bins), observed=False)["score"].mean()
     assert ax.lines[0].get_ydata() == pytest.approx(want.to_numpy())
-    curve = item_response.information({"2pl": fitted}).axes[0].lines[0].get_ydata()
-    assert curve == pytest.approx(fitted.information().sum(axis=1).to_numpy() ** -0.5)
+    total = fitted.information().sum(axis=1).to_numpy()
+    for ax, want in zip(
+        item_response.information({"2pl": fitted}).axes, (total, total**-0.5), strict=True
+    ):
+        assert ax.lines[0].get_ydata() == pytest.approx(want)
 
 
 def test_categories_carry_their_counts(fitted):
     kinds = pd.DataFrame({"kind": ["a", "b", "b", "b"] * 10}, fitted.items.index)
-    fig = item_response.boxes(fitted.items["diff"], kinds)
+    fig = item_response.over_categories(fitted.items["diff"], kinds)
     labels = {label.get_text() for ax in fig.axes for label in ax.get_yticklabels()}
     assert {"a (10)", "b (30)"} <= labels
 
 
-def test_the_explorer_needs_no_network_and_shows_titles_as_text():
-    rows = points()
-    rows = rows[rows["method"] == "UMAP"]
-    bundle = corpus.explorer(rows)._repr_mimebundle_()
-    page = bundle["text/html"]
-    assert "<script src=" not in page
-    assert "<script>alert" not in page  # a title is text
-    assert page == corpus.explorer(rows)._repr_mimebundle_()["text/html"]
-    traces = bundle["application/vnd.plotly.v1+json"]["data"]
-    shown = [row for trace in traces for row in trace["customdata"]]
-    assert len(shown) == 160
-    assert all(title.startswith("&lt;script&gt;") for title, _, _ in shown)
-
-
 def sketch():
     fig, ax = plt.subplots(figsize=figures.size("column"))
-    ax.scatter(np.arange(50), np.arange(50) ** 2, rasterized=True, color=figures.mark("liverag")[0])
+    ax.scatter(
+        np.arange(50), np.arange(50) ** 2, rasterized=True, color=figures.MARKS["liverag"][0]
+    )
     ax.set_xlabel("document length (words)")
     return fig
 

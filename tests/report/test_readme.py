@@ -7,7 +7,7 @@ import pytest
 
 from ragkit import paths
 from ragkit.errors import DataError
-from ragkit.report import pipeline, scoreboard
+from ragkit.report import figures, pipeline, scoreboard
 
 
 def test_the_readme_is_not_stale():
@@ -17,7 +17,7 @@ def test_the_readme_is_not_stale():
 
 
 def test_the_strip_and_the_table_of_notebooks_are_complete():
-    for path in [paths.FIGURES / name for name in scoreboard.STRIP.values()]:
+    for path in [paths.FIGURES / name for name in figures.STYLE["strip"].values()]:
         assert path.is_file(), f"{path} is missing: make figures"
     text = scoreboard.README.read_text("utf-8")
     for step in pipeline.catalogue():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import nbformat
-import numpy as np
 import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
@@ -11,16 +10,8 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from ragkit.datasets import reported
 from ragkit.errors import DataError, MissingData
 from ragkit.report import explore, notebook, results, tables
-
-HOSTILE = [
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "</table></script>",
-    "cost $5 and 100 % of a_b \\input{x} & more #1 {y} ~ ^",
-    "a|b [link](javascript:alert(1)) `code` *bold*",
-    "\u202eesrever \u2067mark\u2069 \u200f\x07",
-]
-UNSEEN = "\u202e\u2067\u2069\u200f\x07"
+from tests.report.test_hostile import questions
+from tests.report.test_plots import points
 
 
 @pytest.fixture
@@ -65,56 +56,28 @@ def test_the_title_of_a_printed_table(table, title):
     assert tables.title("liverag", table) == f"LiveRAG, {title}"
 
 
-def hostile_frame():
-    frame = pd.DataFrame(dict.fromkeys(HOSTILE[:2], HOSTILE), pd.Index(HOSTILE, name=HOSTILE[2]))
-    return frame.assign(number=1.5, listed=[[text] for text in HOSTILE], lost=None)
-
-
-@pytest.mark.parametrize("index", ["labels", "range", "two levels"])
-def test_hostile_text_stays_text_in_every_table(tmp_path, index):
-    frame = hostile_frame()
-    if index == "range":
-        frame = frame.reset_index(drop=True)
-    if index == "two levels":
-        frame.columns = pd.MultiIndex.from_product([frame.columns, ["printed"]], names=HOSTILE[:2])
-    tables.write(frame, tmp_path / "table", caption=HOSTILE[0] + HOSTILE[3])
-    page, marked, tex = (
-        (tmp_path / f"table.{kind}").read_text("utf-8") for kind in ("html", "md", "tex")
-    )
-    for text in (page, marked, tables.show(frame, HOSTILE[0]).to_html()):
-        assert not any(
-            mark in text for mark in ("<script>alert", "<img", "</table></script", *UNSEEN)
-        )
-    assert page.count("</table>") == 1
-    assert "](javascript" not in marked.replace(r"\]", "")
-    assert all(line.startswith("|") for line in marked.strip().split("\n"))
-    for special in (r"100 \%", r"\$5", r"a\_b", r"\&", r"\#1", r"\textbackslash{}input"):
-        assert special in tex
-    assert "\\input{" not in tex
-    rows = [line for line in tex.split("\n") if line.endswith(r"\\")]
-    assert len({line.replace(r"\&", "").count("&") for line in rows}) == 1
-
-
-def questions():
-    frame = pd.DataFrame({"text": HOSTILE, "answer": HOSTILE[::-1], "diff": np.arange(6) / 3})
-    return frame.set_axis([f"q{n}" for n in range(6)]).rename_axis("question_id")
-
-
 def test_the_explorer_shows_the_question_that_is_chosen():
-    scores = pd.DataFrame({"subject_id": ["low", HOSTILE[0]], "item_id": "q2", "score": [0.1, 0.9]})
+    scores = pd.DataFrame({"subject_id": ["low", "best"], "item_id": "q2", "score": [0.1, 0.9]})
     view = explore.questions(questions(), scores, most=2)
-    assert "&lt;script&gt;" in view.shown.value
+    assert "question</th>" in view.shown.value
     view.choose.value = "q2"
     page = view.shown.value
     assert "&lt;/table&gt;" in page
     assert page.index("0.9") < page.index("0.1")  # the best system first
-    assert not any(mark in page for mark in ("<script>", "<img", *UNSEEN))
     bundle = view._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
     assert "The first 2 of 6 questions" in bundle["text/html"]
-    assert "<script>" not in bundle["text/html"]
     with pytest.raises(DataError, match="no questions"):
         explore.questions(questions().iloc[:0])
+
+
+def test_maps_need_no_network_and_are_the_same_bytes():
+    rows = points().query("method == 'UMAP'")
+    bundle = explore.maps(rows)._repr_mimebundle_()
+    assert "<script src=" not in bundle["text/html"]
+    assert bundle["text/html"] == explore.maps(rows)._repr_mimebundle_()["text/html"]
+    traces = bundle["application/vnd.plotly.v1+json"]["data"]
+    assert len([row for trace in traces for row in trace["customdata"]]) == 160
 
 
 def test_a_page_shows_the_static_table_of_a_widget(tmp_path):
@@ -132,12 +95,9 @@ def test_a_page_shows_the_static_table_of_a_widget(tmp_path):
 
 def test_cards_show_claims_and_mark_what_the_document_states():
     long = "Title\n" + "filler " * 300 + "the rent is 34 euros. " + "more " * 100
-    example = {"question": HOSTILE[0], "correct": HOSTILE[1], "categories": HOSTILE[2:4]}
-    example |= {"claims": {"direct": HOSTILE, "useless": ["no"]}, "documents": [long, HOSTILE[0]]}
-    page = explore.cards(
-        [{**example, "marked": ["the rent is 34 euros"]}], characters=200
-    )._repr_html_()
-    assert "<mark>the rent is 34 euros</mark>" in page
-    assert f"({len(long):,} characters in all)" in page
-    assert "without mistakes:" in page
-    assert not any(mark in page for mark in ("<script>", "<img", "</table>", *UNSEEN))
+    example = {"question": "What rent?", "correct": "What is the rent?", "categories": ["short"]}
+    example |= {"claims": {"direct": ["34 euros"], "useless": ["no"]}, "documents": [long]}
+    page = explore.cards([{**example, "marked": ["the rent is 34 euros"]}], characters=200)
+    for part in ("<mark>the rent is 34 euros</mark>", f"({len(long):,} characters in all)"):
+        assert part in page.data
+    assert "without mistakes: What is the rent?" in page.data

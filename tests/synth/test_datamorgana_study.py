@@ -177,11 +177,11 @@ def test_figures_have_a_panel_for_each(frame):
     import matplotlib.pyplot as plt
 
     mix = study.mix(frame, CONFIG)
-    fig = plots.by_category(mix, label="share", mark="configured", marked="configured")
+    fig = plots.by_category(mix, label="share", also="configured")
     assert len(fig.get_axes()) == 8
     effects = study.effects(frame)
     measures = {"overlap": ("Linguistic Variation", "share of words in the documents")}
-    assert len(plots.effects(frame, effects, measures=measures).get_axes()) == 2
+    assert len(plots.effects(frame, effects, measures=measures).get_axes()) == 1
     with pytest.raises(DataError, match="no categories"):
         plots.by_category(mix[:0], label="share")
     plt.close("all")

@@ -119,6 +119,3 @@ def test_figures(made):
     labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
     assert labels[0] == "slack"
     assert len(labels) == 9
-    table4 = reported.load("enterpriserag_bench", "4")["value"]
-    fig = plots.misfiled(made.moves, sizes["documents"], table4)
-    assert len(fig.axes[0].get_yticklabels()) == 9

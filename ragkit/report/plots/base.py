@@ -1,4 +1,4 @@
-"""What the figures share: values with intervals, panels, legends, labels."""
+"""What the figures share: values with intervals, lines, boxes, panels, legends, labels."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ragkit.report.figures import BLUE, MARKS, mark, size
+from ragkit.report.figures import BLUE, GREY, MARKS, marks_of, size
 
 HARDER = "difficulty (harder →)"
+Z90 = 1.6448536269514722
 
 
 def axes(width: str = "column", height: float | None = None, rows=1, columns=1, **options):
@@ -61,25 +62,91 @@ def dots(
     ax.grid(axis="x" if orient == "h" else "y")
 
 
-def column(
+def interval(value: pd.Series, error: pd.Series) -> pd.DataFrame:
+    """Return the columns value, low and high: 90 % intervals from standard errors."""
+    return pd.DataFrame({"value": value, "low": value - Z90 * error, "high": value + Z90 * error})
+
+
+def spread(table: pd.DataFrame, by: str, column: str) -> pd.DataFrame:
+    """Return the columns low, value and high for each category: quartiles and median."""
+    found = table.groupby(by, sort=False)[column].quantile([0.25, 0.5, 0.75]).unstack()
+    return found.set_axis(["low", "value", "high"], axis=1)
+
+
+def second(ax: Axes, table: pd.DataFrame, at: str, name: str, **options) -> None:
+    """Draw the column `name` without intervals, with the mark of that name (`figures.MARKS`)."""
+    paint, shape = MARKS[name]
+    style = {"markersize": 9, "markeredgewidth": 1.6} if shape == "|" else {"markersize": 4.5}
+    bare = table.drop(columns=["low", "high"], errors="ignore")
+    dots(ax, bare, at, value=name, **({"color": paint, "markers": shape, "zorder": 5} | style | options))  # fmt: skip
+
+
+def forest(
     table: pd.DataFrame,
     at: str,
-    height: float,
-    *notes: str,
-    marks: Mapping | None = None,
+    label="",
+    *,
+    hue: str | None = None,
+    marks: Mapping[str, tuple[str, str]] | None = None,
+    order: Iterable | None = None,
+    also: str = "",
+    lines=None,
+    ends=None,
+    log=False,
+    notes: Iterable[str] = (),
+    panels: Mapping | None = None,
+    height: float | None = None,
+    width: str = "column",
+    titles: str = "",
+    small: bool = False,
     **options,
-) -> tuple[Figure, Axes]:
-    """Draw `dots` on a figure of one column, over `notes` and under the legend of `marks`.
+) -> Figure:
+    """Draw values with their intervals, a category below the other, in one panel or several.
 
-    `height` is that of the figure, in inches; `options` are those of `dots`.
+    `table`, `at`, `hue`, `marks`, `order` and `options` are those of `dots`; `also` is a column of
+    `table` with a second value. `panels` are seaborn's options for `FacetGrid`, such as `col`.
+    `label` (of the values), `lines` (a dashed line, or from low to high a grey band), `ends` (of the
+    axis) and `log` (its scale) hold for all panels, or are given by panel. `notes` stand below the
+    figure; `height` is that of the figure, in inches.
     """
-    fig, ax = axes("column", height)
-    dots(ax, table, at, marks=marks, **options)
+    order = list(dict.fromkeys(table[at] if order is None else order))
+    if table[at].dtype == object:
+        table, order = table.assign(**{at: table[at].map(words)}), [words(name) for name in order]
+    marks = marks or (marks_of(table[hue].unique()) if hue else {})
+
+    def draw(ax: Axes, rows: pd.DataFrame) -> None:
+        dots(ax, rows, at, hue=hue, marks=marks, order=order, **options)
+        if also:
+            second(ax, rows, at, also, order=order, orient=options.get("orient", "h"))
+
+    fig, drawn = facets(
+        table, draw, height=height or 0.9 + 0.24 * len(order), width=width, titles=titles, small=small,
+        **{"sharex": False, **(panels or {})},
+    )  # fmt: skip
+    vertical = options.get("orient") == "v"
+    for key, ax in drawn.items():
+        told, line, limits, scaled = (
+            given.get(key) if isinstance(given, Mapping) else given
+            for given in (label, lines, ends, log)
+        )
+        ax.set(**{"ylabel" if vertical else "xlabel": told or ""})
+        if isinstance(line, tuple):
+            ax.axvspan(*line, color=GREY, alpha=0.25, linewidth=0, zorder=0)
+        elif line is not None:
+            ax.axvline(line, color=GREY, linewidth=0.9, linestyle="--", zorder=1)
+        if scaled:
+            ax.set_xscale("log")
+            ax.xaxis.set_major_formatter("{x:,g}")
+            ax.xaxis.set_minor_formatter("")
+        if limits:
+            ax.set(**{"ylim" if vertical else "xlim": limits})
     if any(notes):
-        below(fig, *notes)
+        below(fig, *notes, width=52 if width == "column" else 110)
+    if also:
+        marks = dict(marks or {"measured": MARKS["measured"]}) | {also: MARKS[also]}
     if marks:
         legend(fig, marks)
-    return fig, ax
+    return fig
 
 
 def lines(ax: Axes, table: pd.DataFrame, x: str, value: str, hue: str, marks: Mapping) -> None:
@@ -90,6 +157,48 @@ def lines(ax: Axes, table: pd.DataFrame, x: str, value: str, hue: str, marks: Ma
         **palette(hue, marks), estimator="median" if given else "mean", errorbar=("pi", 100), dashes=False,
         err_kws={"alpha": 0.15, "linewidth": 0}, markersize=4, markeredgewidth=0, ax=ax,
     )  # fmt: skip
+    ax.set(xlabel="", ylabel="")
+
+
+def trends(
+    table: pd.DataFrame,
+    x: str,
+    value: str,
+    label: str,
+    *,
+    hue: str,
+    log: bool = False,
+    line: float | None = None,
+    ylabel: str = "",
+    **options,
+) -> Figure:
+    """Draw `lines` along `x`, whose label is given, in panels; `options` are those of `facets`.
+
+    `log` is for sizes; `line` is a value of x to mark.
+    """
+    marks = marks_of(table[hue].unique())
+
+    def draw(ax: Axes, rows: pd.DataFrame) -> None:
+        lines(ax, rows, x, value, hue, marks)
+        ax.grid(axis="y")
+        if line is not None:
+            ax.axvline(line, color=GREY, linewidth=0.6, linestyle="--")
+        if log:
+            sizes(ax, table[x], few=True)
+
+    fig, _ = facets(table, draw, **{"small": True, **options})
+    fig.supxlabel(label, fontsize=8)
+    fig.supylabel(ylabel, fontsize=8)
+    legend(fig, marks, loc="upper center")
+    return fig
+
+
+def boxes(ax: Axes, table: pd.DataFrame, value: str, at: str, order: Iterable, **options) -> None:
+    """Draw a box of each category's values: quartiles and median."""
+    style = {"color": "white", "linecolor": GREY, "width": 0.6, "linewidth": 0.8, "fliersize": 2}
+    medians = {"color": BLUE, "linewidth": 1.6}
+    sns.boxplot(table, x=value, y=at, order=list(order), ax=ax, **({"medianprops": medians} | style | options))  # fmt: skip
+    ax.tick_params(axis="y", length=0)
     ax.set(xlabel="", ylabel="")
 
 
@@ -120,7 +229,8 @@ def facets(
     """Draw a panel for each level of a column; return the figure, and its panels by level.
 
     `draw` is given the axes and the rows of a panel; `height` is that of the figure, in inches;
-    with `small`, titles are small and not bold. `options` are seaborn's for `FacetGrid`.
+    with `small`, titles are small and not bold. `options` are seaborn's for `FacetGrid`; without a
+    column of panels there is one.
     """
     # The grid arranges itself with another layout engine first.
     with plt.rc_context({"figure.constrained_layout.use": False}):
@@ -129,31 +239,48 @@ def facets(
         grid.set_titles(titles, **({"fontsize": 7, "fontweight": "normal"} if small else {}))
     grid.figure.set_size_inches(size(width, height))
     grid.figure.set_layout_engine("constrained")
-    return grid.figure, grid.axes_dict
+    return grid.figure, grid.axes_dict or {None: grid.ax}
+
+
+def stacks(
+    heights: Mapping[str, int], label: str = "", *, space: float = 1.3, sharex: bool = True
+) -> tuple[Figure, dict[str, Axes]]:
+    """Return a page of panels in two columns of about equal height, each as high as its rows.
+
+    `heights` are the rows of each panel, whose name is its title; `label` is that of the horizontal
+    axes, which the panels of a column share; `space` is that between panels, in rows.
+    """
+    names = list(heights)
+    ends = np.cumsum([heights[name] + space for name in names])
+    half = int(np.argmin(np.abs(2 * ends - ends[-1]))) + 1 if len(names) > 2 else len(names)
+    columns = [part for part in (names[:half], names[half:]) if part]
+    tallest = max(sum(heights[name] + space for name in part) for part in columns)
+    fig = plt.figure(figsize=size("page", 0.155 * tallest + 0.75))
+    panels = {}
+    halves = np.atleast_1d(fig.subfigures(1, len(columns)))
+    for side, part in zip(halves, columns, strict=True):
+        rows = {"height_ratios": [heights[name] for name in part]}
+        made = side.subplots(len(part), 1, sharex=sharex, squeeze=False, gridspec_kw=rows)[:, 0]
+        side.supxlabel(label, fontsize=8)
+        panels |= dict(zip(part, made, strict=True))
+    for name, ax in panels.items():
+        ax.set_title(words(name), pad=3)
+    return fig, panels
 
 
 def legend(fig: Figure, marks: Mapping[str, tuple[str, str]], *, loc="upper right", **options):
     """Put a legend outside of the panels: a name, colour and marker (or line style) each."""
-    lines = {"-", "--", ":"}
-    handles = [
-        plt.Line2D([], [], color=paint, linestyle=shape, linewidth=1.2, label=name)
-        if shape in lines
-        else plt.Line2D(
-            [], [], color=paint, marker=shape[-1], linestyle="none", markersize=4, label=name,
-            **({"markerfacecolor": "none"} if shape.startswith("open ") else {}),
-        )
-        for name, (paint, shape) in marks.items()
-    ]  # fmt: skip
+    handles = []
+    for name, (paint, shape) in marks.items():
+        style = {"color": paint, "label": name, "linewidth": 1.2, "markersize": 4}
+        if shape in ("-", "--", ":"):
+            style["linestyle"] = shape
+        else:
+            style |= {"linestyle": "none", "marker": shape[-1]}
+            style |= {"markerfacecolor": "none"} if shape.startswith("open ") else {}
+        handles.append(plt.Line2D([], [], **style))
     options = {"ncols": len(handles), "columnspacing": 1, "handletextpad": 0.4} | options
     return fig.legend(handles=handles, loc=f"outside {loc}", **options)
-
-
-def marks_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return a colour and a marker for each name: the fixed one, else one that is not taken."""
-    found = {name: MARKS.get(name) for name in names}
-    for name, fixed in found.items():
-        found[name] = fixed or mark(name, besides=found.values())
-    return found
 
 
 def words(name: str, width: int = 0) -> str:

@@ -2,19 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
+from scipy.special import expit
 
+from ragkit.errors import DataError
 from ragkit.irt.result import IRTResult
 from ragkit.report.figures import BLACK, BLUE, SPARE, VERMILION
-from ragkit.report.plots.base import HARDER, axes, dots, facets, legend, lines, words
-from ragkit.report.plots.questions import columns_of
+from ragkit.report.plots.base import (
+    HARDER,
+    Z90,
+    axes,
+    boxes,
+    facets,
+    forest,
+    interval,
+    legend,
+    stacks,
+    words,
+)
 
-_Z90 = 1.6448536269514722
+ABILITY = "ability (better →)"
+
+
+def _ends(*values: pd.Series) -> tuple[float, float]:
+    """Return ends of an axis that a few far values do not decide."""
+    lows, highs = [], []
+    for one in values:
+        low, high = one.quantile([0.05, 0.95])
+        lows.append(max(one.min(), low - (high - low)))
+        highs.append(min(one.max(), high + (high - low)))
+    pad = 0.04 * (max(highs) - min(lows))
+    return min(lows) - pad, max(highs) + pad
+
+
+def _beyond(label: str, values: pd.Series, ends: tuple[float, float]) -> str:
+    """Return a label that says how many values lie beyond the ends of the axis."""
+    outside = int((~values.dropna().between(*ends)).sum())
+    return f"{label}\n{outside} of {len(values)} lie beyond the axis" if outside else label
+
+
+def _spread(values: pd.Series, most: int) -> list:
+    """Return at most `most` labels, evenly chosen in the order of the values."""
+    ordered = values.sort_values(kind="stable").index
+    places = np.linspace(0, len(ordered) - 1, min(most, len(ordered)))
+    return list(ordered[places.round().astype(int)])
 
 
 def joint(result: IRTResult) -> Figure:
@@ -24,7 +62,7 @@ def joint(result: IRTResult) -> Figure:
     """
     items, signed = result.items, result.info["disc"] == "signed"
     disc, error = ("disc", "se_disc") if signed else ("log_disc", "se_log_disc")
-    flagged = items["flag"] != ""
+    flagged, across, up = items["flag"] != "", _ends(items["diff"]), _ends(items[disc])
     fig, ((top, none), (ax, side)) = axes(
         "column", 3.3, 2, 2, width_ratios=[4, 1], height_ratios=[1, 4], sharex="col", sharey="row"
     )
@@ -33,58 +71,164 @@ def joint(result: IRTResult) -> Figure:
     sns.scatterplot(
         items[flagged], x="diff", y=disc, facecolor="none", edgecolor=VERMILION, linewidth=0.6, **style
     )  # fmt: skip
-    half = _Z90 * items["se_diff"].median(), _Z90 * items[error].median()
-    x, y = items["diff"].max(), items[disc].max() + 1.2 * half[1]
-    ax.errorbar(x - half[0], y, xerr=half[0], yerr=half[1], color=BLACK, lw=0.8)
-    ax.set(xlabel=HARDER, ylabel="discrimination" if signed else "log discrimination")
-    sns.histplot(items, x="diff", bins=30, color=BLUE, linewidth=0, alpha=1, ax=top)
-    sns.histplot(items, y=disc, bins=30, color=BLUE, linewidth=0, alpha=1, ax=side)
+    marks = {"item": (BLUE, "o")} | ({"flagged": (VERMILION, "open o")} if flagged.any() else {})
+    wide, high = half = Z90 * items[["se_diff", error]].median()
+    ax.set(xlim=across, ylim=up)
+    if np.isfinite(half).all():  # a fit that failed has no errors
+        corner = max(across[1] - wide, np.mean(across)), up[1] + 1.2 * high
+        ax.errorbar(*corner, xerr=wide, yerr=high, color=BLACK, lw=0.8)
+        ax.set_ylim(up[0], corner[1] + 1.2 * high)
+        marks["median 90 % interval"] = (BLACK, "+")
+    label = "discrimination" if signed else "log discrimination"
+    ax.set_xlabel(_beyond(HARDER, items["diff"], across))
+    ax.set_ylabel(_beyond(label, items[disc], up))
+    bars = {"bins": 30, "color": BLUE, "linewidth": 0, "alpha": 1}
+    sns.histplot(items, x="diff", binrange=across, ax=top, **bars)
+    sns.histplot(items, y=disc, binrange=up, ax=side, **bars)
     top.set_ylabel("items")
     side.set_xlabel("items")
     none.axis("off")
-    marks = {"item": (BLUE, "o")} | ({"flagged": (VERMILION, "open o")} if flagged.any() else {})
-    legend(fig, marks | {"median 90 % interval": (BLACK, "+")}, loc="upper center")
+    legend(fig, marks, loc="upper center")
     return fig
 
 
-def abilities(result: IRTResult, *, most: int = 40) -> Figure:
-    """Draw subjects in the order of ability with 90 % intervals; at most `most`, evenly chosen."""
-    ordered = result.subjects.sort_values("theta")
-    if len(ordered) > most:
-        ordered = ordered.iloc[np.linspace(0, len(ordered) - 1, most).round().astype(int)]
-    half = _Z90 * ordered["se_theta"]
-    shown = ordered.assign(low=ordered["theta"] - half, high=ordered["theta"] + half)
-    shown["place"] = range(len(shown))
-    fig, ax = axes("column", 2.4)
-    dots(ax, shown, "place", value="theta", orient="v", markersize=3)
-    ax.set(xlabel="subjects, in order of ability", ylabel="ability (better →), 90 % interval", xticks=[])  # fmt: skip
+def wright(result: IRTResult) -> Figure:
+    """Draw subjects and items on one scale: a Wright map."""
+    theta, diff = result.subjects["theta"], result.items["diff"]
+    ends = _ends(theta, diff)
+    fig, (left, right) = axes("column", 3.0, 1, 2, sharey=True)
+    for ax, values, paint in ((left, theta, BLUE), (right, diff, VERMILION)):
+        sns.histplot(y=values, bins=30, binrange=ends, color=paint, linewidth=0, alpha=1, ax=ax)
+        ax.axhline(values.median(), color=BLACK, linewidth=0.8, linestyle="--")
+    left.invert_xaxis()
+    left.set(xlabel=f"{len(theta)} subjects", ylabel="ability and difficulty", ylim=ends)
+    right.set_xlabel(_beyond(f"{len(diff)} items", diff, ends))
+    marks = {"abler ↑": (BLUE, "s"), "harder ↑": (VERMILION, "s"), "median": (BLACK, "--")}
+    legend(fig, marks, loc="upper center")
+    return fig
+
+
+def _panels(long: pd.DataFrame, draw, result: IRTResult, grid: np.ndarray) -> tuple[Figure, dict]:
+    """Return a panel for each item, named by its parameters, over a band where the subjects are."""
+
+    def over(ax: Axes, rows: pd.DataFrame) -> None:
+        theta = result.subjects["theta"]
+        ax.axvspan(theta.min(), theta.max(), color="0.93", linewidth=0, zorder=0)
+        draw(ax, rows)
+
+    columns = min(3, long["item_id"].nunique())
+    deep = -(-long["item_id"].nunique() // columns)
+    size = {"height": 0.8 + 1.4 * deep, "small": True}
+    fig, panels = facets(long, over, col="item_id", col_wrap=columns, **size)
+    for item, ax in panels.items():
+        row = result.items.loc[item]
+        ax.set_title(f"{words(item)[:24]}: a = {row['disc']:.2f}, b = {row['diff']:.2f}", size=7)
+        ax.set(xlim=(grid[0], grid[-1]), xlabel="", ylabel="")
+    fig.supxlabel(f"{ABILITY}; grey: abilities of the subjects", fontsize=8)
+    return fig, panels
+
+
+def curves(
+    result: IRTResult, scores: pd.DataFrame, *, items: Iterable | None = None, bins: int = 5
+) -> Figure:
+    """Draw items' characteristic curves, and the mean scores of subjects in bins of ability.
+
+    `scores` are those of the fit: subject_id, item_id, score. By default six items, evenly chosen
+    by difficulty. A bin's mean has a 90 % interval.
+    """
+    chosen = list(_spread(result.items["diff"], 6) if items is None else items)
+    theta = result.subjects["theta"]
+    groups = pd.qcut(theta.rank(method="first"), min(bins, len(theta)), labels=False)
+    seen = scores[scores["item_id"].isin(chosen)]
+    by = [seen["item_id"], seen["subject_id"].map(groups).rename("bin")]
+    seen = seen.assign(theta=seen["subject_id"].map(theta)).groupby(by)
+    seen = seen.agg(theta=("theta", "mean"), mean=("score", "mean"), sem=("score", "sem"))
+    grid = np.linspace(min(-3, theta.min()), max(3, theta.max()), 121)
+    expected = result.characteristic_curves(grid, chosen)
+
+    def draw(ax, rows):
+        item = rows["item_id"].iloc[0]
+        ax.plot(grid, expected[item], color=BLUE, linewidth=1.2)
+        ax.errorbar(rows["theta"], rows["mean"], Z90 * rows["sem"].fillna(0), fmt="o", color=BLACK, ms=3, lw=0.8)  # fmt: skip
+
+    long = seen.loc[[item for item in chosen if item in seen.index]].reset_index()
+    fig, _ = _panels(long, draw, result, grid)
+    fig.supylabel("score (higher is better)", fontsize=8)
+    marks = {"expected": (BLUE, "-"), "mean of a bin of subjects, 90 %": (BLACK, "o")}
+    legend(fig, marks, loc="upper center")
+    return fig
+
+
+def categories(result: IRTResult, *, items: Iterable | None = None) -> Figure:
+    """Draw the probability of each level of the score along ability, for items of a graded model.
+
+    By default three items, evenly chosen by difficulty. `DataError` if the model is not graded.
+    """
+    if "levels" not in result.info:
+        raise DataError("only a graded model has category curves", "fit likelihood='graded'")
+    chosen = list(_spread(result.items["diff"], 3) if items is None else items)
+    thresholds = result.items.loc[chosen].filter(regex=r"^threshold_\d+$")
+    far = np.clip([thresholds.min(axis=None) - 1, thresholds.max(axis=None) + 1], -8, 8)
+    grid = np.linspace(min(-3, far[0]), max(3, far[1]), 121)
+    levels, tables = [f"{level:.3g}" for level in result.info["levels"]], []
+    for item in chosen:
+        slope, at = result.items.loc[item, "disc"], thresholds.loc[item].to_numpy()
+        above = np.pad(expit(slope * (grid[:, None] - at)), ((0, 0), (1, 0)), constant_values=1)
+        share = above - np.pad(above[:, 1:], ((0, 0), (0, 1)))
+        tables.append(pd.DataFrame(share, grid, levels).assign(item_id=item))
+    shades = sns.color_palette("viridis_r", len(levels)).as_hex()
+
+    def draw(ax, rows):
+        for level, paint in zip(levels, shades, strict=True):
+            ax.plot(rows.index, rows[level], color=paint, linewidth=1.2)
+
+    fig, _ = _panels(pd.concat(tables), draw, result, grid)
+    fig.supylabel("probability of the level", fontsize=8)
+    legend(fig, {level: (paint, "-") for level, paint in zip(levels, shades, strict=True)})
+    return fig
+
+
+def _against(ax: Axes, one: pd.Series, two: pd.Series, labels: tuple[str, str]) -> None:
+    """Draw two estimates of the same quantities, and the line where they are equal."""
+    ends = _ends(one), _ends(two)
+    ax.axline((0, 0), slope=1, color="0.7", linewidth=0.8, zorder=0)
+    ax.plot(one, two, ".", color=BLUE, ms=4, rasterized=True)
+    ax.set(xlim=ends[0], ylim=ends[1])
+    ax.set_xlabel(_beyond(labels[0], one, ends[0]))
+    ax.set_ylabel(_beyond(labels[1], two, ends[1]))
+
+
+def differential(items: pd.DataFrame, *, groups: tuple[str, str], beyond: float = 2.576) -> Figure:
+    """Draw items' difficulty in one group of subjects against another, on one scale.
+
+    `items` is that of `ragkit.irt.link` of the fits of both groups: diff, linked_diff, z. An item
+    beyond `beyond` standard errors functions differently: it is harder for one of the groups than
+    for equally able subjects of the other.
+    """
+    away = items[items["z"].abs() > beyond]
+    fig, ax = axes("column", 3.3)
+    labels = tuple(f"difficulty, {group}" for group in groups)
+    _against(ax, items["diff"], items["linked_diff"], labels)
+    ax.plot(away["diff"], away["linked_diff"], "D", color=VERMILION, ms=3.5)
+    marks = {f"{len(items) - len(away)} items": (BLUE, "o")}
+    marks |= {f"{len(away)} differ (|z| > {beyond:.2f})": (VERMILION, "D")}
+    legend(fig, marks, loc="upper center")
     return fig
 
 
 def side_by_side(results: Mapping[str, IRTResult]) -> Figure:
     """Draw the first fit's difficulty and ability against every other's."""
     (name, first), *others = results.items()
+    width = "page" if len(others) > 1 else "column"
+    fig, panels = axes(width, 3.4, 2, len(others), squeeze=False)
     tables = {"difficulty": ("items", "diff"), "ability": ("subjects", "theta")}
-    parts = {}
-    for kind, (table, parameter) in tables.items():
-        for other, result in others:
+    for row, (kind, (table, parameter)) in zip(panels, tables.items(), strict=True):
+        for ax, (other, result) in zip(row, others, strict=True):
             pair = getattr(first, table)[parameter], getattr(result, table)[parameter]
-            parts[kind, other] = pd.concat(pair, axis=1, join="inner", keys=["one", "two"])
-
-    def draw(ax, rows):
-        ends = [rows[["one", "two"]].min(axis=None), rows[["one", "two"]].max(axis=None)]
-        ax.plot(ends, ends, color="0.7", lw=0.8)
-        ax.plot(rows["one"], rows["two"], ".", color=BLUE, ms=3, rasterized=True)
-
-    long = pd.concat(parts, names=["kind", "other"]).reset_index(["kind", "other"])
-    fig, panels = facets(
-        long, draw, row="kind", col="other", sharex=False, sharey=False, titles="", height=3.4,
-        width="page" if len(others) > 1 else "column",
-    )  # fmt: skip
-    for (kind, other), ax in panels.items():
-        r = np.corrcoef(parts[kind, other].to_numpy().T)[0, 1]
-        ax.set_title(f"r = {r:.3f}", fontsize=7, fontweight="normal")
-        ax.set(xlabel=f"{kind}, {name}", ylabel=f"{kind}, {other}")
+            pair = pd.concat(pair, axis=1, join="inner", keys=["one", "two"])
+            _against(ax, pair["one"], pair["two"], (f"{kind}, {name}", f"{kind}, {other}"))
+            r = pair["one"].corr(pair["two"])
+            ax.set_title(f"r = {r:.3f}", fontsize=7, fontweight="normal")
     return fig
 
 
@@ -94,122 +238,80 @@ def over_bins(scores: pd.DataFrame, bins: pd.Series, *, systems: list[str], labe
     `scores`: subject_id, item_id, score. `bins` are categories from easy to hard, indexed by item;
     `systems` the subjects to draw, best first.
     """
-    own = scores[scores["subject_id"].isin(systems)].assign(bin=scores["item_id"].map(bins))
-    found = own.groupby(["subject_id", "bin"], observed=True)["score"].agg(["mean", "sem"])
-    found = found.reset_index().rename(columns={"mean": "value"})
-    for end, sign in (("low", -1), ("high", 1)):
-        found[end] = found["value"] + sign * _Z90 * found["sem"]
-    marks = dict(zip(systems, SPARE[3:], strict=False))
-    fig, ax = axes("column", 2.6)
-    dots(ax, found, "bin", hue="subject_id", marks=marks, order=bins.cat.categories, orient="v")
-    ax.set(xlabel="quartile of difficulty (harder →)", ylabel=label)
-    ranks = {str(n): found for n, found in enumerate(marks.values(), start=1)}
-    legend(fig, ranks, loc="upper center", title="system, by rank", title_fontsize=7)
+    ranks = {system: str(n) for n, system in enumerate(systems, start=1)}
+    own = scores.assign(bin=scores["item_id"].map(bins), rank=scores["subject_id"].map(ranks))
+    found = own.groupby(["rank", "bin"], observed=True)["score"].agg(["mean", "sem"])
+    found = interval(found["mean"], found["sem"]).reset_index()
+    marks = dict(zip(ranks.values(), SPARE[3:], strict=False))
+    style = {"order": bins.cat.categories, "orient": "v", "height": 2.6}
+    fig = forest(found, "bin", label, hue="rank", marks=marks, **style)
+    fig.axes[0].set_xlabel("quartile of difficulty (harder →)")
+    fig.legends[0].set_title("system, by rank", {"size": 7})
     return fig
 
 
-def boxes(diff: pd.Series, categories: pd.DataFrame) -> Figure:
+def over_categories(diff: pd.Series, categories: pd.DataFrame) -> Figure:
     """Draw the difficulty of each category, with its number of items (LiveRAG, Figure 4)."""
-    counts = {name: categories[name].nunique() for name in categories}
-    fig, panels = columns_of(counts, HARDER)
+    fig, panels = stacks({name: categories[name].nunique() for name in categories}, HARDER)
     for name, ax in panels.items():
         rows = pd.DataFrame({"diff": diff, "kind": categories[name].astype(str)})
-        groups, below = rows.groupby("kind")["diff"], ax.get_xlabel()
+        groups = rows.groupby("kind")["diff"]
         order = groups.median().sort_values(ascending=False).index
-        sns.boxplot(
-            rows, x="diff", y="kind", order=order, color="white", linecolor=BLUE, linewidth=0.8, width=0.6,
-            fliersize=2, medianprops={"color": VERMILION, "linewidth": 1.5}, ax=ax,
-        )  # fmt: skip
+        medians = {"color": VERMILION, "linewidth": 1.5}
+        boxes(ax, rows, "diff", "kind", order, linecolor=BLUE, medianprops=medians)
         labels = [f"{words(kind)} ({groups.size()[kind]})" for kind in order]
         ax.set_yticks(range(len(order)), labels, fontsize=7)
-        ax.tick_params(axis="y", length=0)
-        ax.set(xlabel=below, ylabel="")
-        ax.set_title(words(name), pad=3)
     return fig
 
 
 def information(results: Mapping[str, IRTResult]) -> Figure:
-    """Draw the error of an ability measured by each test, along the scale of ability."""
-    curves = {name: result.information().sum(axis=1) ** -0.5 for name, result in results.items()}
-    fig, ax = axes("column", 2.3)
-    for (name, curve), (paint, _), line in zip(
-        curves.items(), SPARE[3:], ("-", "--", ":"), strict=False
-    ):
-        sns.lineplot(x=curve.index, y=curve, color=paint, linestyle=line, label=name, legend=False, ax=ax)  # fmt: skip
-    ax.set(xlabel="ability (better →)", ylabel="standard error of ability\n(lower is better)")
-    ax.set_ylim(0)
-    fig.legend(loc="outside upper center", ncols=len(curves))
-    return fig
+    """Draw the information of tests along ability, and the error of an ability measured by them.
 
-
-def coverage(table: pd.DataFrame) -> Figure:
-    """Draw recovery: correlation and coverage of 90 % intervals per parameter over simulations."""
-    fig, panels = axes("column", 2.0, 1, 2, sharey=True)
-    labels = {"r": "correlation\nwith the truth →", "coverage": "90 % intervals\nthat cover"}
-    shown = table.assign(parameter=table["parameter"].map(words))
-    for ax, (column, label) in zip(panels, labels.items(), strict=True):
-        sns.stripplot(
-            shown, x=column, y="parameter", jitter=False, color=BLUE, size=4, alpha=0.5, ax=ax
-        )
-        means = shown.groupby("parameter", sort=False)[column].mean().reset_index()
-        style = {"color": VERMILION, "markers": "|", "markersize": 12, "markeredgewidth": 1.2}
-        dots(ax, means, "parameter", value=column, **style)
-        ax.set_xlabel(label)
-    panels[1].axvspan(0.85, 0.95, color="0.9", zorder=0)
-    legend(fig, {"a simulation": (BLUE, "o"), "mean": (VERMILION, "|")}, loc="upper center")
-    return fig
-
-
-def likelihoods(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw how much better than another likelihood each predicts unseen scores.
-
-    `tables` maps the name of a matrix to the table that compares likelihoods; drawn are the mean
-    changes in per cent of its second row's error, with 90 % intervals.
+    Ticks above the axis are the subjects' abilities.
     """
-    rows = []
-    for matrix, table in tables.items():
-        base = table.iloc[1]
-        units = {"squared error": ("mse", base["rmse"] ** 2), "CRPS": ("crps", base["crps"])}
-        for label, (short, unit) in units.items():
-            change = 100 * table[f"{short}_difference"] / unit
-            half = _Z90 * 100 * table[f"se_{short}_difference"] / unit
-            part = pd.DataFrame({"value": change, "low": change - half, "high": change + half})
-            names = [str(name).replace(" ", "\n", 1) for name in table.index]
-            rows.append(part.assign(likelihood=names, error=label, matrix=matrix))
-    marks = dict(zip(tables, SPARE[3:], strict=False))
-
-    def draw(ax, part):
-        ax.axvline(0, color="0.7", lw=0.8, zorder=0)
-        dots(ax, part, "likelihood", hue="matrix", marks=marks, order=names)
-        ax.set_xlabel(f"{part['error'].iloc[0]},\n% change (← better)")
-
-    fig, _ = facets(
-        pd.concat(rows), draw, col="error", sharex=False, titles="", width="column", height=2.3
-    )
+    fig, (left, right) = axes("page", 2.4, 1, 2)
+    marks = {}
+    for (name, result), (paint, _), line in zip(
+        results.items(), SPARE[3:], ("-", "--", ":"), strict=False
+    ):
+        total = result.information().sum(axis=1)
+        marks[name] = paint, line
+        for ax, value in ((left, total), (right, total**-0.5)):
+            sns.lineplot(x=value.index, y=value, color=paint, linestyle=line, ax=ax)
+            sns.rugplot(x=result.subjects["theta"], color=paint, height=0.03, alpha=0.5, ax=ax)
+            ax.set(xlabel=ABILITY, xlim=(-4, 4))
+    left.set(ylabel="information of the test\n(higher is better)", yscale="log")
+    left.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    left.yaxis.set_major_formatter("{x:,g}")
+    left.minorticks_off()
+    right.set_ylabel("standard error of ability\n(lower is better)")
+    right.set_ylim(0)
     legend(fig, marks, loc="upper center")
     return fig
 
 
 def checks(table: pd.DataFrame) -> Figure:
-    """Draw a posterior predictive check: observed statistics, and the model's 90 % range."""
-    shown = table.assign(statistic=[words(name) for name in table.index])
-    fig, ax = axes("column", 2.2)
-    style = {"markers": "", "err_kws": {"linewidth": 4, "alpha": 0.5}}
-    dots(ax, shown.assign(value=shown["mean"]), "statistic", **style)
-    observed = shown.drop(columns=["low", "high"])
-    dots(ax, observed, "statistic", value="observed", color=BLACK, markers="x", markersize=5)
-    ax.set_xlabel("statistic of the scores on [0, 1]")
+    """Draw a posterior predictive check: observed statistics, and the model's 90 % range.
+
+    Each statistic has an axis of its own, in the units of the scores on [0, 1]. `DataError` if the
+    model has no range, as where errors are missing.
+    """
+    if table[["mean", "low", "high"]].isna().any(axis=None):
+        raise DataError("the model generates no scores", "the fit lacks errors: use another model")
+    shown = table.assign(value=table["mean"], statistic=[words(name) for name in table.index])
+
+    def draw(ax, rows):
+        row = rows.iloc[0]
+        ax.plot([row["low"], row["high"]], [0, 0], "-|", color=BLUE, lw=3, ms=8, solid_capstyle="butt")  # fmt: skip
+        ax.plot(row["observed"], 0, "x", color=BLACK, ms=5, mew=1.4, zorder=3)
+        ax.set_ylabel(row["statistic"], rotation=0, ha="right", va="center")
+        ax.set(yticks=[], ylim=(-1, 1))
+        ax.margins(x=0.15)
+        ax.locator_params(axis="x", nbins=4)
+        ax.spines["left"].set_visible(False)
+
+    size = {"width": "column", "height": 0.6 + 0.42 * len(table)}
+    fig, _ = facets(shown, draw, row="statistic", sharex=False, titles="", **size)
+    fig.supxlabel("statistic of the scores on [0, 1]", fontsize=8)
     legend(fig, {"model, 90 %": (BLUE, "-"), "observed": (BLACK, "x")}, loc="upper center")
-    return fig
-
-
-def short_forms(table: pd.DataFrame, *, label: str) -> Figure:
-    """Draw the error and the order of systems estimated from a few items, by way to choose them."""
-    marks = dict(zip(table["method"].unique(), SPARE, strict=False))
-    fig, panels = axes("page", 2.4, 1, 2)
-    ends = {"mae": f"mean absolute error of {label}\n(← lower is better)", "tau": "Kendall's τ with\nthe full score (higher →)"}  # fmt: skip
-    for ax, (column, text) in zip(panels, ends.items(), strict=True):
-        lines(ax, table, "size", column, "method", marks)
-        ax.set(xlabel="number of questions", ylabel=text, xticks=sorted(table["size"].unique()))
-    legend(fig, marks, loc="upper center")
     return fig

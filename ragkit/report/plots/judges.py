@@ -1,53 +1,12 @@
-"""Judges: what they accept, how far they agree, what they do to a leaderboard."""
+"""Judges: calibration, and what they do to a leaderboard."""
 
 from __future__ import annotations
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ragkit.report.figures import BLUE, GREEN, GREY, PURPLE, VERMILION
-from ragkit.report.plots.base import axes, column, dots, facets, legend, lines
-
-# Up to four judges in one figure.
-SIDES = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"))
-
-
-def damage(table: pd.DataFrame, *, label: str) -> Figure:
-    """Draw the share of gold answers, unchanged and damaged, that a judge accepts.
-
-    `table`: change, n, value, low, high, in [0, 1]. `label` says whose gold answers.
-    """
-    names = [f"{c} ({n:,})" for c, n in zip(table["change"], table["n"], strict=True)]
-    fig, ax = column(
-        table.assign(name=names), "name", 0.6 + 0.28 * len(table), label, markersize=4.5
-    )
-    ax.set_xlim(-0.03, 1.03)
-    ax.set_xlabel("accepted, with 95 % intervals")
-    return fig
-
-
-def agreement(table: pd.DataFrame, *, targets: dict[str, float]) -> Figure:
-    """Draw agreement with real verdicts, a panel a metric, by what was held out.
-
-    `table`: held_out, against, metric, value, low, high. `targets` are the metrics to show, each
-    with the value aimed at.
-    """
-    marks = dict(zip(table["against"].unique(), SIDES, strict=False))
-    schemes = list(table["held_out"].unique())
-    shown = table[table["metric"].isin(targets)]
-
-    def draw(ax, rows):
-        metric = rows["metric"].iloc[0]
-        ax.axvline(targets[metric], color=GREY, linestyle="--", linewidth=0.9)
-        dots(ax, rows, "held_out", hue="against", marks=marks, order=schemes)
-        ax.set_xlabel(f"{metric} →\n(dashed: {targets[metric]:g})")
-
-    fig, _ = facets(
-        shown, draw, col="metric", col_order=list(targets), sharex=False, titles="",
-        height=0.9 + 0.45 * len(schemes), width="page" if len(targets) > 1 else "column",
-    )  # fmt: skip
-    legend(fig, marks)
-    return fig
+from ragkit.report.figures import GREY, marks_of
+from ragkit.report.plots.base import axes, forest, legend, lines
 
 
 def calibration(curves: pd.DataFrame) -> Figure:
@@ -55,7 +14,7 @@ def calibration(curves: pd.DataFrame) -> Figure:
 
     `curves`: against, probability, correct, low, high.
     """
-    marks = dict(zip(curves["against"].unique(), SIDES, strict=False))
+    marks = marks_of(curves["against"])
     fig, ax = axes("column", 2.9)
     ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=0.9)
     for side, rows in curves.groupby("against", sort=False):
@@ -75,25 +34,22 @@ def standings(table: pd.DataFrame, *, label: str) -> Figure:
 
     `table`: scale, system, value, low, high. The first scale gives the order.
     """
-    first = table[table["scale"] == table["scale"].iloc[0]]
+    scales = table["scale"].unique()
+    first = table[table["scale"] == scales[0]]
     order = list(first.sort_values("value", ascending=False, kind="stable")["system"])
-
-    def draw(ax, rows):
-        dots(ax, rows, "system", order=order, markersize=4.5)
-        ranks = rows.set_index("system")["value"].rank(ascending=False, method="min")
+    fig = forest(
+        table, "system", order=order, panels={"col": "scale"}, markersize=4.5, titles="{col_name}", small=True,
+        width="page" if len(scales) > 1 else "column", height=1.0 + 0.2 * len(order),
+    )  # fmt: skip
+    for ax, scale in zip(fig.axes, scales, strict=True):
+        rows = table[table["scale"] == scale].set_index("system")
         low, high = rows["low"].min(), rows["high"].max()
         room = max(high - low, 0.02)
         ax.set_xlim(low - 0.1 * room, high + 0.3 * room)
         ax.locator_params(axis="x", nbins=4)
+        style = {"xycoords": ax.get_yaxis_transform(), "fontsize": 7, "ha": "right", "va": "center"}
+        ranks = rows["value"].rank(ascending=False, method="min")
         for place, system in enumerate(order):
-            ax.annotate(
-                f"{ranks[system]:.0f}", (1, place), xycoords=("axes fraction", "data"), fontsize=7,
-                ha="right", va="center",
-            )  # fmt: skip
-
-    height = 1.0 + 0.2 * len(order)
-    width = "page" if table["scale"].nunique() > 1 else "column"
-    shape = {"width": width, "height": height, "small": True}
-    fig, _ = facets(table, draw, col="scale", sharex=False, **shape)
+            ax.annotate(f"{ranks[system]:.0f}", (1, place), **style)
     fig.supxlabel(label, fontsize=8)
     return fig

@@ -1,4 +1,4 @@
-"""Systems compared: by type of question, by rank, by recall and overlap."""
+"""Systems compared: by type of question and by rank."""
 
 from __future__ import annotations
 
@@ -7,18 +7,8 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from ragkit.report.figures import BLACK, BLUE, GREY, PURPLE, SKY, VERMILION
-from ragkit.report.plots.base import (
-    axes,
-    below,
-    column,
-    dots,
-    facets,
-    legend,
-    marks_of,
-    palette,
-    words,
-)
+from ragkit.report.figures import BLACK, BLUE, GREY, marks_of
+from ragkit.report.plots.base import axes, below, facets, forest, legend, palette, words
 
 
 def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = "") -> Figure:
@@ -28,13 +18,14 @@ def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = ""
     """
     sizes = table.groupby("type")["n"].max()
     kinds = {kind: f"{words(kind, 16)} ({sizes[kind]:.0f})" for kind in order if kind in sizes}
-    marks = marks_of(table["system"])
-    shown = table.assign(type=table["type"].map(kinds))
-    fig, ax = axes("column", 1.0 + 0.34 * len(kinds))
-    dots(ax, shown, "type", hue="system", marks=marks, order=kinds.values(), dodge=0.6)
-    below(fig, label, note)
-    legend(fig, marks, ncols=min(len(marks), 4))
-    return fig
+    shown = table.assign(type=table["type"].map(kinds)).dropna(subset="type")
+    style = {"dodge": 0.6, "height": 1.0 + 0.34 * len(kinds)}
+    return forest(shown, "type", hue="system", order=kinds.values(), notes=(label, note), **style)
+
+
+def _widths(counts: pd.Series) -> list[float]:
+    """Return the widths of panels with so many systems each; none is too narrow to read."""
+    return [max(count, 0.18 * counts.sum()) for count in counts]
 
 
 def ranking(table: pd.DataFrame, *, label: str) -> Figure:
@@ -42,7 +33,7 @@ def ranking(table: pd.DataFrame, *, label: str) -> Figure:
 
     `table`: judge_group, subject_id, mean, low, high.
     """
-    sizes = table["judge_group"].value_counts().sort_index()
+    counts = table["judge_group"].value_counts().sort_index()
     table = table.sort_values("mean", ascending=False, kind="stable")
     table = table.assign(rank=table.groupby("judge_group").cumcount() + 1)
 
@@ -54,13 +45,12 @@ def ranking(table: pd.DataFrame, *, label: str) -> Figure:
         ax.locator_params(axis="x", integer=True, nbins=max(2, min(6, len(rows) // 3)))
         ax.grid(axis="y")
 
-    widths = [max(n, 0.18 * len(table)) for n in sizes]
     fig, panels = facets(
-        table, draw, col="judge_group", col_order=list(sizes.index), sharex=False, height=2.5,
-        gridspec_kws={"width_ratios": widths},
+        table, draw, col="judge_group", col_order=list(counts.index), sharex=False, height=2.5,
+        gridspec_kws={"width_ratios": _widths(counts)},
     )  # fmt: skip
     for name, ax in panels.items():
-        ax.set_title(words(name, 18) if len(sizes) > 1 else name, fontsize=7)
+        ax.set_title(words(name, 18) if len(counts) > 1 else name, fontsize=7)
     fig.axes[0].set_ylabel(label)
     fig.supxlabel("dashed: lower end of the best system's interval", fontsize=7)
     return fig
@@ -72,9 +62,9 @@ def type_map(scores: pd.DataFrame, *, order: list[str], label: str) -> Figure:
     `scores`: judge_group, subject_id, question_type, score in [0, 1].
     """
     counts = scores.groupby("judge_group")["subject_id"].nunique()
-    widths = [max(count, 0.18 * counts.sum()) for count in counts]
     kinds = [kind for kind in order if kind in set(scores["question_type"])]
-    fig, panels = axes("page", 2.5, 1, len(counts), sharey=True, width_ratios=widths, squeeze=False)
+    widths = {"sharey": True, "width_ratios": _widths(counts), "squeeze": False}
+    fig, panels = axes("page", 2.5, 1, len(counts), **widths)
     for ax, (name, rows) in zip(panels.flat, scores.groupby("judge_group"), strict=True):
         means = rows.groupby("subject_id")["score"].mean().sort_values(kind="stable")
         grid = rows.pivot_table(index="question_type", columns="subject_id", values="score")
@@ -106,60 +96,12 @@ def first_ranks(ranks: pd.DataFrame, *, depth: int, label: str = "") -> Figure:
         linewidth=0, ax=ax, rasterized=len(ranks) > 300,
     )  # fmt: skip
     ticks = [tick for tick in (1, 2, 3, 5, 10, 20, 50, 100) if tick <= depth]
-    for axis, scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
-        scale("log")
+    ax.set(xscale="log", yscale="log")
+    for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks([*ticks, beyond], [*map(str, ticks), f">{depth}"])
         axis.set_ticks([], minor=True)
     ax.set(xlabel=f"rank of the first gold document, {one}", ylabel=f"the same, {other}")
     below(fig, label)
     shorter = {words(name): found for name, found in marks.items()}
     legend(fig, shorter, loc="upper center", ncols=2, handletextpad=0.1)
-    return fig
-
-
-def recalls(table: pd.DataFrame, *, label: str) -> Figure:
-    """Draw recall at several cutoffs for each system, best at the top.
-
-    `table`: system, metric ("R@1", "R@5", ...), value, low, high, in [0, 1].
-    """
-    cutoffs = sorted(set(table["metric"]), key=lambda name: int(name.split("@")[1]))
-    middle = table[table["metric"] == cutoffs[len(cutoffs) // 2]]
-    order = middle.sort_values("value", ascending=False, kind="stable")["system"]
-    paints = ((SKY, "o"), (BLUE, "s"), (VERMILION, "D"), (PURPLE, "^"))
-    marks = dict(zip(cutoffs, paints, strict=False))
-    style = {"hue": "metric", "marks": marks, "order": order, "dodge": 0.4}
-    fig, ax = column(table, "system", 0.9 + 0.26 * len(order), label, **style)
-    ax.set_xlim(right=1.02)
-    ax.set_xlabel("recall, 95 % interval →")
-    return fig
-
-
-def overlap(
-    table: pd.DataFrame, printed: pd.DataFrame, *, tables: dict[str, str], label: str
-) -> Figure:
-    """Draw each system's overlap with the gold answers, and the range that a paper prints.
-
-    `table`: set (of questions), system, metric, value, low, high, in [0, 1]. `printed` are the
-    printed values grouped by (table, metric), `tables` the printed table of each set.
-    """
-    systems, ranges = list(dict.fromkeys(table["system"])), printed.agg(["min", "max"])
-
-    def draw(ax, rows):
-        kind, metric = rows["set"].iloc[0], rows["metric"].iloc[0]
-        low, high = ranges.loc[(tables[kind], metric)]
-        ax.axvspan(low, high, color=GREY, alpha=0.25, linewidth=0)
-        dots(ax, rows, "system", order=systems)
-        ax.set_xlim(left=0)
-
-    sets = table["set"].nunique()
-    fig, panels = facets(
-        table, draw, row="set", col="metric", sharex="col", margin_titles=False, titles="",
-        height=0.8 + (0.3 + 0.14 * len(systems)) * sets,
-    )  # fmt: skip
-    last = list(dict.fromkeys(table["set"]))[-1]
-    for (kind, metric), ax in panels.items():
-        ax.set_xlabel(f"{words(metric)} →" if kind == last else "")
-        if metric == table["metric"].iloc[0]:
-            ax.set_ylabel(kind)
-    below(fig, "grey: from the lowest to the highest that the paper prints", label, width=110)
     return fig

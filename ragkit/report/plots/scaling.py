@@ -8,10 +8,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ragkit.report.figures import BLACK
-from ragkit.report.plots.base import axes, facets, legend, lines, marks_of, sizes, words
+from ragkit.report.figures import BLACK, marks_of
+from ragkit.report.plots.base import axes, legend, sizes, trends
 
 DIM = "#666666"  # the right axis, and all that belongs to it
+COSTS = {
+    "time to index\n(s)": ("index_seconds", 1.0),
+    "time to answer\n(ms, median)": ("query_ms", 1.0),
+    "index\n(MB)": ("index_bytes", 1e6),
+    "whole process\n(GB, peak)": ("memory_bytes", 1e9),
+}
 
 
 def scaling(
@@ -60,63 +66,6 @@ def scaling(
     return fig
 
 
-def costs(table: pd.DataFrame) -> Figure:
-    """Draw each system's time to index and to answer, index and memory by size (`Scaling.costs`)."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    units = {
-        "time to index\n(s)": ("index_seconds", 1.0),
-        "time to answer\n(ms, median)": ("query_ms", 1.0),
-        "index\n(MB)": ("index_bytes", 1e6),
-        "whole process\n(GB, peak)": ("memory_bytes", 1e9),
-    }
-    shown = table[["system", "size"]].assign(
-        **{label: table[column] / unit for label, (column, unit) in units.items()}
-    )
-    long, marks = shown.melt(["system", "size"], var_name="cost"), marks_of(table["system"])
-
-    def draw(ax, rows):
-        lines(ax, rows, "size", "value", "system", marks)
-        sizes(ax, table["size"], few=True)
-        ax.grid(axis="y")
-        if "peak" in rows["cost"].iloc[0]:
-            ax.set_ylim(bottom=0)
-            return
-        ax.set_yscale("log")
-        wide = rows["value"].max() > 50 * rows["value"].min()
-        ax.yaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5)))
-        ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-        ax.yaxis.set_minor_locator(NullLocator())
-
-    fig, _ = facets(long, draw, col="cost", sharey=False, height=2.3, small=True)
-    fig.supxlabel("documents (log scale)", fontsize=8)
-    legend(fig, marks, loc="upper center")
-    return fig
-
-
-def by_type(summary: pd.DataFrame, *, label: str = "recall") -> Figure:
-    """Draw recall against corpus size, a panel for each type (`Scaling.summary(by_type=True)`)."""
-    marks, types = marks_of(summary["system"]), list(dict.fromkeys(summary["type"]))
-
-    def draw(ax, part):
-        lines(ax, part, "size", "mean", "system", marks)
-        sizes(ax, summary["size"], few=True)
-        ax.set_ylim(-0.05, 1.05)
-        ax.grid(axis="y")
-
-    deep = -(-len(types) // 4)
-    fig, panels = facets(
-        summary, draw, col="type", col_wrap=min(4, len(types)), height=0.7 + 1.35 * deep
-    )
-    for kind, ax in panels.items():
-        n = summary.loc[summary["type"] == kind, "n"].max()
-        ax.set_title(f"{words(kind, 20)} ({n})", fontweight="normal")
-    fig.supylabel(f"{label}, higher is better", fontsize=8)
-    fig.supxlabel("documents (log scale)", fontsize=8)
-    legend(fig, marks, loc="upper center")
-    return fig
-
-
 def _line(ax, found, paint: str) -> None:
     """Draw the fit without the largest size, extended to that size, and its band."""
     xs = np.geomspace(min(found.fit.sizes), max(found.fit.sizes), 80)
@@ -124,3 +73,25 @@ def _line(ax, found, paint: str) -> None:
     ax.plot(xs, [point.value for point in curve], color=paint, linewidth=1.1)
     ends = [point.low for point in curve], [point.high for point in curve]
     ax.fill_between(xs, *ends, color=paint, alpha=0.15, linewidth=0)
+
+
+def costs(table: pd.DataFrame) -> Figure:
+    """Draw each system's time to index and to answer, index and memory by size (`Scaling.costs`)."""
+    from matplotlib.ticker import LogLocator
+
+    shown = table[["system", "size"]].assign(
+        **{label: table[column] / unit for label, (column, unit) in COSTS.items()}
+    )
+    long = shown.melt(["system", "size"], var_name="cost")
+    style = {"hue": "system", "log": True, "col": "cost", "sharey": False, "height": 2.3}
+    fig = trends(long, "size", "value", "documents (log scale)", **style)
+    for ax, label in zip(fig.axes, COSTS, strict=True):
+        if "peak" in label:
+            ax.set_ylim(bottom=0)
+            continue
+        ax.set_yscale("log")
+        wide = shown[label].max() > 50 * shown[label].min()
+        ax.yaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5)))
+        ax.yaxis.set_major_formatter("{x:,.10g}")
+        ax.minorticks_off()
+    return fig

@@ -1,0 +1,144 @@
+"""The same hostile texts in every table, figure, repr, explorer and page: they stay text."""
+
+from __future__ import annotations
+
+import warnings
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from ragkit import datasets, irt
+from ragkit.report import explore, figures, notebook, tables
+from ragkit.report.plots import irt as item_response
+from tests.report import test_plots
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "</table></script>",
+    "cost $5 and 100 % of a_b \\input{x} & more #1 {y} ~ ^ for $6",
+    "a|b [link](javascript:alert(1)) `code` *bold*",
+    "\u202eesrever \u2067mark\u2069 \u200f\x07",
+]
+UNSEEN = "\u202e\u2067\u2069\u200f\x07"
+RAW = ("<script>alert", "<img src", "</table></script", "onerror=alert(1)>")
+
+
+def frame(index="labels"):
+    found = pd.DataFrame(dict.fromkeys(HOSTILE[:2], HOSTILE), pd.Index(HOSTILE, name=HOSTILE[2]))
+    found = found.assign(number=1.5, listed=[[text] for text in HOSTILE], lost=None)
+    if index == "range":
+        found = found.reset_index(drop=True)
+    if index == "two levels":
+        found.columns = pd.MultiIndex.from_product([found.columns, ["printed"]], names=HOSTILE[:2])
+    return found
+
+
+def questions():
+    found = pd.DataFrame({"text": HOSTILE, "answer": HOSTILE[::-1], "diff": np.arange(6) / 3})
+    return found.assign(**{HOSTILE[0]: HOSTILE[1]}).set_axis([f"q{n}" for n in range(6)])
+
+
+def explorer():
+    scores = pd.DataFrame({"subject_id": HOSTILE[:2], "item_id": "q2", "score": [0.1, 0.9]})
+    view = explore.questions(questions(), scores)
+    view.choose.value = "q2"
+    assert "0.9" in view.shown.value
+    return view.shown.value + view._repr_mimebundle_()["text/html"]
+
+
+def cards():
+    row = {"question": HOSTILE[0], "correct": HOSTILE[1], "categories": HOSTILE, "marked": HOSTILE}
+    row |= {
+        "claims": {"direct": HOSTILE},
+        "documents": [text + " filler" * 200 for text in HOSTILE],
+    }
+    return explore.cards([row])._repr_html_()
+
+
+def maps():
+    points = test_plots.points().query("method == 'UMAP'")
+    texts = np.resize(HOSTILE, len(points))
+    points = points.assign(title=texts, terms=texts, source=texts, corpus=texts)
+    return explore.maps(points)._repr_mimebundle_()["text/html"].partition("</script>")[2]
+
+
+def fitted():
+    made = irt.simulate(12, 8, seed=1).scores
+    for column in ("subject_id", "item_id"):
+        ids = made[column].unique()
+        names = dict(zip(ids, [f"{n} {HOSTILE[n % 6]}" for n in range(len(ids))], strict=True))
+        made[column] = made[column].map(names)
+    return irt.fit(made), made
+
+
+def page(tmp_path):
+    outputs = [new_output("stream", text=text) for text in HOSTILE]
+    outputs.append(new_output("display_data", data={"text/html": tables.show(frame()).to_html()}))
+    nbformat.write(new_notebook(cells=[new_code_cell("1", id="a", outputs=outputs)]), tmp_path / "a.ipynb")  # fmt: skip
+    notebook.to_html(tmp_path / "a.ipynb", tmp_path / "a.html")
+    return (tmp_path / "a.html").read_text("utf-8")
+
+
+PAGES = {
+    "table": lambda _: tables.show(frame(), HOSTILE[0]).to_html(),
+    "explorer": lambda _: explorer(),
+    "cards": lambda _: cards(),
+    "maps": lambda _: maps(),
+    "dataset": lambda _: datasets.Dataset(
+        HOSTILE[0], "own", {HOSTILE[1]: questions()}, pd.DataFrame(), portion=HOSTILE[2]
+    )._repr_html_(),
+    "fit": lambda _: fitted()[0]._repr_html_(),
+    "page": page,
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_shows_text_as_text(name, tmp_path):
+    text = PAGES[name](tmp_path)
+    assert not [raw for raw in RAW if raw in text]
+    assert "&lt;script&gt;" in text or "\\u003cscript" in text
+    if name in ("table", "explorer", "cards"):
+        assert not set(UNSEEN) & set(text)
+
+
+@pytest.mark.parametrize("index", ["labels", "range", "two levels"])
+def test_a_written_table_is_whole(tmp_path, index):
+    tables.write(frame(index), tmp_path / "table", caption=HOSTILE[0] + HOSTILE[3])
+    html, marked, tex = ((tmp_path / f"table.{kind}").read_text("utf-8") for kind in ("html", "md", "tex"))  # fmt: skip
+    for text in (html, marked):
+        assert not [raw for raw in RAW if raw in text]
+        assert not set(UNSEEN) & set(text)
+    assert html.count("</table>") == 1
+    assert "](javascript" not in marked.replace(r"\]", "")
+    assert all(line.startswith("|") for line in marked.strip().split("\n"))
+    for special in (r"100 \%", r"\$5", r"a\_b", r"\&", r"\#1", r"\textbackslash{}input"):
+        assert special in tex
+    assert "\\input{" not in tex
+    rows = [line for line in tex.split("\n") if line.endswith(r"\\")]
+    assert len({line.replace(r"\&", "").count("&") for line in rows}) == 1
+
+
+DRAWN = "forest trends mix effects by-type ranking type-map first-ranks standings map words maps"
+
+
+@pytest.mark.parametrize("name", [*DRAWN.split(), "irt"])
+def test_a_figure_shows_text_as_text(name, monkeypatch, tmp_path):
+    """A figure is drawn whatever its categories are called, and `$` sets no formula."""
+    monkeypatch.setattr(test_plots, "KINDS", HOSTILE[:4])
+    monkeypatch.setattr(test_plots, "NAMES", HOSTILE[:4])
+    figures.use_style()
+    if name == "irt":
+        result, scores = fitted()
+        drawn = [item_response.curves(result, scores, bins=2), item_response.wright(result)]
+        bins = pd.Series(np.arange(8) % 2, result.items.index).astype("category")
+        drawn.append(item_response.over_bins(scores, bins, systems=list(result.subjects.index[:3]), label=HOSTILE[3]))  # fmt: skip
+    else:
+        drawn = [test_plots.DRAWN[name]()]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")
+        for number, fig in enumerate(drawn):
+            assert figures.save(fig, tmp_path / str(number)).stat().st_size > 5000
