@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ragkit.errors import ModelError
 from ragkit.llm import Client, Failure, Request, Value, dollars, load_prompt
-from ragkit.llm.prices import count_request
+from ragkit.llm.prices import request_tokens
 from ragkit.synth import banks
 from ragkit.synth.author import TOGETHER, AuthorOptions, LeftOut
 from ragkit.synth.briefs import Brief
@@ -295,7 +295,7 @@ def estimate(author: ModelAuthor, batches: Iterable[Sequence[Brief]], later: int
     requests = round(documents * (1 + repairs))
     most = documents * TRIES * 2  # the client may repair an answer that breaks the schema, once
     chosen = chosen[:: max(1, len(chosen) // SAMPLE)]
-    each = sum(count_request(r.plain(author.name), author.name) for r in chosen)
+    each = sum(request_tokens(r.plain(author.name))[0] for r in chosen)
     said = sum(map(_length, chosen)) / LETTERS
     tokens = (
         round(requests * each / max(1, len(chosen))),
