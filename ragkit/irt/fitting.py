@@ -242,7 +242,7 @@ def _run_nuts(
     return fit_nuts(
         data,
         setup,
-        draws=whole(draws, "draws"),
+        draws=whole(draws, "draws", least=4),  # r-hat and effective sizes need as many
         warmup=whole(warmup, "warmup"),
         chains=whole(chains, "chains"),
         progress=progress,

@@ -262,7 +262,7 @@ def test_scores_between_the_ends_are_not_bernoulli(made):
         ({"prior": irt.Prior(), "engine": "py-irt"}, "priors of its own"),
         ({"max_iter": 0}, "max_iter should be a whole number of at least 1"),
         ({"engine": "py-irt", "epochs": 0}, "epochs should be a whole number of at least 1"),
-        ({"engine": "nuts", "draws": 0}, "draws should be a whole number of at least 1"),
+        ({"engine": "nuts", "draws": 3}, "draws should be a whole number of at least 4"),
         ({"prior": irt.Prior(diff_sd=-1)}, "number of at least 0"),
         ({"prior": irt.Prior(disc_sd=0)}, "should be positive"),
         ({"engine": "py-irt", "group": "judge"}, "no judge"),

@@ -412,6 +412,7 @@ def test_bad_frames():
         (runs, questions.assign(gold_doc_ids=[()] * 4), "no question has gold documents"),
         (runs.head(0), questions, "no row"),
         (runs.assign(doc_id="d1"), questions, "'x' lists 'd1' twice for 'q1'"),
+        (runs.assign(doc_id=float("nan")), questions, "doc_id should be a text, found nan"),
         (runs.assign(rank=["first", *range(2, len(runs) + 1)]), questions, "rank should be"),
     ):
         with pytest.raises(DataError, match=words):
