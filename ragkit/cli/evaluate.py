@@ -112,4 +112,12 @@ def _show(report) -> int:
                 row[name] = "-" if entry[name] is None else f"{entry[name]:.3f}"
             rows.append(row)
         click.echo(tabulate(rows, headers="keys", disable_numparse=True))
+    for row in report.data["labelled"]:
+        said = "{system}: correctness by {n:,} labels and {of:,} verdicts "
+        if row["value"] is None:
+            said += "cannot be estimated: label two answers or more, not all"
+        else:
+            said += "{value:.4f} ({low:.3f} to {high:.3f}); by the labels alone "
+            said += "{labels:.4f} ({labels_low:.3f} to {labels_high:.3f})"
+        click.echo(said.format(**row))
     return sum(counts["missing_verdicts"] for counts in report.data["counts"].values())

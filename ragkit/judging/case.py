@@ -16,7 +16,13 @@ from ragkit import __version__, checks, schema
 from ragkit.errors import DataError, UsageError, did_you_mean
 from ragkit.files import sha256
 from ragkit.judging.goldset import RULES, check_panel, pool_of, require
-from ragkit.judging.inputs import read_answers, read_documents, read_questions, strip_citations
+from ragkit.judging.inputs import (
+    read_answers,
+    read_documents,
+    read_labels,
+    read_questions,
+    strip_citations,
+)
 from ragkit.judging.judges import Judge
 from ragkit.judging.report import check_writable, corrected_path
 from ragkit.store import digest
@@ -56,6 +62,9 @@ class Options:
         What to evaluate of a system.
     skip_bad : bool
         Leave out bad rows of the inputs, and list them in the report.
+    labels : DataFrame or path, optional
+        Scores, from 0 to 1, of a stricter judge on the correctness of some answers, drawn at
+        random: see `labelled`.
 
     Raises
     ------
@@ -75,6 +84,7 @@ class Options:
     seed: int = 0
     parts: str = "both"
     skip_bad: bool = False
+    labels: Source | None = None
 
     def __post_init__(self):
         checks.choice(self.rules, "rules", RULES)
@@ -106,6 +116,7 @@ class Case:
     documents: Mapping[str, str] | None
     about: dict[str, Any]
     skipped: list[dict]
+    labels: dict[tuple[str, str], float]  # by system and question
 
     @property
     def shared(self) -> list[str]:
@@ -144,13 +155,17 @@ def prepare(questions: Source, answers, judge: Judge, options: Options, out=None
     documents = _documents(options.documents, {doc for pool in pools.values() for doc in pool})
     if documents is not None:
         about["documents"] = {"sha256": digest(documents), "rows": len(documents)}
+    labels = {} if options.labels is None else read_labels(options.labels, found, asked)
+    if labels:
+        rows = pd.DataFrame(list(labels.items()), columns=["answer", "score"])
+        about["labels"] = _about(options.labels, rows)
     if out is not None:
         check_writable(out)
-        files = [questions, options.documents, *(source for source, _ in answers)]
+        files = [questions, options.documents, options.labels, *(source for source, _ in answers)]
         taken = {Path(file).resolve() for file in files if isinstance(file, str | Path)}
         if taken & {Path(out).resolve(), corrected_path(out).resolve()}:
             raise UsageError(f"{out}: an input would be overwritten", "choose another --out")
-    return Case(asked, found, judge, panel, options, pools, documents, about, skipped)
+    return Case(asked, found, judge, panel, options, pools, documents, about, skipped, labels)
 
 
 def _about(source: Source, frame: pd.DataFrame) -> dict[str, Any]:

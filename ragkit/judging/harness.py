@@ -19,6 +19,7 @@ from ragkit.judging.report import (
     completeness,
     document_recall,
     invalid_extra_documents,
+    labelled,
     leaderboard_score,
     plain,
 )
@@ -91,6 +92,7 @@ def judged(case: Case, schema: str) -> dict[str, Any]:
             for row in plain(aggregate(records, seed=options.seed))
         ],
         "agreement": {system: _agreements(records) for system, records in found.items()},
+        "labelled": plain(labelled(sum(found.values(), []), case.labels)) if case.labels else [],
         "questions": [record for records in found.values() for record in records],
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -111,6 +112,31 @@ def _checked(source, kind: str, complaint, skip_bad: bool) -> tuple[pd.DataFrame
     kept.attrs["lists"] = framed or "doc_ids" in frame.attrs["given"]
     bad += [{"line": 0, "reason": reason} for reason in found]
     return kept, [{"file": Path(where).name, **one} for one in bad]
+
+
+def read_labels(
+    source: pd.DataFrame | str | Path, systems: Iterable[str], questions: Container[str]
+) -> dict[tuple[str, str], float]:
+    """Read or check scores of correctness, by system and question.
+
+    The source is a file for `ragkit.files.read_frame`, or a frame `scores`. Rows of other systems
+    are left out. Raises `DataError` if a score is not from 0 to 1, a question is unknown, or a
+    system has fewer than two scores.
+    """
+    framed = isinstance(source, pd.DataFrame)
+    where = "labels" if framed else source
+    frame = schema.check(source, "scores") if framed else read_frame(source, "scores")
+    frame = frame[frame["subject_id"].isin(systems)]
+    if not (frame["score"].astype(float).between(0, 1)).all():
+        raise DataError(f"{where}: a label should be a number from 0 to 1")
+    found = frame.set_index(["subject_id", "item_id"])["score"].astype(float).to_dict()
+    for _, name in found:
+        if name not in questions:
+            raise DataError(f"{where}: {name!r} is none of the questions")
+    for system in systems:
+        if (n := (frame["subject_id"] == system).sum()) < 2:
+            raise DataError(f"{where}: two labels of {system!r} are needed, found {n}")
+    return found
 
 
 def read_documents(path: str | Path, needed: set[str]) -> dict[str, str]:

@@ -174,6 +174,50 @@ def _interval(metric: str, values: np.ndarray, options) -> stats.Interval:
     return stats.bootstrap_interval(values, **options)
 
 
+def labelled(
+    records: Sequence[Mapping[str, Any]], labels: Mapping[tuple[str, str], float]
+) -> pd.DataFrame:
+    """Return the correctness that a stricter judge would find, by its labels of some answers.
+
+    `records` have system, question_id and verdicts; `labels` are scores by system and question.
+    The judge's verdicts (its probabilities, if it gives any) are the predictions of
+    `ragkit.measures.stats.prediction_powered`.
+
+    Returns
+    -------
+    DataFrame
+        One row per system and, of two, one of their difference ("a - b"): system, value, low,
+        high, p (of a difference of 0), n labels of `of` answers with a verdict, weight of the
+        verdicts, and the mean of the labels alone with its interval: labels, labels_low,
+        labels_high. NaN if fewer than two answers have a label, or all have.
+    """
+    rows = []
+    for record in records:
+        verdict = next((v for v in record["verdicts"] if v["kind"] == "correctness"), None)
+        if verdict is not None and verdict["value"] is not None:
+            score = verdict.get("score")
+            told = float(verdict["value"]) if score is None else score
+            key = record["system"], record["question_id"]
+            rows.append((*key, told, labels.get(key, np.nan)))
+    frame = pd.DataFrame(rows, columns=["system", "question_id", "told", "label"])
+    parts = {name: part.set_index("question_id") for name, part in frame.groupby("system")}
+    parts = {name: parts[name] for name in dict.fromkeys(frame["system"])}
+    if len(parts) == 2:
+        one, other = (part[["told", "label"]] for part in parts.values())
+        parts[" - ".join(parts)] = (one - other).dropna(subset="told")
+    table = []
+    for name, part in parts.items():
+        row = {"system": name, "n": int(part["label"].count()), "of": len(part)}
+        if min(row["n"], row["of"] - row["n"]) >= 2:
+            found = stats.prediction_powered(part["label"], part["told"])
+            row |= dict(zip(("value", "low", "high", "p"), found, strict=False))
+            row["weight"] = found.weight
+            row |= dict(zip(("labels", "labels_low", "labels_high"), found.labels, strict=False))
+        table.append(row)
+    columns = "system value low high p n of weight labels labels_low labels_high".split()
+    return pd.DataFrame(table, columns=columns)
+
+
 def plain(frame: pd.DataFrame) -> list[dict]:
     """Return the rows of a frame as plain data for JSON, None where a value is missing."""
     return frame.astype(object).where(frame.notna(), None).to_dict("records")

@@ -1,0 +1,96 @@
+"""A cheap judge's verdicts on all answers, and a stricter one's labels of some."""
+
+import json
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from ragkit.cli.evaluate import command
+from ragkit.errors import DataError
+from ragkit.judging import Options, compare, evaluate
+from ragkit.measures import stats
+from tests.judging.helpers import Scripted, literal, write_jsonl
+
+NAMES = [f"q{number:02}" for number in range(40)]
+
+
+def questions():
+    rows = {"question_id": NAMES, "text": "Which colour?", "type": "basic", "answer": "red"}
+    frame = pd.DataFrame(rows)
+    return frame.assign(facts=[("red",)] * 40, gold_doc_ids=[()] * 40)
+
+
+def answers(system, every):
+    texts = ["blue" if number % every == 0 else "red" for number in range(40)]
+    frame = pd.DataFrame({"system": system, "question_id": NAMES, "answer": texts})
+    return frame.assign(doc_ids=[()] * 40)
+
+
+def labels(system, step):
+    """Labels of the first 15 answers, of which the literal judge accepts one too many."""
+    rows = [(system, NAMES[k], float(k % step != 0 and k % 7 != 0)) for k in range(15)]
+    return pd.DataFrame(rows, columns=["subject_id", "item_id", "score"])
+
+
+def judge():
+    return Scripted(lambda task, n: "tie" if task.kind == "preference" else literal(task, n))
+
+
+def test_labels_and_verdicts_give_a_prediction_powered_mean():
+    given = pd.concat([labels("one", 4), labels("other", 3)])
+    report = evaluate(questions(), answers("one", 4), judge(), Options(labels=given))
+    (row,) = report.data["labelled"]
+    told = [float(number % 4 != 0) for number in range(40)]
+    known = [*given["score"].head(15), *[float("nan")] * 25]
+    found = stats.prediction_powered(known, told)
+    assert [row["value"], row["low"], row["high"], row["p"]] == pytest.approx(found[:4])
+    assert (row["system"], row["n"], row["of"]) == ("one", 15, 40)
+    assert row["labels"] == given["score"].head(15).mean()
+    assert evaluate(questions(), answers("one", 4), judge()).data["labelled"] == []
+    inputs = report.data["inputs"]["labels"]
+    assert inputs["rows"] == 15
+
+
+def test_of_two_systems_the_difference_is_estimated_too():
+    given = pd.concat([labels("one", 4), labels("other", 3)])
+    pair = questions(), answers("one", 4), answers("other", 3)
+    report = compare(*pair, judge(), Options(labels=given))
+    rows = pd.DataFrame(report.data["labelled"]).set_index("system")
+    assert list(rows.index) == ["one", "other", "one - other"]
+    gap = given["score"].to_numpy().reshape(2, 15)
+    assert rows.loc["one - other", "labels"] == pytest.approx((gap[0] - gap[1]).mean())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"score": 2.0}, "from 0 to 1"),
+        ({"subject_id": "two"}, "two labels of 'one' are needed, found 0"),
+        ({"item_id": [f"x{k}" for k in range(15)]}, "'x0' is none of the questions"),
+    ],
+)
+def test_bad_labels_are_refused_before_anything_is_judged(change, words):
+    asked, given = judge(), Options(labels=labels("one", 4).assign(**change))
+    with pytest.raises(DataError, match=words):
+        evaluate(questions(), answers("one", 4), asked, given)
+    assert not asked.asked
+
+
+def test_the_command_prints_both_estimates(tmp_path):
+    asked = questions().rename(columns={"answer": "gold_answer", "facts": "answer_facts"})
+    q = write_jsonl(tmp_path / "q.jsonl", asked.to_dict("records"))
+    a = write_jsonl(tmp_path / "a.jsonl", answers("one", 4).to_dict("records"))
+    labels("one", 4).to_csv(tmp_path / "labels.csv", index=False)
+    out = tmp_path / "report.json"
+    given = ["--questions", q, "--answers", a, "--out", out, "--judge", "offline"]
+    given += ["--parts", "answers", "--labels", tmp_path / "labels.csv"]
+    done = CliRunner().invoke(command, list(map(str, given)), catch_exceptions=False)
+    assert "one: correctness by 15 labels and 40 verdicts 0." in done.output
+    assert "; by the labels alone 0." in done.output
+    row = json.loads(out.read_text("utf-8"))["labelled"][0]
+    assert row["low"] <= row["value"] <= row["high"]
+    everything = pd.DataFrame({"system": "one", "question_id": NAMES, "score": 1})
+    everything.to_csv(tmp_path / "labels.csv", index=False)
+    done = CliRunner().invoke(command, list(map(str, given)), catch_exceptions=False)
+    assert "cannot be estimated" in done.output
