@@ -95,7 +95,8 @@ def test_what_sweep_writes_evaluate_reads(swept, tmp_path):
     ]
     for system, recall in (("bm25", 1.0), ("titles", 0.0)):
         report = json.loads((tmp_path / f"report.{system}.json").read_text())
-        overall = report["aggregate"]["overall"]
+        rows = [row for row in report["summary"] if row["group"] == "overall"]
+        overall = {row["metric"]: row for row in rows}
         assert overall["document_recall"]["value"] == recall
         assert overall["correctness"]["of"] == len(TOPICS)
 
