@@ -61,21 +61,24 @@ class Scores:
 
     def per_item(self, statistic: str) -> np.ndarray:
         """Return the "count", "mean", "min" or "max" of each item's rescaled scores."""
-        if self.full:
-            if statistic == "count":
-                return np.full(self.n_items, self.n_subjects)
-            return getattr(self.x, statistic)(1).astype(float)
-        return _by(self.item, self.x, self.n_items, statistic)
+        return self._per(1, self.item, self.n_items, statistic)
 
     def per_subject(self, statistic: str) -> np.ndarray:
         """Return the "count", "mean", "min" or "max" of each subject's rescaled scores."""
+        return self._per(0, self.subject, self.n_subjects, statistic)
+
+    def _per(self, axis: int, code: np.ndarray | None, size: int, statistic: str) -> np.ndarray:
+        if self.full and statistic == "count":
+            return np.full(size, self.x.shape[axis])
         if self.full:
-            if statistic == "count":
-                return np.full(self.n_subjects, self.n_items)
-            if statistic == "mean":
-                return self.x.mean(0, dtype=float)
-            return getattr(self.x, statistic)(0).astype(float)
-        return _by(self.subject, self.x, self.n_subjects, statistic)
+            options = {"dtype": float} if statistic == "mean" else {}
+            return getattr(self.x, statistic)(axis, **options).astype(float)
+        if statistic in ("count", "mean"):
+            count = np.bincount(code, minlength=size)
+            return count if statistic == "count" else np.bincount(code, self.x, size) / count
+        out = np.full(size, np.inf if statistic == "min" else -np.inf)
+        getattr(np, f"{statistic}imum").at(out, code, self.x)
+        return out
 
     def centred_means(self) -> np.ndarray:
         """Return each subject's mean deviation from the items' mean scores."""
@@ -116,18 +119,6 @@ class Scores:
         if self.group is not None:
             columns["group"] = self.groups[self.group]
         return pd.DataFrame(columns)
-
-
-def _by(code: np.ndarray, x: np.ndarray, size: int, statistic: str) -> np.ndarray:
-    count = np.bincount(code, minlength=size)
-    if statistic == "count":
-        return count
-    if statistic == "mean":
-        with np.errstate(invalid="ignore"):
-            return np.bincount(code, x, size) / count
-    out = np.full(size, np.inf if statistic == "min" else -np.inf)
-    getattr(np, f"{statistic}imum").at(out, code, x)
-    return out
 
 
 def prepare(
@@ -197,7 +188,9 @@ def _range(score_range: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
-def _from_long(scores: pd.DataFrame, low: float, high: float, group: str | None) -> Scores:
+def _from_long(
+    scores: pd.DataFrame, low: float, high: float, group: str | None, *, wide: bool = False
+) -> Scores:
     needed = ["subject_id", "item_id", "score"] + ([group] if group else [])
     for column in needed:
         if column not in scores.columns:
@@ -212,7 +205,7 @@ def _from_long(scores: pd.DataFrame, low: float, high: float, group: str | None)
 
     def where(row: int) -> str:
         names = f"subject {subjects[subject[row]]!r}, item {items[item[row]]!r}"
-        return f"row {row + 1} of the scores ({names})"
+        return f"the cell ({names})" if wide else f"row {row + 1} of the scores ({names})"
 
     x = pd.to_numeric(scores["score"], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     bad = ~np.isfinite(x)
@@ -221,14 +214,12 @@ def _from_long(scores: pd.DataFrame, low: float, high: float, group: str | None)
         raise DataError(
             f"{where(row)} should have a number as its score, found "
             f"{_shown(scores['score'].iloc[row])}; {int(bad.sum()):,} of {len(x):,} have none",
-            "leave out the rows of missing scores: scores.dropna(subset=['score'])",
+            "subjects belong in the index, items in the columns"
+            if wide
+            else "leave out the rows of missing scores: scores.dropna(subset=['score'])",
         )
     x = _rescale(x, low, high, where)
-    code = None
-    names = None
-    if group:
-        code, names = _codes(scores[group])
-        code = code.astype(np.int32)
+    code, names = _codes(scores[group]) if group else (None, None)
     key = item.astype(np.int64) * len(subjects) + subject
     if not (np.diff(key) > 0).all():
         order = np.argsort(key, kind="stable")
@@ -242,76 +233,42 @@ def _from_long(scores: pd.DataFrame, low: float, high: float, group: str | None)
                 "average or choose first: scores.groupby(['subject_id', 'item_id']).mean()",
             )
         subject, item, x = subject[order], item[order], x[order]
-        code = code[order] if code is not None else None
+        code = code[order] if group else None
     if len(x) == len(subjects) * len(items) and code is None:
         return Scores(subjects, items, None, None, x.reshape(len(items), -1), (low, high))
-    return Scores(
-        subjects,
-        items,
-        subject.astype(np.int32),
-        item.astype(np.int32),
-        x,
-        (low, high),
-        code,
-        names,
-    )
+    return Scores(subjects, items, subject, item, x, (low, high), code, names)
 
 
 def _from_wide(scores: pd.DataFrame, low: float, high: float) -> Scores:
-    for axis, name in ((scores.index, "subject"), (scores.columns, "item")):
-        if axis.has_duplicates:
-            again = axis[axis.duplicated()][0]
-            raise DataError(f"the wide scores repeat the {name} {again!r}")
-    matrix = _numbers(scores)
-    if np.isinf(matrix).any():
-        row, column = np.argwhere(np.isinf(matrix))[0]
-        raise DataError(
-            f"subject {scores.index[row]!r}, item {scores.columns[column]!r} has an infinite score"
-        )
-    missing = np.isnan(matrix)
-    for axis, ids, name in ((1, scores.index, "subject"), (0, scores.columns, "item")):
-        empty = missing.all(axis)
-        if empty.any():
-            raise DataError(f"the {name} {ids[int(empty.argmax())]!r} has no score", "leave it out")
+    axes = {"subject": (1, scores.index), "item": (0, scores.columns)}
+    for name, (_, ids) in axes.items():
+        if ids.has_duplicates:
+            raise DataError(f"the wide scores repeat the {name} {ids[ids.duplicated()][0]!r}")
+    floats = all(dtype in (np.float32, np.float64) for dtype in set(scores.dtypes))
+    if not floats or not np.isfinite(scores.to_numpy()).all():
+        for name, (axis, ids) in axes.items():
+            empty = scores.isna().all(axis=axis).to_numpy()
+            if empty.any():
+                gone = ids[int(empty.argmax())]
+                raise DataError(f"the {name} {gone!r} has no score", "leave it out")
+        cells = {
+            "subject_id": scores.index.repeat(scores.shape[1]),
+            "item_id": np.tile(scores.columns, len(scores)),
+            "score": scores.to_numpy().ravel(),
+        }
+        return _from_long(pd.DataFrame(cells).dropna(subset="score"), low, high, None, wide=True)
+    # A full matrix keeps its precision, and is not copied more often than it must be.
     rows, columns = np.argsort(_sortable(scores.index)), np.argsort(_sortable(scores.columns))
-    ordered = (np.diff(rows) == 1).all() and (np.diff(columns) == 1).all()
-    if not ordered:
-        matrix, missing = matrix[np.ix_(rows, columns)], missing[np.ix_(rows, columns)]
-    subjects, items = scores.index[rows], scores.columns[columns]
+    subjects, items, matrix = scores.index[rows], scores.columns[columns], scores.to_numpy()
+    if (np.diff(rows) != 1).any() or (np.diff(columns) != 1).any():
+        matrix = matrix[np.ix_(rows, columns)]
 
     def where(cell: int) -> str:
         row, column = divmod(cell, len(items))
         return f"the cell (subject {subjects[row]!r}, item {items[column]!r})"
 
-    if missing.any():
-        item, subject = np.nonzero(~missing.T)
-        x = matrix[subject, item].astype(float)
-        x = _rescale(x, low, high, lambda at: where(int(subject[at]) * len(items) + int(item[at])))
-        subject, item = subject.astype(np.int32), item.astype(np.int32)
-        return Scores(subjects, items, subject, item, x, (low, high))
     x = _rescale(matrix, low, high, where)
     return Scores(subjects, items, None, None, np.ascontiguousarray(x.T), (low, high))
-
-
-def _numbers(scores: pd.DataFrame) -> np.ndarray:
-    """Return the values as floats, single precision kept, or raise on one that is no number."""
-    if _floats(scores):
-        return scores.to_numpy()
-    columns = [pd.to_numeric(scores.iloc[:, k], errors="coerce") for k in range(scores.shape[1])]
-    matrix = np.column_stack([c.to_numpy(dtype=float, na_value=np.nan) for c in columns])
-    wrong = np.isnan(matrix) & scores.notna().to_numpy()
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        raise DataError(
-            f"subject {scores.index[row]!r}, item {scores.columns[column]!r} should have a number "
-            f"as its score, found {scores.iloc[row, column]!r}",
-            "subjects belong in the index, items in the columns",
-        )
-    return matrix
-
-
-def _floats(scores: pd.DataFrame) -> bool:
-    return all(dtype in (np.float32, np.float64) for dtype in set(scores.dtypes))
 
 
 def _sortable(ids: pd.Index) -> np.ndarray:
@@ -322,27 +279,18 @@ def _sortable(ids: pd.Index) -> np.ndarray:
 
 def _codes(column: pd.Series) -> tuple[np.ndarray, pd.Index]:
     """Return positions into the sorted distinct ids, and those ids."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        codes, names = column.cat.codes.to_numpy(), column.cat.categories
-        used = np.zeros(len(names), bool)
-        used[codes[codes >= 0]] = True
-        if not used.all():
-            codes = np.where(codes < 0, -1, (np.cumsum(used) - 1)[codes])
-            names = names[used]
-    else:
-        codes, names = pd.factorize(column)
-        names = pd.Index(names)
-        order = np.argsort(_sortable(names), kind="stable")
-        rank = np.empty(len(order), np.intp)
-        rank[order] = np.arange(len(order))
-        missing = codes < 0
-        codes = np.where(missing, -1, rank[codes]) if len(order) else codes
-        names = names[order]
+    codes, names = pd.factorize(column)
     if (codes < 0).any():
         raise DataError(
             f"row {int((codes < 0).argmax()) + 1} of the scores has an empty {column.name}"
         )
-    return codes, names
+    names = pd.Index(
+        names.astype(names.categories.dtype) if hasattr(names, "categories") else names
+    )
+    order = np.argsort(_sortable(names), kind="stable")
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order))
+    return rank[codes], names[order]
 
 
 def _rescale(x: np.ndarray, low: float, high: float, where) -> np.ndarray:
