@@ -66,9 +66,11 @@ class Counting:
 class Overlap:
     name = "overlap"
 
-    def score(self, query, passages):
-        words = set(query.split())
-        return [len(words & set(p.lower().replace(".", "").split())) for p in passages]
+    def score_pairs(self, pairs):
+        return [
+            len(set(query.split()) & set(passage.lower().replace(".", "").split()))
+            for query, passage in pairs
+        ]
 
 
 @pytest.fixture(autouse=True)

@@ -25,8 +25,7 @@ class Extractive(Reader):
     Parameters
     ----------
     reranker : str or object
-        A name that `ragkit.models.reranker` knows, or an object with `name` and
-        `score(query, passages)`, which returns a number for each passage.
+        As in `ragkit.systems.retrieval.Rerank`.
     sentences : int, at least 1
         The largest number of pieces of text in an answer.
     threshold : float or None
@@ -60,37 +59,40 @@ class Extractive(Reader):
         self._reranker = named_reranker(reranker) if isinstance(reranker, str) else reranker
 
     def read(self, tasks: Sequence[tuple[str, Sequence[Document]]]) -> list[Reading]:
-        return [self._one(question, documents) for question, documents in tasks]
-
-    def _one(self, question: str, documents: Sequence[Document]) -> Reading:
         found = [
-            (score, place, number, text, line)
+            (number, question, place, *piece)
+            for number, (question, documents) in enumerate(tasks)
             for place, document in enumerate(documents)
-            for number, (score, text, line) in enumerate(
-                _scored(self._reranker, question, document.title, document.text)
-            )
-            if self.threshold is None or score >= self.threshold
+            for piece in _pieces(document.title, document.text)
         ]
-        if not found:
+        # Systems find the same documents, and documents repeat each other: a pair is scored once.
+        pairs = list(dict.fromkeys((question, passage) for _, question, _, passage, *_ in found))
+        options = {"cache": True} if isinstance(self._reranker, Reranker) else {}
+        scores = self._reranker.score_pairs(pairs, **options) if pairs else ()
+        known = dict(zip(pairs, map(float, scores), strict=True))
+        pieces = [[] for _ in tasks]
+        for number, question, place, passage, text, line in found:
+            score = known[question, passage]
+            if self.threshold is None or score >= self.threshold:
+                pieces[number].append((score, text, (place, line)))
+        return [self._composed(own) for own in pieces]
+
+    def _composed(self, pieces: list[tuple[float, str, tuple[int, int]]]) -> Reading:
+        """Return the answer of (score, text, paragraph), in the order of the documents."""
+        if not pieces:
             return Reading(ABSTENTION, abstained=True)
-        found.sort(key=lambda piece: (-piece[0], piece[1], piece[2]))
-        distinct: dict[str, tuple] = {}  # documents repeat each other; an answer should not
-        for piece in found:
-            distinct.setdefault(" ".join(piece[3].lower().split()), piece)
-        chosen = sorted(list(distinct.values())[: self.sentences], key=lambda piece: piece[1:3])
-        return Reading(join([(text, (place, line)) for _, place, _, text, line in chosen]))
+        distinct: dict[str, int] = {}  # documents repeat each other; an answer should not
+        for number in sorted(range(len(pieces)), key=lambda number: -pieces[number][0]):
+            distinct.setdefault(" ".join(pieces[number][1].lower().split()), number)
+        chosen = sorted(list(distinct.values())[: self.sentences])
+        return Reading(join([pieces[number][1:] for number in chosen]))
 
 
 @lru_cache(maxsize=20_000)
-def _scored(reranker, question: str, title: str, text: str) -> tuple[tuple[float, str, int], ...]:
-    """Return (score, text, paragraph) of a document's pieces; all readers share them."""
+def _pieces(title: str, text: str) -> list[tuple[str, str, int]]:
+    """Return (what is scored, text, paragraph) of a document's pieces."""
     pieces = split(text)
     candidates = [piece for piece in pieces if piece.kind != "heading"] or pieces
-    texts = [text[piece.start : piece.end] for piece in candidates]
     head = f"{title}: " if title and title.strip() != text.strip() else ""
-    options = {"cache": True} if isinstance(reranker, Reranker) else {}
-    scores = reranker.score(question, [head + piece for piece in texts], **options)
-    return tuple(
-        (float(score), piece, candidate.line)
-        for score, piece, candidate in zip(scores, texts, candidates, strict=True)
-    )
+    own = [(text[piece.start : piece.end], piece.line) for piece in candidates]
+    return [(head + piece, piece, line) for piece, line in own]

@@ -54,13 +54,13 @@ class Overlap:
     def __init__(self):
         self.asked = []
 
-    def score(self, query, passages):
-        self.asked += passages
-        words = set(query.split())
-        return [
-            len(words & set(p.lower().replace(".", "").replace(":", "").split())) / len(words)
-            for p in passages
-        ]
+    def score_pairs(self, pairs):
+        self.asked += [passage for _, passage in pairs]
+        return [self._share(set(query.split()), passage) for query, passage in pairs]
+
+    def _share(self, words, passage):
+        found = set(passage.lower().replace(".", "").replace(":", "").split())
+        return len(words & found) / len(words)
 
 
 def test_the_best_sentences_in_the_documents_order():
