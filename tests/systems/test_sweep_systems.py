@@ -63,7 +63,7 @@ def test_short_and_long_forms(tmp_path):
     assert d.top == 3
     hybrid = build(d)
     assert isinstance(hybrid, Hybrid)
-    assert (hybrid.k0, [part.b for part in hybrid.retrievers]) == (10, [0.75, 0.1])
+    assert (hybrid.k0, [part.retriever.b for part in hybrid.retrievers]) == (10, [0.75, 0.1])
     assert d.modules == tuple(sorted((systems.RETRIEVERS["bm25"], systems.RETRIEVERS["hybrid"])))
 
 

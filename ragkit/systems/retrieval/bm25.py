@@ -17,7 +17,8 @@ from scipy.sparse import csc_array, csr_array, vstack
 
 from ragkit import checks
 from ragkit.systems.retrieval import analysis
-from ragkit.systems.retrieval.frames import Retriever, check_fields, document_texts
+from ragkit.systems.retrieval.frames import check_fields, document_texts
+from ragkit.systems.retrieval.saved import Saved
 
 # mode -> terms of a document, terms of a query, default k1
 MODES = {
@@ -29,7 +30,7 @@ BLOCK = 2_000_000  # pieces of text that are counted together
 SLACK = 1 - 1e-5
 
 
-class BM25(Retriever):
+class BM25(Saved):
     """Rank documents by BM25.
 
     Parameters
@@ -63,7 +64,7 @@ class BM25(Retriever):
     machine. The idf is ln(1 + (N - n + 0.5) / (n + 0.5)); there is no factor (k1 + 1).
 
     `fit` reads an iterable of documents once and does not keep their texts. The index takes about
-    5 bytes for each distinct word of each document.
+    5 bytes for each distinct word of each document; a saved one serves any `k1` and `b`.
 
     Once the remaining words could not lift a new document into the first k, their lists are no
     longer read as a whole (MaxScore: Turtle and Flood 1995).
@@ -96,7 +97,21 @@ class BM25(Retriever):
                 self.doc_ids_.append(doc_id)
                 yield text
 
-        self.terms_, self.counts_ = count_terms(texts(), MODES[self.mode][0])
+        terms, counts = count_terms(texts(), MODES[self.mode][0])
+        arrays = {"data": counts.data, "indices": counts.indices, "indptr": counts.indptr}
+        return self._use(self.doc_ids_, list(terms), **arrays)
+
+    def _settings(self):
+        return {"index": "BM25", "mode": self.mode, "fields": list(self.fields)}
+
+    def _parts(self):
+        arrays = {name: getattr(self.counts_, name) for name in ("data", "indices", "indptr")}
+        return {"doc_ids": self.doc_ids_, "terms": list(self.terms_), **arrays}
+
+    def _use(self, doc_ids, terms, data, indices, indptr) -> BM25:
+        self.doc_ids_, self.terms_ = doc_ids, dict(zip(terms, range(len(terms)), strict=True))
+        shape = len(doc_ids), len(terms)
+        self.counts_ = csc_array((data, indices, indptr), shape=shape)
         lengths = self.counts_.sum(axis=1).astype(np.int64)
         if self.mode == "flashrag":  # bm25s keeps lengths exact, and an empty text as one word
             lengths = np.maximum(lengths, 1)

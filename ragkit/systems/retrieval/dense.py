@@ -12,7 +12,7 @@ import pandas as pd
 from ragkit import checks, models
 from ragkit.errors import DataError, UsageError
 from ragkit.systems.retrieval import frames
-from ragkit.systems.retrieval.frames import Retriever
+from ragkit.systems.retrieval.saved import Saved
 
 LONG = ("truncate", "chunks")
 AT_ONCE = 1024  # documents encoded together
@@ -20,7 +20,7 @@ SPARE = 16  # candidates beyond k, among which rounding may choose
 LARGEST = 1e15  # inner products of larger numbers could overflow
 
 
-class Dense(Retriever):
+class Dense(Saved):
     """Rank documents by the inner product of their vectors with the question's.
 
     Parameters
@@ -105,6 +105,15 @@ class Dense(Retriever):
         vectors = np.concatenate(parts[1:] or parts)
         return self._use(doc_ids, vectors, np.array(owners, dtype=np.int64))
 
+    def _settings(self):
+        pieces = [self.chunk_tokens, self.overlap] if self.long == "chunks" else []
+        encoder = [getattr(self.encoder, name, None) for name in ("name", "identity")]
+        long = [self.long, *pieces]
+        return {"index": "Dense", "encoder": encoder, "long": long, "fields": list(self.fields)}
+
+    def _parts(self):
+        return {"doc_ids": self.doc_ids_, "vectors": self.vectors_, "owners": self.owners_}
+
     def fit_vectors(self, doc_ids: Sequence[str], vectors: np.ndarray) -> Dense:
         """Index vectors instead of texts.
 
@@ -149,7 +158,7 @@ class Dense(Retriever):
             raise UsageError("Dense has no encoder", "give one, or use vectors")
         return encode(self.encoder, texts, kind, cache=self.cache)
 
-    def _use(self, doc_ids: list[str], vectors: np.ndarray, owners: np.ndarray) -> Dense:
+    def _use(self, doc_ids, vectors, owners) -> Dense:
         self.doc_ids_, self.vectors_, self.owners_ = doc_ids, vectors, owners
         self._longest = _norms(vectors).max(initial=0)
         return self

@@ -16,6 +16,7 @@ from typing import Any, get_type_hints
 from ragkit import checks
 from ragkit.errors import DataError, ModelError, RagkitError, UsageError
 from ragkit.files import read_text
+from ragkit.systems.retrieval.saved import Kept, Saved
 from ragkit.systems.sweep.steps import Leads
 
 # kind -> class, each with fit(documents) and search(questions, k).
@@ -214,7 +215,8 @@ def _retriever(spec: Mapping[str, Any]):
     options = {key: value for key, value in spec.items() if key != "kind"}
     if "retrievers" in options:
         options["retrievers"] = [_retriever(part) for part in options["retrievers"]]
-    return _class(RETRIEVERS[spec["kind"]])(**options)
+    retriever = _class(RETRIEVERS[spec["kind"]])(**options)
+    return Kept(retriever) if isinstance(retriever, Saved) else retriever
 
 
 def _options(path: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,16 +71,6 @@ def test_skipping_lists_blocks_and_streams_change_nothing(monkeypatch, many):
     ):
         first = full[full["rank"] <= k].reset_index(drop=True)
         pd.testing.assert_frame_equal(BM25().fit(documents).search(asked, k), first)
-
-
-@pytest.mark.parametrize("mode", ["lucene", "flashrag"])
-def test_a_kept_index_is_memory_mapped_and_finds_the_same(tmp_path, many, mode):
-    texts, asked = many
-    index = BM25(0.9, 0.4, mode=mode, fields=["text"]).fit(frame(*texts[:300], "İ", "\ud800"))
-    joblib.dump(index, tmp_path / "index")
-    loaded = joblib.load(tmp_path / "index", mmap_mode="r")
-    assert isinstance(loaded.counts_.indices, np.memmap)
-    pd.testing.assert_frame_equal(loaded.search(asked), index.search(asked))
 
 
 def test_fields_make_the_text():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -84,16 +83,6 @@ def test_few_queries_take_another_way_through_faiss_to_the_same_lists():
     ]
     together = dense.search_vectors(queries)
     pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
-
-
-def test_a_kept_index_is_memory_mapped_and_knows_its_options(tmp_path):
-    options = {"long": "chunks", "chunk_tokens": 2, "overlap": 1, "fields": ["text"]}
-    dense = Dense(Spaces(), **options).fit(frame("a b b", "c"))
-    joblib.dump(dense, tmp_path / "index")
-    loaded = joblib.load(tmp_path / "index", mmap_mode="r")
-    assert isinstance(loaded.vectors_, np.memmap)
-    pd.testing.assert_frame_equal(loaded.search(["a", "c b"]), dense.search(["a", "c b"]))
-    assert (loaded.chunk_tokens, loaded.fields) == (2, ("text",))
 
 
 def test_zero_vectors_score_zero_and_keep_the_documents_order():
@@ -199,8 +188,7 @@ def test_the_real_encoder_finds_meaning(tmp_path):
     fetched("bge-small-en-v1.5-int8")
     documents = frame("The cat sleeps on the sofa.", "Interest rates rose again in May.")
     dense = Dense("bge-small-en-v1.5-int8", cache=tmp_path).fit(documents)
-    joblib.dump(dense, tmp_path / "index")
-    dense = joblib.load(tmp_path / "index")
+    dense = Dense("bge-small-en-v1.5-int8").load(dense.save(tmp_path / "index"))
     runs = dense.search(["Where is my pet?", "What did the central bank do?"], k=1)
     assert runs["doc_id"].tolist() == ["d0", "d1"]
     assert runs["system"].unique().tolist() == ["dense-bge-small-en-v1.5-int8"]
