@@ -104,8 +104,8 @@ class BashAgent(Retriever):
     steps, k : int, at least 1
         Command lines of a model, and documents, for one question at most.
     seconds : float
-        Time of a model for one question, its answers included. A request that is under way when
-        it ends is waited for, and one more lets the model submit.
+        Time of a model for one question; a request under way is waited for, and one more lets the
+        model submit.
     folder : path-like, optional
         Where the corpus is written for a model; default: a temporary folder.
     sandbox : {"auto", "sandlock", "bashkit"}
@@ -121,8 +121,7 @@ class BashAgent(Retriever):
     transcripts_ : dict of question_id -> Transcript
         Of the last search.
     missing_ : dict of question_id -> str
-        Why there is no result for a question. Neither it nor one that ended with no document
-        chosen, which is not listed here, has a row in `runs`.
+        Why there is no result for a question; an empty result is not listed.
 
     Source: EnterpriseRAG-Bench section 6.1, where the agent has ten minutes a question.
     """

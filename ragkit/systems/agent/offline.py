@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from itertools import pairwise
 
 from ragkit import text
 
@@ -96,17 +97,12 @@ class Offline:
         return weight
 
     def _phrases(self, words: list[str], weights: Mapping[str, float]) -> None:
-        pairs = zip(words, words[1:], strict=False)
-        pairs = sorted(pairs, key=lambda pair: -(weights[pair[0]] + weights[pair[1]]))
-        for one, other in pairs[:4]:
-            both = self.postings.get(one, {}).keys() & self.postings.get(other, {}).keys()
-            found = {}
-            for path in sorted(both):
-                stands = self.terms[path]
-                count = sum(p == (one, other) for p in zip(stands, stands[1:], strict=False))
-                if count:
-                    found[path] = count
-            self._score(f"{one} {other}", found, PHRASE)
+        pairs = sorted(pairwise(words), key=lambda pair: -(weights[pair[0]] + weights[pair[1]]))
+        for pair in pairs[:4]:
+            one, other = (self.postings.get(word, {}).keys() for word in pair)
+            found = {path: list(pairwise(self.terms[path])).count(pair) for path in one & other}
+            found = {path: found[path] for path in sorted(found) if found[path]}
+            self._score(" ".join(pair), found, PHRASE)
 
     def _follow(self, best: list[str], asked: set[str]) -> None:
         """Search the rare names in the titles of the best documents."""
@@ -126,14 +122,11 @@ class Offline:
     def _look_beside(self, best: list[str]) -> None:
         """A small folder with a good document speaks for what else is in it."""
         highest = max(self.scores.values(), default=0.0)
-        near = {
-            other
-            for path in best
-            for folder in [path.rpartition("/")[0]]
-            if folder and len(self.beside[folder]) <= CROWD
-            for other in self.beside[folder]
-            if other != path and other in self.scores
-        }
+        near = set()
+        for path in best:
+            folder = path.rpartition("/")[0]
+            if folder and len(self.beside[folder]) <= CROWD:
+                near |= {*self.beside[folder]} & self.scores.keys() - {path}
         for path in near:
             self.scores[path] += BESIDE * highest
 

@@ -30,8 +30,6 @@ class OpenAI(Reader):
     options
         Further options of `ragkit.llm.Client`, such as `concurrency` and `budget`.
 
-    Notes
-    -----
     After a failure (refusal, time-out, an empty reply, a budget that is spent), the reading has the
     answer None and the failure's kind and reason. What the ledger holds is not asked again.
     """

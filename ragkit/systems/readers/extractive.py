@@ -32,11 +32,6 @@ class Extractive(Reader):
         Pieces that score less (a logit, higher is better) are left out; with none left, the reader
         abstains. None never abstains while there is a document.
 
-    Raises
-    ------
-    ModelError
-        If the reranker's weights are missing.
-
     Notes
     -----
     A piece is a sentence, a list item or a block of code (`ragkit.systems.readers.pieces`); it is

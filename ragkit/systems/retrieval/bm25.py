@@ -60,18 +60,16 @@ class BM25(Saved):
 
     Notes
     -----
-    Documents of equal score (a 32-bit float) come in the order in which they were given, on every
-    machine. The idf is ln(1 + (N - n + 0.5) / (n + 0.5)); there is no factor (k1 + 1).
+    Documents of equal score (a 32-bit float) come in the order in which they were given. The idf is
+    ln(1 + (N - n + 0.5) / (n + 0.5)); there is no factor (k1 + 1).
 
     `fit` reads an iterable of documents once and does not keep their texts. The index takes about
     5 bytes for each distinct word of each document; a saved one serves any `k1` and `b`.
 
-    Once the remaining words could not lift a new document into the first k, their lists are no
-    longer read as a whole (MaxScore: Turtle and Flood 1995).
-
-    Source: Robertson and Zaragoza 2009, The probabilistic relevance framework, section 3.4;
-    WixQA section 4.1 (through FlashRAG, of which no version is given); EnterpriseRAG-Bench
-    section 6.1 (through OpenSearch).
+    Source: Robertson and Zaragoza 2009, The probabilistic relevance framework, section 3.4; Turtle
+    and Flood 1995 (MaxScore: the lists of words that could not lift a new document into the first k
+    are not read as a whole); WixQA section 4.1 (through FlashRAG, of which no version is given);
+    EnterpriseRAG-Bench section 6.1 (through OpenSearch).
     """
 
     def __init__(

@@ -64,13 +64,9 @@ class Server(Retriever):
     def fit(self, documents) -> Server:
         """Send documents to the server; see `Retriever.fit`.
 
-        Raises
-        ------
-        DataError
-            Also if the server has an index of that name and `overwrite` is false.
-        ModelError
-            If the server does not answer, refuses the credentials, takes too long or fails. What it
-            has by then stays there, unfinished: `attach` refuses it.
+        `DataError` also if it has an index of that name and `overwrite` is false; `ModelError` if
+        it does not answer, refuses the credentials, takes too long or fails. What it has by then
+        stays there, unfinished: `attach` refuses it.
         """
         self.__dict__.pop("documents_", None)
         texts = document_texts(documents, self.fields)
@@ -154,11 +150,9 @@ class OpenSearch(Server):
 
     Notes
     -----
-    The index fixes what it depends on, whatever the server's defaults are: the standard analyzer,
-    BM25 with `k1` and `b`. Documents of equal score come in the order in which they were given.
-    The lists are those of `BM25` in mode "lucene". The scores are those of the server: up to
-    OpenSearch 2 they have a constant factor k1 + 1, which changes no order but by rounding.
-    The texts are indexed, not stored.
+    The lists are those of `BM25` in mode "lucene", whatever the server's defaults are. The scores
+    are those of the server: up to OpenSearch 2 they have a constant factor k1 + 1, which changes no
+    order but by rounding. The texts are indexed, not stored.
 
     Source: EnterpriseRAG-Bench section 6.1 (BM25 through OpenSearch, one field).
     """
@@ -223,8 +217,8 @@ class OpenSearch(Server):
         done = streaming_bulk(self.client, actions, index=self.name, initial_backoff=1, **how)
         sent = sum(1 for _ in done)
         self.client.indices.refresh(index=self.name)
-        meta = {OURS: {**self._settings(), "documents": sent}}
-        self.client.indices.put_mapping(index=self.name, body={"_meta": meta})
+        meta = {"_meta": {OURS: {**self._settings(), "documents": sent}}}
+        self.client.indices.put_mapping(index=self.name, body=meta)
         return sent
 
     def _ask(self, ids, texts, k):
@@ -265,11 +259,10 @@ class Qdrant(Server):
 
     Notes
     -----
-    Points are numbered by the position of their documents, since Qdrant takes no other ids; the
-    document's own id is in the payload. As with `Dense`, a document without text is never found,
-    and nothing is found for a question without text. Documents of equal score come in the order in
-    which they were given; which of them take the last places is the server's choice. `attach`
-    needs a server that keeps metadata of collections (Qdrant 1.16).
+    Points are numbered by the position of their documents, since Qdrant takes no other ids. As with
+    `Dense`, a document without text is never found, and nothing is found for a question without
+    text. Which of the documents of equal score take the last places is the server's choice.
+    `attach` needs a server that keeps metadata of collections (Qdrant 1.16).
 
     Source: EnterpriseRAG-Bench section 6.1 (vector search through Qdrant), section 6.2 (exact
     neighbours).

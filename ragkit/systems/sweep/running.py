@@ -55,9 +55,9 @@ def run(
 ) -> Sweep:
     """Run every system on every question.
 
-    The store keeps ranked lists and answers: a run that was stopped continues when it is started
-    again, and after a change of code, settings, documents or questions computes only what the
-    change concerns. The answers of language models are kept in their ledger instead.
+    The store keeps ranked lists and answers, the cache folder indexes: a run that was stopped
+    continues when it is started again, and after a change of code, settings, documents or questions
+    computes only what the change concerns. The answers of language models are kept in their ledger.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 import re
 import tempfile
 from array import array
@@ -29,6 +30,7 @@ from ragkit.measures import corpus, metrics, stats
 from ragkit.store import Store
 from ragkit.systems.retrieval import BM25, Dense
 from ragkit.systems.retrieval.frames import document_texts
+from ragkit.systems.retrieval.saved import Saved
 
 NEIGHBOURS = 10  # of local density: EnterpriseRAG-Bench, section 3.2
 RATED = 48  # documents that an encoder's speed is measured on
@@ -116,7 +118,7 @@ class Scaling:
         read, encode and index the texts; `indexed`: the documents timed, fewer than the size
         where the seconds follow from an encoder's speed. `query_ms`, `query_ms_p95`: median and
         95th percentile of `queries` questions searched one by one. `index_bytes`: size of the
-        index with its ids. `memory_bytes`: peak resident memory of the process; missing where
+        saved index. `memory_bytes`: peak resident memory of the process; missing where
         the operating system does not report it. `cores`: processor cores available.
     density : DataFrame
         system, size, mean, low, high, n (documents sampled), left_out (documents without a
@@ -141,12 +143,9 @@ class Scaling:
     ) -> pd.DataFrame:
         """Return mean recall with its 95 % interval (bootstrap over questions, BCa).
 
-        Returns
-        -------
-        DataFrame with columns system, size, (type,) n, mean, low, high
+        The columns are system, size, (type,) n, mean, low and high.
         """
-        keys = ["system", "size", *(["type"] if by_type else [])]
-        rows = []
+        keys, rows = ["system", "size", *(["type"] if by_type else [])], []
         for names, group in self.recalls.groupby(keys, sort=False):
             values = group.sort_values("question_id")["recall"]
             found = stats.bootstrap_interval(values, n_resamples=n_resamples, seed=seed)
@@ -306,15 +305,12 @@ def _encoder(name: str, spec: str, seed: int) -> models.Encoder | LSA | None:
         return models.encoder(rest, threads=joblib.cpu_count())
     if kind == "lsa" and rest.isdecimal():
         return LSA(int(rest), seed=seed)
-    raise UsageError(
-        f"system {name!r}: expected 'bm25', 'dense:ENCODER', 'lsa:DIMENSIONS' or a callable, "
-        f"found {spec!r}"
-    )
+    known = "'bm25', 'dense:ENCODER', 'lsa:DIMENSIONS' or a callable"
+    raise UsageError(f"system {name!r}: expected {known}, found {spec!r}")
 
 
 def _assembled(found: Mapping[tuple[str, int], dict], questions, k: int) -> Scaling:
-    types = dict(zip(questions["question_id"], questions["type"], strict=True))
-    recalls, costs, density = [], [], []
+    types, recalls, costs, density = questions.set_index("question_id")["type"], [], [], []
     for cell, value in found.items():
         recalls += [(*cell, name, types[name], recall) for name, recall in value["recall"].items()]
         costs.append((*cell, *(value["costs"][name] for name in COSTS)))
@@ -360,7 +356,7 @@ class _Texts:
 
 def _measure(spec, texts, rows, smallest, questions, *, k, seed, density, timed) -> dict:
     """Return recall by question, costs, and local density where there are vectors."""
-    known, start = _reset_peak(), _clocks()
+    known, start = _peak(reset=True), _clocks()
     if callable(spec):
         retriever = spec()
     else:
@@ -372,11 +368,12 @@ def _measure(spec, texts, rows, smallest, questions, *, k, seed, density, timed)
     seconds, indexed = _clocks() - start, len(rows)
     runs = retriever.search(questions, k)
     memory = _peak() if known else None
-    found = {}
+    recall = dict.fromkeys(
+        questions.loc[questions["gold_doc_ids"].map(len) > 0, "question_id"], 0.0
+    )
     if not runs.empty:
         scores = metrics.retrieval(runs, questions, measures=[f"R@{k}"])
-        found = dict(zip(scores["item_id"], scores["score"], strict=True))
-    judged = questions.loc[questions["gold_doc_ids"].map(len) > 0, "question_id"]
+        recall |= dict(zip(scores["item_id"], scores["score"], strict=True))
     if isinstance(getattr(retriever, "encoder", None), models.Encoder):
         retriever.cache = False  # a kept vector would cost nothing
         chosen = rows[np.linspace(0, len(rows) - 1, min(RATED, len(rows))).astype(np.int64)]
@@ -393,7 +390,7 @@ def _measure(spec, texts, rows, smallest, questions, *, k, seed, density, timed)
     query_ms = np.quantile(times, [0.5, 0.95]).tolist()
     values = [*seconds.tolist(), indexed, *query_ms, len(times), _size(retriever), memory]
     return {
-        "recall": {name: found.get(name, 0.0) for name in judged},
+        "recall": recall,
         "costs": dict(zip(COSTS, [*values, joblib.cpu_count()], strict=True)),
         "density": _density(retriever, density, seed),
     }
@@ -410,19 +407,12 @@ def _density(retriever, sample: int, seed: int) -> list | None:
     return [found.value, found.low, found.high, found.n, int((~whole).sum())]
 
 
-def _size(value: Any) -> int:
-    """Return the bytes of the arrays and texts in an index, without its encoder."""
-    if isinstance(value, np.ndarray):
-        return value.nbytes
-    if isinstance(value, bytes | str):
-        return len(value)
-    if isinstance(value, list | tuple | dict):  # of a dictionary, the keys
-        return sum(map(_size, value))
-    if isinstance(value, models.Encoder | LSA) or not hasattr(value, "__dict__"):
-        return 0
-    return sum(
-        _size(part) for name, part in vars(value).items() if name not in ("fields", "system")
-    )
+def _size(retriever) -> int:
+    """Return the bytes of an index as it would be saved, or of a retriever of another kind."""
+    if not isinstance(retriever, Saved):
+        return len(pickle.dumps(retriever))
+    parts = retriever._parts().values()
+    return sum(sum(map(len, part)) if isinstance(part, list) else part.nbytes for part in parts)
 
 
 def _clocks() -> np.ndarray:
@@ -430,14 +420,11 @@ def _clocks() -> np.ndarray:
     return np.array([perf_counter(), process_time()])
 
 
-def _reset_peak() -> bool:
-    """Start a new measurement of peak memory; return whether the operating system has one."""
+def _peak(*, reset: bool = False) -> int | None:
+    """Return the process's peak resident memory in bytes, since `reset`; None if it is unknown."""
     try:
-        return bool((PROCESS / "clear_refs").write_text("5"))
+        if reset:
+            (PROCESS / "clear_refs").write_text("5")
+        return 1024 * int(re.search(r"VmHWM:\s*(\d+)", (PROCESS / "status").read_text())[1])
     except OSError:
-        return False
-
-
-def _peak() -> int:
-    """Return the process's peak resident memory, in bytes."""
-    return 1024 * int(re.search(r"VmHWM:\s*(\d+)", (PROCESS / "status").read_text())[1])
+        return None
