@@ -52,16 +52,16 @@ class Transcript:
     question_id, question, policy : str
     steps : list of Step
         Command lines; of the policy "offline" its searches.
-    stopped : str
+    stopped, reason : str
         Why it ended: "submitted"; "steps" or "seconds" if the model submitted when these were
-        used up; or "failed", and then `reason` says how.
+        used up; or "failed", and the reason.
     ranking : list of (doc_id, score), or None
         None if the search failed: that is a missing result, where an empty list is a result.
     unknown_paths : int
         Submitted paths that are no document's.
     seconds : float
     prompt_tokens, completion_tokens : int or None
-        What the model's endpoint reported; None without a model, or where it did not.
+        As the model's endpoint reported them.
     """
 
     question_id: str

@@ -79,16 +79,13 @@ class Sandbox:
         It never raises for what the line does.
         """
         if not isinstance(line, str) or "\0" in line or len(line) > LONGEST_LINE:
-            return Output(
-                f"not run: a line is text of at most {LONGEST_LINE:,} characters\n", REFUSED
-            )
+            why = f"not run: a line is text of at most {LONGEST_LINE:,} characters\n"
+            return Output(why, REFUSED)
         line = line.encode("utf-8", "replace").decode("utf-8")
         seconds = self.seconds if seconds is None else max(0.01, min(seconds, self.seconds))
         raw, status, late = self._run(line, seconds)
-        cut, text = (
-            len(raw) > self.output_bytes,
-            raw[: self.output_bytes].decode("utf-8", "replace"),
-        )
+        cut, raw = len(raw) > self.output_bytes, raw[: self.output_bytes]
+        text = raw.decode("utf-8", "replace")
         text = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
         text += f"\n[output cut at {self.output_bytes:,} bytes]\n" if cut else ""
         text += f"\n[stopped after {seconds:g} s]\n" if late else ""

@@ -26,12 +26,8 @@ def choose(
 
     Parameters
     ----------
-    runs : DataFrame
-        A `runs` frame of all candidates.
-    questions : DataFrame
-        With question_id and gold_doc_ids; those without gold documents are left out.
-    measures : sequence of str
-        As in `ragkit.measures.metrics.retrieval`.
+    runs, questions, measures
+        As in `ragkit.measures.metrics.retrieval`; the runs of all candidates.
     seed : int
         Deals the questions into two halves; the first is larger by one if their number is odd.
 

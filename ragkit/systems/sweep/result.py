@@ -59,6 +59,7 @@ class Sweep:
             Names in `ragkit.measures.metrics.METRICS`, for answers to questions with a gold
             answer; or measures of ranked lists such as "RR" or "nDCG@10", for questions with gold
             documents. Default: `ANSWER_METRICS` and `RETRIEVAL_METRICS`, as the questions allow.
+            `UsageError` if one is unknown, `DataError` if no question has gold for it.
 
         Returns
         -------
@@ -66,11 +67,6 @@ class Sweep:
             subject_id (the system), item_id (the question), metric and score in [0, 1]. The rows
             of one metric are a response matrix for `ragkit.irt.fit`. An empty answer and a list
             without a gold document score 0; a cell that failed has no row.
-
-        Raises
-        ------
-        UsageError, DataError
-            If a metric is unknown; if no question has a gold answer, or gold documents, for it.
         """
         names = [metric] if isinstance(metric, str) else metric
         if metric is None:
@@ -94,34 +90,29 @@ class Sweep:
         cells.
         """
         names = [system.name for system in self.systems]
-        table = self.scores().pivot_table(
-            index="subject_id", columns="metric", values="score", sort=False
-        )
+        axes = {"index": "subject_id", "columns": "metric", "values": "score"}
+        table = self.scores().pivot_table(**axes, sort=False)
         table = table.reindex(names).rename_axis("system").rename_axis(None, axis=1)
         present = self.answers.dropna(subset=["answer"])
-        counts = {
-            "answers": present,
-            "empty": present[present["answer"].str.strip() == ""],
-            "abstained": present[present["abstained"].astype(bool)],
-            "failed": self.failures,
-        }
+        counts = {"answers": present, "empty": present[present["answer"].str.strip() == ""]}
+        counts |= {"abstained": present[present["abstained"].astype(bool)], "failed": self.failures}
         for name, rows in counts.items():
             table[name] = rows["system"].value_counts().reindex(names, fill_value=0)
         return table
 
     def save(self, folder) -> list[Path]:
         """Write runs.parquet, answers.jsonl, scores, summary and failures as CSV; return paths."""
-        folder = Path(folder)
-        runs, answers = folder / "runs.parquet", folder / "answers.jsonl"
+        runs, answers = Path(folder) / "runs.parquet", self.answers.to_dict("records")
         with atomic_path(runs) as temporary:
             self.runs.to_parquet(temporary, index=False)
-        rows = self.answers.to_dict("records")
-        write_text(answers, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-        tables = {"scores.csv": self.scores(), "summary.csv": self.summary().reset_index()}
-        tables["failures.csv"] = self.failures
-        for name, table in tables.items():
-            write_text(folder / name, table.to_csv(index=False, lineterminator="\n"))
-        return [runs, answers, *(folder / name for name in tables)]
+        tables = {"scores": self.scores(), "summary": self.summary().reset_index()}
+        tables |= {"failures": self.failures}
+        texts = {
+            f"{name}.csv": t.to_csv(index=False, lineterminator="\n") for name, t in tables.items()
+        }
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in answers]
+        texts = {"answers.jsonl": "".join(lines)} | texts
+        return [runs, *(write_text(runs.with_name(name), text) for name, text in texts.items())]
 
     def _ranked(self, measure: str) -> pd.DataFrame:
         """Return a measure of each ranked list; an empty one scores 0."""

@@ -82,10 +82,9 @@ def run(
 
     Raises
     ------
-    UsageError
-        If there is no system, two have the same name, or an option is out of range.
-    DataError
-        If a frame is not valid, or a gold document is not among the documents.
+    UsageError, DataError
+        If there is no system, two have the same name, an option is out of range, a frame is not
+        valid, or a gold document is not among the documents.
     ModelError
         If weights of a system are missing: nothing has been computed then.
     """
@@ -286,7 +285,7 @@ def _check(systems, documents, questions, jobs, k) -> list[System]:
 
 
 def _missing_weights(systems: Iterable[System]) -> dict[str, ModelError]:
-    """Return the errors of the systems whose weights are not there."""
+    """Return the errors of the systems whose weights are missing."""
     missing = {}
     for system in systems:
         try:
