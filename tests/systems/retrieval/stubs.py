@@ -1,9 +1,9 @@
-"""The few endpoints of OpenSearch that `ragkit.systems.retrieval.servers` uses, on loopback.
+"""The endpoints of OpenSearch and Qdrant that `ragkit.systems.retrieval.servers` uses, on loopback.
 
-It ranks with the slow reference scorer, takes its parameters from the index's own settings and
-mappings, and where those say nothing it does what no client would want: other parameters, ties
-from the last document to the first, nothing found before a refresh. It stops when told, with its
-process, or after its lifetime.
+OpenSearch's ranks with the slow reference scorer, takes its parameters from the index's own
+settings and mappings, and where those say nothing it does what no client would want: other
+parameters, ties from the last document to the first, nothing found before a refresh. A server
+stops when told, with its process, or after its lifetime.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from qdrant_client import QdrantClient
+from qdrant_client.models import Batch, VectorParams
+
 from tests.systems.retrieval.reference import lucene_scores
 
 LIFETIME = 120  # seconds
 
 
 @dataclass
-class Stub:
+class OpenSearch:
     """The state of a server, and how it should misbehave.
 
     `faults` maps the last part of a path ("_bulk", "_msearch", an index) to a list of statuses,
@@ -114,6 +117,47 @@ class Stub:
         ]
         shards = {"total": 1, "successful": 1 - partial, "failed": int(partial)}
         return {"status": 200, "timed_out": False, "_shards": shards, "hits": {"hits": hits}}
+
+
+class Qdrant:
+    """A server whose answers are those of the client's embedded mode."""
+
+    user = url = ""
+
+    def __init__(self):
+        self.client = QdrantClient(":memory:", force_disable_check_same_thread=True)
+        self.lock = threading.Lock()
+        self.asked: list[dict] = []
+
+    def answer(self, method: str, path: str, body: bytes) -> tuple[int, object]:
+        _, name, *rest = urlsplit(path).path.strip("/").split("/")
+        with self.lock:
+            result = self._result(method, name, rest, json.loads(body or b"{}"))
+        return 200, {"result": result, "status": "ok", "time": 0.0}
+
+    def _result(self, method, name, rest, body):
+        client = self.client
+        if rest == ["exists"]:
+            return {"exists": client.collection_exists(name)}
+        if rest == ["points"] and method == "PUT":
+            client.upsert(name, Batch(**body["batch"]))
+            return {"operation_id": 0, "status": "completed"}
+        if rest == ["points", "query", "batch"]:
+            self.asked += body["searches"]
+            found = [
+                client.query_points(name, query=asked["query"]["nearest"], limit=asked["limit"])
+                for asked in body["searches"]
+            ]
+            return [answer.model_dump(mode="json") for answer in found]
+        assert not rest, f"no endpoint {rest}"
+        if method == "GET":
+            return client.get_collection(name).model_dump(mode="json")
+        if method == "DELETE":
+            return client.delete_collection(name)
+        if method == "PATCH":
+            return client.update_collection(name, metadata=body["metadata"])
+        vectors = VectorParams(**body["vectors"])
+        return client.create_collection(name, vectors_config=vectors, metadata=body["metadata"])
 
 
 def error(kind: str, reason: str, status: int) -> dict:
