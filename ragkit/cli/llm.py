@@ -64,8 +64,9 @@ def import_(file, ledger):
 
     with Ledger(ledger_path(ledger)) as book:
         if '"custom_id"' in read_text(file).partition("\n")[0]:
-            answers, failed = import_results(book, file)
-            click.echo(f"{answers:,} answers recorded, {failed:,} requests failed")
+            answers, failed, held = import_results(book, file)
+            there = f", {held:,} already there" if held else ""
+            click.echo(f"{answers:,} answers recorded, {failed:,} requests failed{there}")
         else:
             new, held = book.import_(file)
             click.echo(f"{new:,} exchanges added, {held:,} already there")

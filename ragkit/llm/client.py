@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import queue
 import random
 import sys
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,19 +19,10 @@ from tqdm.auto import tqdm
 
 from ragkit import checks
 from ragkit.errors import DataError, ModelError, UsageError
-from ragkit.files import read_jsonl, write_text
+from ragkit.files import named, read_jsonl, write_text
+from ragkit.llm import exchange
 from ragkit.llm.endpoint import Endpoint, Fault
-from ragkit.llm.exchange import (
-    Exchange,
-    Failure,
-    Value,
-    add,
-    answered,
-    body,
-    check_envelope,
-    now,
-    outcome,
-)
+from ragkit.llm.exchange import Exchange, Failure, Value
 from ragkit.llm.ledger import DiskFull, Ledger
 from ragkit.llm.prices import Estimate, dollars, load_prices, request_tokens
 from ragkit.llm.requests import ENDPOINT, PARAMETERS, Request, canonical
@@ -70,7 +63,8 @@ class Client:
         Seconds before the second attempt, doubled each time up to 30, with a random addition.
     budget : float, optional
         US dollars that this client may spend (the attribute `spent`). A request that could exceed
-        it is not asked; only answers to requests without a token limit can overshoot.
+        it is not asked; only answers to requests without a token limit can overshoot. It needs a
+        price of the model.
     prices : path, optional
         A price file; see `load_prices`.
     replay : bool, optional
@@ -79,13 +73,7 @@ class Client:
         The first part of the names of the environment variables, for a second endpoint: with
         "JUDGE", `JUDGE_BASE_URL` and `JUDGE_API_KEY`.
 
-    Raises
-    ------
-    UsageError
-        If the model's name, a parameter or an option is wrong, or a budget is set for a model
-        without a price.
-    DataError
-        If the file is not a ledger, or cannot be written.
+    Raises `UsageError` for a wrong name or option, and `DataError` if the ledger cannot be used.
     """
 
     def __init__(
@@ -106,9 +94,8 @@ class Client:
     ):
         scheme, _, name = str(model).partition(":")
         if scheme != "openai" or not name:
-            raise UsageError(
-                f"no model is called {model!r}", "a model is named openai:NAME, as in openai:gpt-4o"
-            )
+            hint = "a model is named openai:NAME, as in openai:gpt-4o"
+            raise UsageError(f"no model is called {model!r}", hint)
         self.model, self.parameters = model, dict(parameters or {})
         checks.options(self.parameters, PARAMETERS, ENDPOINT)
         self.concurrency = checks.whole(concurrency, "concurrency")
@@ -168,8 +155,7 @@ class Client:
         ReplayMiss
             On replay, if the ledger lacks a request.
         ModelError
-            If the endpoint cannot be used at all: no key, a refused key, an unknown model. Earlier
-            answers are in the ledger.
+            If the endpoint cannot be used at all: no key, a refused key, an unknown model.
         DataError
             If the ledger cannot be written.
         """
@@ -196,7 +182,10 @@ class Client:
         """Return calls, tokens and price of a batch, without a call and without a key."""
         asked, outcomes, missing = self._recall(requests)
         pairs = [request_tokens(row.plain) for row in missing]
-        tokens_in, tokens_out = sum(pair[0] for pair in pairs), add(pair[1] for pair in pairs)
+        tokens_in, tokens_out = (
+            sum(pair[0] for pair in pairs),
+            exchange.add(pair[1] for pair in pairs),
+        )
         return Estimate(
             model=self.model,
             requests=len(asked),
@@ -229,18 +218,16 @@ class Client:
             if self.endpoint.redact(asked[-1].request) != asked[-1].request:
                 raise UsageError(f"request {number} contains the key of the endpoint")
         held = self.ledger.get_many(row.key for row in asked)
-        for first in asked:
-            rows, result = [], first
-            while isinstance(result, Exchange):
-                row = held.get(first.key) if result is first else self.ledger.get(result.key)
-                final = row and (row.final or self.replay and row.kind != "pending")
-                if not final:
-                    missing[first.key] = result
-                    break
-                rows.append(row)
-                result = outcome(first, rows, cached=True)
-            else:
-                outcomes[first.key] = result
+
+        def find(row: Exchange) -> Exchange | None:
+            found = held.get(row.key) or self.ledger.get(row.key)
+            kept = found and (found.final or self.replay and found.kind != "pending")
+            return found if kept else None
+
+        for row in asked:
+            result = exchange.settle(row, find, cached=True)
+            kind = missing if isinstance(result, Exchange) else outcomes
+            kind[row.key] = result
         return asked, outcomes, list(missing.values())
 
 
@@ -249,7 +236,7 @@ class _Batch:
 
     def __init__(self, client: Client, asked: Iterable[Exchange], bar: tqdm):
         self.client, self.asked, self.bar = client, list(asked), bar
-        self.waiting = deque(self.asked)
+        self.waiting: queue.SimpleQueue[Exchange] = queue.SimpleQueue()
         self.outcomes: dict[str, Value | Failure] = {}
         self.stopped: tuple[str, str] | None = None  # kind and reason of what is not asked
         self.fatal: Exception | None = None
@@ -260,6 +247,8 @@ class _Batch:
     def run(self) -> dict[str, Value | Failure]:
         """Ask everything and return the results by key."""
         with self.client.endpoint.connect() as self.connection:
+            for asked in self.asked:
+                self.waiting.put(asked)
             count = min(self.client.concurrency, len(self.asked))
             threads = [threading.Thread(target=self.work, daemon=True) for _ in range(count)]
             for thread in threads:
@@ -276,11 +265,9 @@ class _Batch:
                 raise
         if self.fatal is not None:
             raise self.fatal
-        for asked in self.asked:
-            if asked.key not in self.outcomes:
-                kind, reason = self.stopped
-                lost = replace(asked, kind=kind, reason=reason)
-                self.outcomes[asked.key] = outcome(asked, [lost], cached=False)
+        for asked in self.asked if self.stopped else ():
+            lost = exchange.settle(asked, lambda row: row.failed(*self.stopped), cached=False)
+            self.outcomes.setdefault(asked.key, lost)
         return self.outcomes
 
     def stop(self, kind: str, reason: str) -> None:
@@ -290,42 +277,36 @@ class _Batch:
 
     def work(self) -> None:
         """Settle requests until none waits."""
-        while self.waiting and not self.stopped:
-            try:
-                asked = self.waiting.popleft()
-                result = self.settle(asked)
-            except IndexError:  # another thread took the last one
-                return
-            except DiskFull as error:
-                self.stop("stopped", f"not asked: {error.message}")
-            except Exception as error:
-                self.fatal = self.fatal or error
-                self.stop("stopped", "not asked after an error")
-            else:
-                if isinstance(result, Exchange):  # another process is asking: look again later
-                    self.waiting.append(asked)
-                    self.stopping.wait(0.05)
-                    continue
-                with _counting:
-                    self.outcomes[asked.key] = result
-                    self.bar.update()
+        with suppress(queue.Empty):
+            while not self.stopped:
+                asked = self.waiting.get_nowait()
+                try:
+                    result = exchange.settle(asked, self.find, cached=False)
+                except DiskFull as error:
+                    self.stop("stopped", f"not asked: {error.message}")
+                except Exception as error:
+                    self.fatal = self.fatal or error
+                    self.stop("stopped", "not asked after an error")
+                else:
+                    if isinstance(result, Exchange):  # another process is asking: look again later
+                        self.waiting.put(asked)
+                        self.stopping.wait(0.05)
+                        continue
+                    with _counting:
+                        self.outcomes[asked.key] = result
+                        self.bar.update()
 
-    def settle(self, asked: Exchange) -> Value | Failure | Exchange:
-        """Return the result of a request and its repair, or the row that was not asked."""
-        ledger, rows, result = self.client.ledger, [], asked
-        while isinstance(result, Exchange) and not self.stopped and ledger.claim(result.key):
-            try:
-                row = ledger.get(result.key)
-                if row is None or not row.final:
-                    row = self.ask(result)
-            finally:
-                ledger.release(result.key)
-                self.client.reserved.pop(result.key, None)
-            if row is None:
-                break
-            rows.append(row)
-            result = outcome(asked, rows, cached=False)
-        return result
+    def find(self, asked: Exchange) -> Exchange | None:
+        """Return the row of a request, from the ledger or asked now; None if it must wait."""
+        ledger = self.client.ledger
+        if self.stopped or not ledger.claim(asked.key):
+            return None
+        try:
+            held = ledger.get(asked.key)
+            return held if held and held.final else self.ask(asked)
+        finally:
+            ledger.release(asked.key)
+            self.client.reserved.pop(asked.key, None)
 
     def ask(self, asked: Exchange) -> Exchange | None:
         """Ask until there is an answer or patience ends; None if the batch stopped before that."""
@@ -335,7 +316,7 @@ class _Batch:
         cost = self.reserve(asked)
         while not self.stopped:
             try:
-                text = client.endpoint.attempt(self.connection, body(asked.plain))
+                text = client.endpoint.attempt(self.connection, exchange.body(asked.plain))
                 break
             except Fault as caught:
                 fault = caught
@@ -359,9 +340,9 @@ class _Batch:
             return None
         if text is None:
             self.give_up(fault, alone=self.answers == answers)
-            row = replace(asked, kind=fault.kind, reason=fault.reason)
+            row = asked.failed(fault.kind, fault.reason)
         else:
-            row = answered(asked, text)
+            row = exchange.answered(asked, text)
             paid = client.prices.cost(client.model, row.prompt_tokens, row.completion_tokens)
             with _counting:
                 client.spent += cost if paid is None else paid
@@ -374,7 +355,7 @@ class _Batch:
                 faults=canonical(dict(faults)),
                 waited_s=round(waited, 3),
                 seconds=round(time.monotonic() - started, 3),
-                asked_at=now(),
+                asked_at=exchange.now(),
             )
         )
 
@@ -416,37 +397,39 @@ def write_batch(client: Client, requests: Iterable[Request | str], path: str | P
     """
     missing = client.missing(requests)
     call = {"method": "POST", "url": "/v1/chat/completions"}
-    lines = [call | {"custom_id": row.key, "body": body(row.plain)} for row in missing]
+    lines = [call | {"custom_id": row.key, "body": exchange.body(row.plain)} for row in missing]
     write_text(path, "".join(f"{canonical(line)}\n" for line in lines))
     client.ledger.add(missing)
     return len(missing)
 
 
-def import_results(ledger: Ledger, path: str | Path) -> tuple[int, int]:
-    """Record the answers in a file of batch results; return how many are answers and failures.
+def import_results(ledger: Ledger, path: str | Path) -> tuple[int, int, int]:
+    """Record the answers in a file of batch results, or none if a line is wrong.
 
-    Raises
-    ------
-    DataError
-        If a line is not a batch result, or its request was not written from this ledger.
+    Returns how many answers and failures were recorded, and how many results were left out, as
+    their request has a final answer. Raises `DataError` if a line is not a batch result, or its
+    request was not written from this ledger.
     """
-    rows = []
+    rows, held = [], 0
     for number, result in enumerate(read_jsonl(path, ("custom_id", "response")), 1):
-        asked = ledger.get(str(result["custom_id"]))
-        if asked is None:
-            raise DataError(
-                f"{path}: result {number}: no request {result['custom_id']!r} was written from "
-                f"the ledger {ledger.path}",
-                "name the ledger that the batch was written from",
-            )
-        reply = result["response"] if isinstance(result["response"], dict) else {}
-        status, text = reply.get("status_code"), canonical(reply.get("body"))
-        if status == 200 and check_envelope(text) is None:
-            rows.append(answered(asked, text))
-        else:
-            reason = f"batch, status {status}: {canonical(result.get('error') or text)[:300]}"
+        with named(f"{path}: result {number}"):
+            asked = ledger.get(str(result["custom_id"]))
+            if asked is None:
+                raise DataError(
+                    f"no request {result['custom_id']!r:.80} was written from {ledger.path}",
+                    "name the ledger that the batch was written from",
+                )
+            if asked.final:
+                held += 1
+                continue
+            reply = result["response"] if isinstance(result["response"], dict) else {}
+            status, text = reply.get("status_code"), canonical(reply.get("body"))
+            if status == 200 and exchange.check_envelope(text) is None:
+                rows.append(exchange.answered(asked, text))
+                continue
+            said = canonical(result.get("error") or reply.get("body"))[:300]
             kind = "rejected" if status == 400 else "server_error"
-            rows.append(replace(asked, kind=kind, reason=reason))
-    ledger.add(replace(row, attempts=1, asked_at=now()) for row in rows)
+            rows.append(asked.failed(kind, f"batch, status {status}: {said}"))
+    ledger.add(replace(row, attempts=1, asked_at=exchange.now()) for row in rows)
     failed = sum(row.state == "failed" for row in rows)
-    return len(rows) - failed, failed
+    return len(rows) - failed, failed, held

@@ -72,10 +72,7 @@ class Endpoint:
     def connect(self) -> httpx2.Client:
         """Return a connection for any number of threads.
 
-        Raises
-        ------
-        ModelError
-            If the environment holds no key and the address is not this machine's.
+        Raises `ModelError` if there is no key and the address is not this machine's.
         """
         import httpx2
 
@@ -98,12 +95,8 @@ class Endpoint:
     def attempt(self, connection: httpx2.Client, body: Mapping[str, Any]) -> str:
         """Send `body` to the chat endpoint once; return the JSON text of the reply.
 
-        Raises
-        ------
-        Fault
-            If there is no usable reply.
-        ModelError
-            If no request can succeed: the key is refused, the model does not exist.
+        Raises `Fault` if there is no usable reply, and `ModelError` if no request can succeed: the
+        key is refused, the model does not exist.
         """
         # No exception of the library may leave this function: its frames hold the key.
         import httpx2

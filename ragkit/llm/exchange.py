@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -54,6 +54,10 @@ class Exchange:
         reason = "written to a batch file, not answered yet"
         why = {"state": "failed", "kind": "pending", "reason": reason, "attempts": 0}
         return cls(key=digest(text), model=model, request=text, **labels, **why)
+
+    def failed(self, kind: str, reason: str) -> Exchange:
+        """Return the row of this request without an answer."""
+        return replace(self, state="failed", kind=kind, reason=reason)
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -164,14 +168,14 @@ class Tally:
 
     def __init__(self, results: Iterable[Value | Failure]):
         results = list(results)
-        kinds = Counter(one.kind for one in results if not one.ok)
         paid = [r for r in results if r.ok or r.kind in FINAL - {"rejected"} or r.prompt_tokens]
         self.requests = len(results)
         self.values = sum(one.ok for one in results)
         self.repaired = sum(one.ok and one.repaired for one in results)
-        self.failures = dict(sorted(kinds.items()))
-        self.prompt_tokens = add(one.prompt_tokens for one in paid)
-        self.completion_tokens = add(one.completion_tokens for one in paid)
+        self.failures = dict(sorted(Counter(one.kind for one in results if not one.ok).items()))
+        self.prompt_tokens, self.completion_tokens = (
+            add(getattr(one, name) for one in paid) for name in TOKENS
+        )
 
     def __str__(self) -> str:
         line = f"{self.values:,} of {self.requests:,} requests answered"
@@ -197,31 +201,32 @@ def add(counts: Iterable[int | None]) -> int | None:
     return None if None in counts else sum(counts)
 
 
-def outcome(asked: Exchange, rows: Sequence[Exchange], cached: bool) -> Value | Failure | Exchange:
-    """Return the result of a request, or what is still to be asked: itself or its repair.
+def settle(
+    asked: Exchange, find: Callable[[Exchange], Exchange | None], cached: bool
+) -> Value | Failure | Exchange:
+    """Return the result of a request, which may be that of its repair.
 
-    `rows` are the ledger's rows of the request and of its repair, as far as they are there.
+    `find` returns the ledger's row of a request, or None: then it is returned, still to be asked.
     """
-    if not rows:
+    first = last = find(asked)
+    if first is None:
         return asked
-    last, text = rows[-1], None
-    answered = [row for row in rows if row.state != "failed"]
+    if first.state == first.kind == "invalid":
+        message = read(first.plain, first.response).message
+        request = Request(**{name: first.plain[name] for name in DECISIVE}, purpose=asked.purpose)
+        repair = Exchange.pending(request.repair(message, first.reason), asked.model, asked.key)
+        last = find(repair)
+        if last is None:
+            return repair
+    answers = [row for row in dict.fromkeys((first, last)) if row.state != "failed"]
     labels = {name: getattr(asked, name) for name in ("model", "purpose", "prompt", "key")}
-    labels |= {name: add(getattr(row, name) for row in answered or rows) for name in TOKENS}
-    if answered:
-        reply = read(answered[-1].plain, answered[-1].response)
-        text = reply.message.get("content")
+    labels |= {name: add(getattr(row, name) for row in answers or [last]) for name in TOKENS}
+    reply = read(answers[-1].plain, answers[-1].response) if answers else None
     if last.state == "value":
-        return Value(**reply.fields, repaired=len(rows) > 1, cached=cached, **labels)
-    if last is rows[0] and last.state == last.kind == "invalid":
-        request = Request(**{name: last.plain[name] for name in DECISIVE}, purpose=asked.purpose)
-        return Exchange.pending(request.repair(reply.message, last.reason), last.model, last.key)
-    why = (
-        f" (asking again because {rows[0].reason})"
-        if last.state == "failed" != rows[0].state
-        else ""
-    )
-    return Failure(kind=last.kind, reason=last.reason + why, text=text, cached=cached, **labels)
+        return Value(**reply.fields, repaired=last is not first, cached=cached, **labels)
+    again = f" (asking again because {first.reason})" if last.state == "failed" and answers else ""
+    labels["text"] = reply and reply.message.get("content")
+    return Failure(kind=last.kind, reason=last.reason + again, cached=cached, **labels)
 
 
 def check_envelope(text: str) -> str | None:

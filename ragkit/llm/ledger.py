@@ -22,8 +22,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ragkit.errors import DataError, MissingData, RagkitError, UsageError
-from ragkit.files import atomic_path, read_text
+from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.files import atomic_path, json_lines, named, read_text, require
 from ragkit.llm.exchange import Exchange
 from ragkit.llm.requests import canonical, digest
 
@@ -31,13 +31,11 @@ FORMAT = 2
 SPARE = 1 << 22  # bytes on disk set aside for the answers under way
 _APPLICATION = 0x52474B4C  # "RGKL" in SQLite's header marks a file as a ledger
 _RESTORE = "it was left as it was; continue with a copy from before, or an export of it"
-
-
-_NAMES = [field.name for field in fields(Exchange)]
-_PUT = f"REPLACE INTO calls VALUES ({', '.join('?' * (len(_NAMES) + 1))})"
+_NAMES = (*(field.name for field in fields(Exchange)), "checksum")
+_PUT = f"REPLACE INTO calls VALUES ({', '.join('?' * len(_NAMES))})"
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
-CREATE TABLE IF NOT EXISTS calls (key PRIMARY KEY, {", ".join(_NAMES[1:])}, checksum);
+CREATE TABLE IF NOT EXISTS calls (key PRIMARY KEY, {", ".join(_NAMES[1:])});
 CREATE INDEX IF NOT EXISTS calls_repair_of ON calls (repair_of) WHERE repair_of IS NOT NULL;
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {FORMAT};
@@ -88,7 +86,7 @@ class Ledger:
         self.readonly = readonly
         self._lock = threading.RLock()
         self._db = self._spare = self._pid = None
-        if self.path is not None and _is_export(self.path) and not readonly:
+        if _is_export(self.path) and not readonly:
             raise UsageError(
                 f"{self.path} is an export: it can be replayed, not added to",
                 f"to go on from it: ragkit llm import {self.path} --ledger LEDGER.sqlite",
@@ -206,9 +204,9 @@ class Ledger:
         did not report; the two sums leave them out.
         """
         with self._open() as db:
-            cursor = db.execute(_SUMMARY)
-            names = [column[0] for column in cursor.description]
-            table = [dict(zip(names, row, strict=True)) for row in cursor]
+            cursor = db.cursor()
+            cursor.row_factory = sqlite3.Row
+            table = [dict(row) for row in cursor.execute(_SUMMARY)]
         for line in table:
             line["failures"] = json.loads(line["failures"])
             line["failed"] = sum(line["failures"].values())
@@ -226,8 +224,7 @@ class Ledger:
         The file is JSON lines (gzipped if its name ends with .gz) in the order of keys: equal
         exchanges give equal bytes. It can be replayed.
         """
-        path = Path(path)
-        if not _is_export(path):
+        if not _is_export(path := Path(path)):
             raise UsageError(f"{path}: the name of an export ends with .jsonl or .jsonl.gz")
         lines = [
             asdict(row) | {"request": json.loads(row.request), "checksum": row.checksum}
@@ -287,7 +284,8 @@ class Ledger:
                 if self._db is None or self._pid != os.getpid():  # none is used after a fork
                     self._spare, self._db, self._pid = None, self._connect(), os.getpid()
                 yield self._db
-            except sqlite3.Error as error:
+            # SQLite's message may quote bytes of a damaged file that are no text.
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 raise self._explained(error) from None
 
     def _connect(self) -> sqlite3.Connection:
@@ -321,22 +319,22 @@ class Ledger:
             raise
         return db
 
-    def _explained(self, error: sqlite3.Error) -> RagkitError:
-        said = str(error)
+    def _explained(self, error: Exception) -> DataError:
+        said, kind, hint = str(error), DataError, None
         if "locked" in said:
-            return DataError(f"{self.path}: the ledger was locked by another process for a minute")
-        if "full" in said or "disk I/O" in said:
-            return DiskFull(f"{self.path}: the disk is full ({said})")
-        if isinstance(error, sqlite3.OperationalError):
-            return DataError(
-                f"{self.path}: the ledger cannot be used: {said}",
-                "to answer from it alone, without new requests: --replay, or RAGKIT_REPLAY=1",
-            )
-        return DataError(f"{self.path}: not a ledger, or truncated or damaged: {said}", _RESTORE)
+            why = "the ledger was locked by another process for a minute"
+        elif "full" in said or "disk I/O" in said:
+            why, kind = "the disk is full", DiskFull
+        elif isinstance(error, sqlite3.OperationalError) and "decode" not in said:
+            why = "the ledger cannot be used"
+            hint = "to answer from it alone, without new requests: --replay, or RAGKIT_REPLAY=1"
+        else:
+            why, hint = "not a ledger, or truncated or damaged", _RESTORE
+        return kind(f"{self.path}: {why} ({said})", hint)
 
 
-def _is_export(path: Path) -> bool:
-    return path.name.endswith((".jsonl", ".jsonl.gz"))
+def _is_export(path: Path | None) -> bool:
+    return path is not None and path.name.endswith((".jsonl", ".jsonl.gz"))
 
 
 def _row(exchange: Exchange) -> tuple:
@@ -345,7 +343,7 @@ def _row(exchange: Exchange) -> tuple:
 
 def _verified(row: Sequence, where: str) -> Exchange:
     exchange = Exchange(*row[:-1])
-    with suppress(TypeError, ValueError):  # no JSON: bytes, an infinite number
+    with suppress(TypeError, ValueError):  # what is no JSON: bytes, an infinite number
         if exchange.checksum == row[-1]:
             return exchange
     said = f"the exchange {exchange.key!r:.14} was changed after it was recorded"
@@ -353,26 +351,18 @@ def _verified(row: Sequence, where: str) -> Exchange:
 
 
 def _read_export(path: Path) -> list[Exchange]:
-    head, *lines = read_text(path).removesuffix("\n").split("\n")
-    try:
-        parsed = dict(json.loads(head))
-        version, count = parsed["ragkit_ledger"], parsed["calls"]
-    except (ValueError, TypeError, KeyError):
-        raise DataError(f"{path}: line 1: not the export of a ledger") from None
-    if version != FORMAT:
-        raise DataError(f"{path}: an export of format {version}, expected {FORMAT}")
-    if count != len(lines):
-        raise DataError(f"{path}: the export is truncated: {len(lines):,} of {count} calls")
-    exchanges = []
-    for number, line in enumerate(lines, 2):
-        where = f"{path}: line {number}"
-        try:
-            row = json.loads(line)
+    with named(path):
+        lines = json_lines(read_text(path))
+        _, head = next(lines, (None, {}))
+        if head.get("ragkit_ledger") != FORMAT:
+            raise DataError(f"line 1: not the export of a ledger of format {FORMAT}")
+        exchanges = []
+        for place, row in lines:
+            require(row, _NAMES, place)
             row["request"] = canonical(row["request"])
-            cells = [row[name] for name in (*_NAMES, "checksum")]
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise DataError(f"{where}: not an exchange: {error}") from None
-        if digest(row["request"]) != row["key"]:
-            raise DataError(f"{where}: the request was changed; its key does not match")
-        exchanges.append(_verified(cells, where))
+            if digest(row["request"]) != row["key"]:
+                raise DataError(f"{place}: the request was changed; its key does not match")
+            exchanges.append(_verified([row[name] for name in _NAMES], place))
+        if head.get("calls") != len(exchanges):
+            raise DataError(f"truncated: {len(exchanges):,} of {head.get('calls')!r} calls")
     return exchanges

@@ -40,12 +40,8 @@ class Prices:
 def load_prices(path: str | Path | None = None) -> Prices:
     """Read a price file: `path`, else the one that `RAGKIT_PRICES` names, else the package's.
 
-    Raises
-    ------
-    MissingData
-        If the file does not exist.
-    DataError
-        If it is not TOML, has no date, or a price is not a number of at least 0.
+    Raises `MissingData` if the file does not exist, and `DataError` if it is not TOML, has no date,
+    or a price is not a number of at least 0.
     """
     path = Path(path or os.environ.get("RAGKIT_PRICES") or FILE)
     try:
@@ -57,6 +53,8 @@ def load_prices(path: str | Path | None = None) -> Prices:
     if "date" not in table or table.get("currency") != "USD":
         raise DataError(f'{path}: expected a date and currency = "USD" at the top')
     models = table.get("models", {})
+    if not isinstance(models, dict):
+        raise DataError(f"{path}: models should be a table")
     for name, entry in models.items():
         try:
             if set(entry) != {"input", "output"}:

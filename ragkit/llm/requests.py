@@ -43,13 +43,20 @@ DECISIVE = ("messages", "parameters", "schema", "tools", "repeat")
 FOLDER = Path(__file__).parent / "templates"
 _HOLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _ROLE = re.compile(r"^--- *([a-z]+) *---$", re.MULTILINE)
-_FRONT = re.compile(r"---\n(.*?)^---$(.*)", re.DOTALL | re.MULTILINE)
+_FRONT = re.compile(r"---\n((?:[a-z]+:.*\n)*)---$", re.MULTILINE)
+_FIELD = re.compile(r"^([a-z]+): *(\S.*?) *$", re.MULTILINE)
 
 
 def canonical(value: Any) -> str:
-    """Return JSON with sorted keys and no spaces: equal values give equal text."""
+    """Return JSON with sorted keys and no spaces: equal values give equal text.
+
+    Raises `DataError` if a number is not finite, or lists are nested too deep.
+    """
     options = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
-    return json.dumps(value, sort_keys=True, **options)
+    try:
+        return json.dumps(value, sort_keys=True, **options)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"not JSON: {error}") from None
 
 
 def digest(text: str) -> str:
@@ -154,9 +161,9 @@ def validator(schema: str):
     registry = Registry()  # an empty registry fetches nothing
     try:
         Draft202012Validator.check_schema(parsed)
-        resolver = registry.with_resource("", DRAFT202012.create_resource(parsed)).resolver()
+        inside = registry.with_resource("", DRAFT202012.create_resource(parsed)).resolver()
         for reference in re.findall(r'"\$ref":"([^"]*)"', schema):
-            resolver.lookup(reference)
+            inside.lookup(reference)
     except SchemaError as error:
         raise UsageError(f"not a JSON schema: {error.message} at {error.json_path}") from None
     except Unresolvable as error:
@@ -186,10 +193,7 @@ class Prompt:
     def messages(self, **values: Any) -> list[dict[str, str]]:
         """Return the chat with every placeholder filled.
 
-        Raises
-        ------
-        UsageError
-            If a placeholder has no value or None, or a value has no placeholder.
+        Raises `UsageError` if a placeholder has no value or None, or a value has no placeholder.
         """
         checks.options(values, self.placeholders, f"the prompt {self.name!r}")
         for name in sorted(self.placeholders):
@@ -209,38 +213,28 @@ class Prompt:
 def load_prompt(name: str, folder: str | Path = FOLDER) -> Prompt:
     """Load `folder/name.md`.
 
-    Raises
-    ------
-    UsageError
-        If there is no such file.
-    DataError
-        If the file lacks name or version, has another field, an unknown role, an empty message
-        or a name that is not the file's.
+    Raises `UsageError` if there is no such file, and `DataError` if its front matter, a role or a
+    message is not what it should be.
     """
     path = Path(folder) / f"{name}.md"
     if not path.is_file():
         checks.choice(name, f"prompt in {folder}:", [p.stem for p in Path(folder).glob("*.md")])
-    head = _FRONT.match(read_text(path))
-    if not head:
-        raise DataError(f"{path}: line 1: expected front matter between two lines of ---")
-    front = {}
-    for number, line in enumerate(head[1].splitlines(), 2):
-        key, _, value = (part.strip() for part in line.partition(":"))
-        if key not in ("name", "version", "description") or not value:
-            expected = "expected name, version or description"
-            raise DataError(f"{path}: line {number}: {expected}, not {line!r}")
-        front[key] = value
-    if front.get("name") != name or "version" not in front:
-        raise DataError(f"{path}: expected the name {name!r} and a version in the front matter")
-    lead, *pieces = _ROLE.split(head[2])
-    parts = [("user", lead)] if lead.strip() or not pieces else []
-    parts = [
-        (r, text.strip()) for r, text in (*parts, *zip(pieces[::2], pieces[1::2], strict=True))
+    head = _FRONT.match(text := read_text(path))
+    front = dict(_FIELD.findall(head[1])) if head else {}
+    fields = {"name", "version"}
+    if front.get("name") != name or not fields <= front.keys() <= fields | {"description"}:
+        expected = f"the name {name!r}, a version and, if need be, a description"
+        raise DataError(f"{path}: expected {expected} between two lines of ---")
+    lead, *pieces = _ROLE.split(text[head.end() :])
+    pairs = [
+        *([("user", lead)] if lead.strip() or not pieces else []),
+        *zip(pieces[::2], pieces[1::2], strict=True),
     ]
-    for role, text in parts:
+    parts = tuple((role, part.strip()) for role, part in pairs)
+    for role, part in parts:
         if role not in ROLES:
             raise DataError(f"{path}: no role {role!r}; known: {', '.join(ROLES)}")
-        if not text:
+        if not part:
             raise DataError(f"{path}: the message of the {role} is empty")
     sha256 = digest("\n".join(f"--- {role} ---\n{text}" for role, text in parts))
-    return Prompt(name, front["version"], tuple(parts), sha256)
+    return Prompt(name, front["version"], parts, sha256)

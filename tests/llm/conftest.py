@@ -10,6 +10,12 @@ def _environment(monkeypatch):
 
 
 @pytest.fixture
+def path(tmp_path):
+    """Where a test has its ledger."""
+    return tmp_path / "deep" / "llm.sqlite"
+
+
+@pytest.fixture
 def endpoint(monkeypatch):
     """Return a function that serves replies on loopback and points the environment at them."""
     from contextlib import ExitStack

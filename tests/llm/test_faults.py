@@ -25,11 +25,6 @@ def sizes(small):
     ]
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "llm.sqlite"
-
-
 def worker(path, count, out=os.devnull):
     """Start a process that asks, and writes what it got to `out`."""
     child = multiprocessing.get_context("fork").Process(target=_work, args=(path, count, out))

