@@ -42,6 +42,10 @@ def command(questions, answers, versus, judge, out, system, versus_system, panel
                 pair = (system, versus_system)
                 report = compare(questions, answers, versus, own, options, systems=pair, out=path)
                 lost += _show(report) + _show_preferences(report.data["preferences"])
+                for row in report.data["differences"]:
+                    said = "{metric}: {difference:+.4f} ({low:.3f} to {high:.3f}), p {p:.3g}; "
+                    said += "a difference of {detectable:.3f} would be found four times of five"
+                    click.echo(said.format(**row) if row["low"] is not None else row["metric"])
             else:
                 if len(systems) > 1:
                     path = out.with_name(f"{out.stem}.{one.replace('/', '-')}{out.suffix}")

@@ -21,6 +21,7 @@ from ragkit.judging.judges import tasks
 from ragkit.judging.offline import OfflineJudge, bare
 from ragkit.judging.offline_text import abstains
 from ragkit.judging.verdicts import fact_tasks
+from ragkit.measures import stats
 
 BINS = 10
 SCHEMES = ("systems", "systems and questions", "systems and types")
@@ -274,3 +275,54 @@ def repeatability(frame: pd.DataFrame, one: str, other: str) -> dict[str, float]
         "auc": auc(pairs.astype(float)),
         "spearman": _spearman(both, "completeness_x", "completeness_y"),
     }
+
+
+def with_labels(
+    frame: pd.DataFrame, *, labels: int = 100, resamples: int = 2000, seed: int = 0
+) -> pd.DataFrame:
+    """Return what a few verdicts and the offline judge's probabilities of all answers tell.
+
+    As many answers as a system has are drawn with replacement, and the first `labels` of them
+    keep their verdict: `stats.prediction_powered` estimates the share that is correct, and for
+    each system after the judge's first the difference to that one.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With judge, system, question_id, correct, probability; no question twice in a system,
+        unless it is the judge's only one.
+    labels, resamples, seed : int
+
+    Returns
+    -------
+    DataFrame
+        One row per judge and system, or difference ("a - b"): answers, mean (of all verdicts),
+        coverage and coverage_labels (how often the interval, and that of the labels alone, holds
+        this mean; 0.95 is promised), width (mean width over that of the labels alone) and
+        possible (the width that the correlation of verdict and probability allows).
+    """
+    table, rng = [], np.random.default_rng(seed)
+    for judge, group in frame.groupby("judge", sort=False):
+        columns = group.set_index("question_id")[["correct", "probability"]].astype(float)
+        own = {
+            name: columns[group["system"].to_numpy() == name] for name in group["system"].unique()
+        }
+        first, *others = own
+        own |= {f"{name} - {first}": (own[name] - own[first]).dropna() for name in others}
+        for name, part in own.items():
+            truth, told = part.to_numpy().T
+            draws = []
+            for _ in range(resamples):
+                drawn = rng.integers(len(part), size=len(part))
+                known = truth[drawn]
+                known[labels:] = np.nan
+                powered = stats.prediction_powered(known, told[drawn])
+                draws.append((*powered[1:3], *powered.labels[1:3]))
+            ends = np.array(draws).reshape(resamples, 2, 2)
+            held = (ends[..., 0] <= truth.mean()) & (truth.mean() <= ends[..., 1])
+            width, alone = np.diff(ends)[..., 0].mean(axis=0)
+            shared = np.corrcoef(truth, told)[0, 1] ** 2 * (1 - labels / len(part))
+            numbers = (*held.mean(axis=0), width / alone, np.sqrt(1 - shared))
+            table.append((judge, name, len(part), truth.mean(), *numbers))
+    columns = "judge system answers mean coverage coverage_labels width possible".split()
+    return pd.DataFrame(table, columns=columns)

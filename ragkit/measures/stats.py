@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
-from scipy.stats import binomtest, false_discovery_control, norm, t
+from scipy.stats import binomtest, false_discovery_control, t
 
 from ragkit import checks
 from ragkit.errors import DataError, UsageError
@@ -188,11 +188,8 @@ def prediction_powered(
     weight = float(np.clip(shared / spread, 0, 1)) if spread > 0 else 0.0
     estimate = weight * unseen.mean() + (truth - weight * seen).mean()
     error = np.sqrt((truth - weight * seen).var() / n + (weight * unseen).var() / rest)
-    alone = norm.ppf((1 + level) / 2) * truth.std() / np.sqrt(n)
-    both = [
-        norm.ppf((1 + level) / 2) * error,
-        2 * norm.sf(abs(estimate - null) / max(error, 1e-16)),
-    ]
+    z = ndtri((1 + level) / 2)
+    half, p = z * error, 2 * ndtr(-abs(estimate - null) / max(error, 1e-16))
     if clusters is not None:
         zero = np.where(known, labels - weight * predictions, 0), weight * predictions * ~known
         rows = np.column_stack([*zero, known, ~known])[:, None, :]
@@ -200,16 +197,10 @@ def prediction_powered(
             rows, clusters, lambda sums, _: (sums[..., :2] / sums[..., 2:]).sum(-1)
         )
         low, high, p, _ = _student(estimate, jackknife[:, 0], level, null)
-        both = [(high - low) / 2, p]
-    return Powered(
-        float(estimate),
-        float(estimate - both[0]),
-        float(estimate + both[0]),
-        float(both[1]),
-        n,
-        weight,
-        Interval(float(truth.mean()), truth.mean() - alone, truth.mean() + alone, n),
-    )
+        half = (high - low) / 2
+    alone, mean = z * truth.std() / np.sqrt(n), truth.mean()
+    numbers = map(float, (estimate, estimate - half, estimate + half, p))
+    return Powered(*numbers, n, weight, Interval(mean, mean - alone, mean + alone, n))
 
 
 def holm(p_values: Sequence[float]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 from ragkit.cli.evaluate import command
 from ragkit.errors import DataError
 from ragkit.judging import Options, compare, evaluate
+from ragkit.judging.validation import with_labels
 from ragkit.measures import stats
 from tests.judging.helpers import Scripted, literal, write_jsonl
 
@@ -60,6 +62,19 @@ def test_of_two_systems_the_difference_is_estimated_too():
     assert list(rows.index) == ["one", "other", "one - other"]
     gap = given["score"].to_numpy().reshape(2, 15)
     assert rows.loc["one - other", "labels"] == pytest.approx((gap[0] - gap[1]).mean())
+
+
+def test_coverage_and_width_of_means_by_labels_and_probabilities():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"judge": "A", "system": ["x"] * 300 + ["y"] * 300})
+    frame["question_id"] = [*range(300)] * 2
+    frame["correct"] = rng.random(600) < 0.4
+    frame["probability"] = 0.3 + 0.4 * frame["correct"] + 0.3 * rng.normal(size=600)
+    table = with_labels(frame, labels=100, resamples=400)
+    assert table["system"].tolist() == ["x", "y", "y - x"]
+    assert table["coverage"].between(0.92, 0.98).all()
+    assert table["width"].to_numpy() == pytest.approx(table["possible"], abs=0.02)
+    assert (table["width"] < 0.92).all()
 
 
 @pytest.mark.parametrize(
