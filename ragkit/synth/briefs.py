@@ -15,7 +15,7 @@ from datetime import date, timedelta
 from ragkit.errors import UsageError, did_you_mean
 from ragkit.synth import banks
 from ragkit.synth.banks import Topic
-from ragkit.synth.pen import CASE, Pen, cap
+from ragkit.synth.pen import CASE, Pen, Slots, cap
 from ragkit.synth.streams import Stream, digest64
 from ragkit.synth.world import FIRST_DAY, LAST_DAY, Fact, Subject, World
 
@@ -40,6 +40,22 @@ KINDS = {
     "confluence": (("guide", 45), ("reference", 30), ("questions", 25)),
 }
 QUARTERS = ("2025-q1", "2025-q2", "2025-q3", "2025-q4", "2026-q1", "2026-q2", "2026-q3")
+CLASSES = (("A", "B", "C"), ("1", "2", "3"), ("blue", "amber", "red"), ("K", "L", "M"))
+SPLITTABLE = frozenset("case memo meeting guide replies task pull company questions".split())
+# How often a document of a kind treats a second matter.
+LONG = {
+    "case": 0.4,
+    "replies": 0.6,
+    "figures": 0.5,
+    "memo": 0.8,
+    "meeting": 0.9,
+    "guide": 0.8,
+    "company": 0.5,
+    "deal": 0.4,
+    "reference": 0.6,
+    "questions": 0.7,
+    "checklist": 0.5,
+}
 INTRA_SHARE = 0.14  # of volume documents carry a fact that is split over distant passages
 
 
@@ -206,21 +222,16 @@ class Volume:
 
 def folder(source: str, area: str, topic: str, quarter: str = "", region: str = "") -> str:
     """Return the directory of a topic within a source."""
+    place = area
     if source == "slack":
-        parts = [f"{area}-{topic}" if len(area) + len(topic) < 22 else topic]
-    elif source == "linear":
-        parts = [area, topic]
+        place, topic = (f"{area}-{topic}" if len(area) + len(topic) < 22 else topic), ""
     elif source == "github":
-        parts = [f"{area}-{'core' if len(topic) % 2 else 'services'}", topic]
+        place = f"{area}-{'core' if len(topic) % 2 else 'services'}"
     elif source == "jira":
-        parts = [ticket_prefix(area, "jira"), topic]
+        place = ticket_prefix(area, "jira")
     elif source == "hubspot":
-        parts = [{"sales": "deals", "success": "accounts"}.get(area, "companies"), topic]
-    else:
-        parts = [area, topic]
-    parts += [quarter] if quarter else []
-    parts += [slug(region)] if region else []
-    return "/".join([source, *parts])
+        place = {"sales": "deals", "success": "accounts"}.get(area, "companies")
+    return "/".join(filter(None, (source, place, topic, quarter, slug(region))))
 
 
 def ticket_prefix(area: str, source: str) -> str:
@@ -302,7 +313,7 @@ def volume_brief(
     if subject.nick and stream.chance(0.4):
         points.insert(stream.between(1, len(points)), Point("text", _nick(stream, subject, people)))
     split: dict = {}
-    if kind in _SPLITTABLE and stream.chance(INTRA_SHARE):
+    if kind in SPLITTABLE and stream.chance(INTRA_SHARE):
         split = split_fact(stream, subject, scope)
         points = [
             points[0],
@@ -312,7 +323,8 @@ def volume_brief(
         ]
     about = subject.phrase(scope)
     told = problem if points[0].role == "problem" else thing
-    title = _title(stream, source, kind, thing, about, subject, told)
+    names = {"n": subject.name, "contact": subject.contact}
+    title = _title(stream, source, kind, names | {"thing": thing, "about": about, "told": told})
     metadata: dict[str, str | int] = {}
     stem = f"{day.isoformat()}-{slug(thing, 24)}-{slug(subject.name, 20)}-{number:x}"
     if source in ("linear", "jira"):
@@ -345,29 +357,11 @@ def volume_brief(
     )
 
 
-_SPLITTABLE = {
-    "case",
-    "memo",
-    "meeting",
-    "guide",
-    "replies",
-    "task",
-    "pull",
-    "company",
-    "questions",
-}
-
-
 def _nick(stream: Stream, subject: Subject, people: list[str]) -> str:
     """Return a remark on what people call a subject."""
     first = [name.split()[0] for name in people]
     slots = {"n": subject.name, "nick": subject.nick, "p2": first[1], "p3": first[2]}
     return Pen(stream, slots).say("nick")
-
-
-# How often a document of a kind treats a second matter.
-LONG = {"case": 0.4, "replies": 0.6, "figures": 0.5, "memo": 0.8, "meeting": 0.9, "guide": 0.8}
-LONG |= {"company": 0.5, "deal": 0.4, "reference": 0.6, "questions": 0.7, "checklist": 0.5}
 
 
 def _longer(world, stream, topic, subject, scope, facts, points):
@@ -390,128 +384,49 @@ def split_fact(stream: Stream, subject: Subject, scope: str) -> dict:
     """Return a fact whose halves belong into distant passages, with its answer.
 
     Either a rule by class with the class told elsewhere, or a price of an option that is
-    chosen, or struck out, later on.
+    chosen, or struck out, later on: the sections `class` and `drop` of the bank `glue`.
     """
-    place = subject.phrase(scope) if scope else subject.name
-    rules = banks.sections("glue")
+    rules, place = banks.sections("glue"), subject.phrase(scope)
+    slots: dict = {"scope": place, "month": "spring"}
     if stream.chance(0.55):
-        names = stream.pick(
-            (("A", "B", "C"), ("1", "2", "3"), ("blue", "amber", "red"), ("K", "L", "M"))
-        )
+        kind, names = "class", stream.pick(CLASSES)
         base = stream.between(3, 9)
         numbers = [base, base + stream.between(3, 9), base + stream.between(13, 30)]
         unit = stream.pick(("days", "shifts", "weeks", "loads"))
-        values = [f"{n} {unit}" for n in numbers]
         chosen = stream.below(3)
-        slots = {f"c{i + 1}": names[i] for i in range(3)} | {
-            f"v{i + 1}": values[i] for i in range(3)
-        }
-        first = stream.pick(rules["class.rule"])
-        last = stream.pick(rules["class.place"])
-        ask = "class.ask"
-        slots_last = {"c2": names[chosen], "scope": place}
-        answer = f"{cap(place)}: class {names[chosen]}, which is inspected every {values[chosen]}."
-        facts = (
-            f"The class of {place} is {names[chosen]}.",
-            f"Class {names[chosen]} is inspected every {values[chosen]}.",
-        )
-        needed = (names[chosen], values[chosen])
+        slots |= {f"v{i}": f"{n} {unit}" for i, n in enumerate(numbers, 1)}
+        first, last = stream.pick(rules["class.rule"]), stream.pick(rules["class.place"])
+        told = {"chosen": names[chosen], "value": slots[f"v{chosen + 1}"]}
     else:
-        options = stream.sample(banks.words("codewords"), 3)
+        kind, names = "drop", stream.sample(banks.words("codewords"), 3)
         base = stream.between(12, 60) * 10 + stream.below(10)
         prices = sorted(base + stream.between(13, 190) * i for i in range(1, 4))
-        values = [f"{price:,} euros" for price in prices]
-        slots = {f"o{i + 1}": options[i] for i in range(3)} | {
-            f"v{i + 1}": values[i] for i in range(3)
+        slots |= {f"v{i}": f"{price:,} euros" for i, price in enumerate(prices, 1)}
+        first, last = stream.pick(rules["drop.rule"]), stream.pick(rules["drop.place"])
+        told = {
+            "chosen": names[1],
+            "value": slots["v2"],
+            "reason": stream.pick(rules["drop.reason"]),
         }
-        first = stream.pick(rules["drop.rule"])
-        last = stream.pick(rules["drop.place"])
-        reason = stream.pick(rules["drop.reason"])
-        ask = "drop.ask"
-        slots_last = {"o1": options[0], "o2": options[1], "reason": reason}
-        answer = f"{options[1]} was chosen for {place}, at {values[1]}; {options[0]} was dropped because {reason}."
-        facts = (
-            f"{options[1]} was chosen in the end.",
-            f"{options[1]} costs {values[1]}.",
-            f"The answer must not give {values[0]}, the price of {options[0]}, which was dropped.",
-        )
-        needed = (options[1], values[1])
-    pen = Pen(stream, {"month": "spring"})
+    slots |= {f"{kind[0]}{i}": name for i, name in enumerate(names, 1)}
+    pen = Pen(stream, Slots(slots | told))
+    said = cap(pen.fill(first))
+    if kind == "class":
+        pen.slots["c2"] = told["chosen"]
+    answer, *facts = map(pen.fill, rules[f"{kind}.answer"])
     return {
-        "first": cap(pen.fill(first, slots)),
-        "last": cap(pen.fill(last, slots_last)),
-        "ask": ask,
+        "first": said,
+        "last": cap(pen.fill(last)),
+        "ask": f"{kind}.ask",
         "scope": place,
         "answer": answer,
-        "facts": facts,
-        "needed": needed,
+        "facts": tuple(facts),
+        "needed": (told["chosen"], told["value"]),
     }
 
 
-def _title(stream, source, kind, thing, about, subject, problem) -> str:
-    return cap(_headline(stream, source, kind, thing, about, subject, problem))
-
-
-def _headline(stream, source, kind, inside, about, subject, problem) -> str:
-    thing = cap(inside)
-    if source == "slack":
-        return stream.pick(
-            (
-                f"{thing}, {subject.name}",
-                f"{cap(problem)}",
-                f"{thing}: {about}",
-                f"{about}: {inside}",
-            )
-        )
-    if kind == "figures":
-        return stream.pick(
-            (f"{thing} at {about}: the figures", f"Figures for {about}", f"{thing}, {subject.name}")
-        )
-    if kind == "contact":
-        return f"{subject.contact}, {subject.name}"
-    if kind in ("company", "deal"):
-        return f"{subject.name}: {inside}" if kind == "deal" else subject.name
-    if kind == "sheet":
-        return stream.pick(
-            (f"{thing} by site ({subject.name})", f"Overview {subject.name}: {inside}")
-        )
-    if kind == "checklist":
-        return stream.pick(
-            (
-                f"Checklist: {inside}, {about}",
-                f"Before you start: {inside} at {about}",
-            )
-        )
-    if kind == "reference":
-        return stream.pick((f"{thing}: values for {about}", f"Reference card, {about}"))
-    if kind == "questions":
-        return stream.pick(
-            (
-                f"Questions on {inside} ({about})",
-                f"{thing} at {about}: questions and answers",
-            )
-        )
-    if kind == "pull":
-        return stream.pick(
-            (
-                f"Fix: {problem}",
-                f"{thing}: handle the case of {subject.name}",
-                f"{cap(problem)}: fix",
-            )
-        )
-    if kind == "meeting":
-        return stream.pick(
-            (
-                f"{thing}, call with {subject.name}",
-                f"{subject.name}: {inside}",
-                f"Meeting on {inside}",
-            )
-        )
-    return stream.pick(
-        (
-            f"{cap(problem)} ({subject.name})",
-            f"{thing} at {about}",
-            f"{about}: {inside}",
-            cap(problem),
-        )
-    )
+def _title(stream: Stream, source: str, kind: str, slots: dict[str, str]) -> str:
+    """Return a title from the bank `titles`, by source or by kind."""
+    titles = banks.sections("titles")
+    line = titles.get(source) or titles.get(kind) or titles["other"]
+    return cap(Pen(stream, Slots(slots)).fill(line[0]))

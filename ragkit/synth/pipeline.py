@@ -34,9 +34,10 @@ from ragkit.llm import write_batch
 from ragkit.synth import banks, noise
 from ragkit.synth.author import TOGETHER, AuthorOptions, LeftOut, make_author
 from ragkit.synth.briefs import SOURCES, Brief
+from ragkit.synth.corpus import Corpus, visible
 from ragkit.synth.index import Index, shard_path, write_shard
 from ragkit.synth.plan import SHARD, TYPES, Plan, Settings
-from ragkit.synth.questions import Corpus, make_questions, metadata_questions, visible
+from ragkit.synth.questions import make_questions, metadata_questions
 from ragkit.synth.stamp import begin
 from ragkit.synth.streams import Stream
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ragkit.synth.questions import STOP
+from ragkit.synth.corpus import STOP
 
 # Words of asking, which say nothing of what is asked about.
 ASKING = frozenset(
