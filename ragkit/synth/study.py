@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import filecmp
-import html
 import re
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
+import jinja2
 import pandas as pd
+from markupsafe import Markup
 
 from ragkit.errors import DataError, UsageError, did_you_mean
 from ragkit.files import read_json, read_jsonl
@@ -257,32 +258,15 @@ def question_cards(company: Company, *, each: int = 1):
     """
     from IPython.display import HTML
 
-    cards = []
-    for row in company.questions.groupby("type", sort=False).head(each).to_dict("records"):
+    rows = company.questions.groupby("type", sort=False).head(each).to_dict("records")
+    for row in rows:
         gold = [company.document(doc_id) for doc_id in row["gold_doc_ids"]]
-        lists = {
-            "facts": row["facts"],
-            "gold documents": [f"{d['source_type']}: {d['title']} ({d['path']})" for d in gold],
-        }
+        row["gold"] = [f"{d['source_type']}: {d['title']} ({d['path']})" for d in gold]
         noted, misleading = row["pattern"], len(row["distractor_doc_ids"])
         if misleading and "distractor" not in noted:
             noted += f"{'; ' if noted else ''}distractors: {misleading}"
-        parts = [
-            f"<div><b>{html.escape(row['type'].replace('_', ' '))}</b>"
-            f'<span style="color:#555"> {html.escape(noted)}</span></div>',
-            f"<div><i>{html.escape(row['text'])}</i></div>",
-            f"<div>{html.escape(row['answer'])}</div>",
-        ]
-        for name, items in lists.items():
-            inner = "".join(f"<li>{html.escape(item)}</li>" for item in items) or "<li>none</li>"
-            parts.append(
-                f'<div style="color:#555">{name}<ul style="margin:0 0 0 1.2em;padding:0">{inner}</ul></div>'
-            )
-        cards.append(
-            '<div style="border-top:1px solid #bbb;padding:6px 2px;font-size:12px;'
-            f'overflow-wrap:anywhere;text-align:left">{"".join(parts)}</div>'
-        )
-    return HTML("".join(cards))
+        row["noted"] = noted
+    return HTML(_templates().questions(rows))
 
 
 def families(questions: pd.DataFrame) -> pd.DataFrame:
@@ -328,66 +312,36 @@ def pages(
 
     if notes and len(notes) != len(documents):
         raise UsageError(f"{len(documents)} documents need as many notes, found {len(notes)}")
-    marks = [mark for mark in marks if mark]
-    cards = [
-        _card(document, marks, note)
-        for document, note in zip(documents, notes or [""] * len(documents), strict=True)
-    ]
-    style = f"display:grid;grid-template-columns:repeat({columns},minmax(0,1fr));gap:10px"
-    return HTML(f'<div style="{style}">{"".join(cards)}</div>')
+    mark = partial(_marked, [mark for mark in marks if mark])
+    return HTML(_templates().pages(documents, notes or [""] * len(documents), mark, columns))
 
 
-def _card(document: dict, marks: list[str], note: str) -> str:
-    hidden = ("doc_id", "source_type", "path", "title", "content")
-    about = " · ".join(
-        f"{name.replace('_', ' ')}: {value}"
-        for name, value in document.items()
-        if name not in hidden
-    )
-    small = "color:#555;font-size:11px;overflow-wrap:anywhere"
-    body = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:12px;line-height:1.4"
-    above = f'<div style="{small}"><b>{html.escape(note)}</b></div>' if note else ""
-    return (
-        '<div style="border:1px solid #bbb;border-radius:4px;padding:8px 10px;'
-        'background:#fff;color:#000;text-align:left">'
-        f'{above}<div style="{small}">{html.escape(document["source_type"])} · '
-        f"{html.escape(document['path'])}</div>"
-        f'<div style="font-weight:bold;margin:3px 0">{_marked(document["title"], marks)}</div>'
-        f'<div style="{small};margin-bottom:6px">{html.escape(about)}</div>'
-        f'<div style="{body}">{_marked(document["content"].strip(), marks)}</div></div>'
-    )
+def _templates():
+    files = jinja2.FileSystemLoader(Path(__file__).parent)
+    return jinja2.Environment(loader=files, autoescape=True).get_template("study.html").module
 
 
-def _marked(text: str, marks: list[str]) -> str:
+def _marked(marks: list[str], text: str) -> Markup:
     """Return text for a page, the marks in it highlighted; a number is not marked inside another."""
-    if not marks:
-        return html.escape(text)
     longest = sorted(map(re.escape, marks), key=len, reverse=True)
-    pattern = re.compile(rf"(?<!\w)(?<!\d[.,])({'|'.join(longest)})(?!\w)", re.IGNORECASE)
+    pattern = rf"(?<!\w)(?<!\d[.,])({'|'.join(longest)})(?!\w)" if marks else r"(?!)()"
+    parts = re.split(pattern, text, flags=re.IGNORECASE)
     # Every second part is a mark.
-    return "".join(
-        f'<mark style="background:#ffe08a">{html.escape(part)}</mark>'
-        if number % 2
-        else html.escape(part)
-        for number, part in enumerate(pattern.split(text))
-    )
+    shown = Markup('<mark style="background:#ffe08a">{}</mark>')
+    return Markup("").join(shown.format(part) if i % 2 else part for i, part in enumerate(parts))
 
 
 def _counts(done: dict) -> str:
     """Return the counts of a stage in words."""
     parts = []
     for name, value in done.items():
-        if isinstance(value, dict):
-            if name == "documents":
-                parts.append(f"documents {sum(value.values()):,} from {len(value)} sources")
-            elif value:
-                total = f"{sum(value.values()):,}"
-                inner = ", ".join(f"{key} {count:,}" for key, count in value.items())
-                parts.append(
-                    f"{name} {total} ({inner})"
-                    if name != "rejected"
-                    else f"drafts rejected {total}"
-                )
+        if name == "documents" and isinstance(value, dict):
+            parts.append(f"documents {sum(value.values()):,} from {len(value)} sources")
+        elif name == "rejected":
+            parts += [f"drafts rejected {sum(value.values()):,}"] if value else []
+        elif isinstance(value, dict):
+            inner = ", ".join(f"{key} {count:,}" for key, count in value.items())
+            parts += [f"{name} {sum(value.values()):,} ({inner})"] if value else []
         else:
             parts.append(f"{name.replace('_', ' ')} {value:,}")
     return "; ".join(parts)
