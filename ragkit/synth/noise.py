@@ -19,12 +19,23 @@ from ragkit.synth.briefs import (
     slug,
     volume_brief,
 )
-from ragkit.synth.pen import cap
+from ragkit.synth.pen import Pen, Slots, cap
 from ragkit.synth.streams import Stream
-from ragkit.synth.world import LAST_DAY, Fact, Subject, World, say_date
+from ragkit.synth.world import LAST_DAY, Subject, World, say_date
 
 RANDOM_SHARE = 0.05
 PLAUSIBLE_SHARE = 0.03
+# Weights of the sources of near-duplicates.
+DUPLICATES = {
+    "confluence": 14,
+    "google_drive": 8,
+    "jira": 5,
+    "linear": 4,
+    "gmail": 6,
+    "slack": 6,
+    "fireflies": 2,
+}
+VERSIONS = ("updated", "new version", "corrected", "second version")
 
 
 class Tree:
@@ -111,16 +122,8 @@ def moves(world: World, source: str, members: dict[str, list[int]]) -> dict[int,
 
 def duplicate_source(world: World, number: int) -> str:
     """Return the source type of near-duplicate `number`."""
-    weights = {
-        "confluence": 14,
-        "google_drive": 8,
-        "jira": 5,
-        "linear": 4,
-        "gmail": 6,
-        "slack": 6,
-        "fireflies": 2,
-    }
-    return Stream(world.seed, "duplicate", number).weighted(list(weights), list(weights.values()))
+    stream = Stream(world.seed, "duplicate", number)
+    return stream.weighted(list(DUPLICATES), list(DUPLICATES.values()))
 
 
 def duplicate(world: World, number: int, original: Brief) -> tuple[Brief, dict]:
@@ -139,74 +142,40 @@ def duplicate(world: World, number: int, original: Brief) -> tuple[Brief, dict]:
     value = world.other_value(attribute.values, stream, {old.value})
     room = max(1, (LAST_DAY - original.day).days)
     day = original.day + timedelta(days=stream.between(min(18, room), min(120, room)))
-    new = replace(
-        old,
-        value=value,
-        time=day.isoformat(),
-        statement=stream.pick(attribute.say).replace("{v}", value),
-        fact_id=f"{old.fact_id}#{number}",
-    )
-    facts = tuple(new if f is old else f for f in original.facts)
+    statement = stream.pick(attribute.say).replace("{v}", value)
+    new = replace(old, value=value, time=day.isoformat(), statement=statement)
+    new = replace(new, fact_id=f"{old.fact_id}#{number}")
     doc_id = document_id(world, "duplicate", number)
-    place = folder(source, original.topic.area, original.topic.key)
+    topic, subject, scope = original.topic, original.subject, original.scope
+    place = folder(source, topic.area, topic.key)
     if source == original.source:
+        keys = ("identifier", "key", "number")
         brief = replace(
             original,
-            doc_id=doc_id,
-            day=day,
-            facts=facts,
-            points=[
-                Point(p.role, new.statement) if p.text == old.statement else p
-                for p in original.points
-            ],
+            facts=tuple(new if f is old else f for f in original.facts),
+            points=[p for p in original.points if p.text != old.statement],
             path=f"{place}/{slug(original.title, 40)}-v2-{number:x}.json",
-            title=f"{original.title} ({stream.pick(('updated', 'new version', 'corrected', 'second version'))})",
+            title=f"{original.title} ({stream.pick(VERSIONS)})",
             voice=original.doc_id,
-            metadata={
-                k: v
-                for k, v in original.metadata.items()
-                if k not in ("identifier", "key", "number")
-            },
-            split={},
+            metadata={k: v for k, v in original.metadata.items() if k not in keys},
         )
-        brief.points = [p for p in brief.points if p.role != "text"]
     else:
-        kind = stream.pick(
-            [k for k, _ in KINDS[source] if k not in ("sheet", "standup", "question")]
-        )
+        kinds = [k for k, _ in KINDS[source] if k not in ("sheet", "standup", "question")]
+        kind, own = stream.pick(kinds), 800_000 + number
+        names = {"name": "duplicate", "facts": (new,)}
         brief = volume_brief(
-            world,
-            stream,
-            source,
-            kind,
-            original.topic,
-            original.subject,
-            original.scope,
-            800_000 + number,
-            place,
-            name="duplicate",
-            facts=(new,),
+            world, stream, source, kind, topic, subject, scope, own, place, **names
         )
-        brief.doc_id, brief.day, brief.split = doc_id, day, {}
-        brief.points = [p for p in brief.points if p.role != "text"]
     said = stream.pick(banks.sections("glue")["update.same"])
-    for name, text in (
-        ("{thing}", original.topic.title),
-        ("{s}", original.subject.phrase(original.scope)),
-        ("{olddate}", say_date(original.day)),
-        ("{date}", say_date(day)),
-        ("{fact}", new.statement),
-    ):
-        said = said.replace(name, text)
-    brief.points = [p for p in brief.points if p.text != new.statement]
-    brief.points.insert(min(1, len(brief.points)), Point("text", said))
+    slots = {"thing": topic.title, "s": subject.phrase(scope), "fact": statement}
+    slots |= {"olddate": say_date(original.day), "date": say_date(day)}
+    said = Point("text", Pen(stream, slots).fill(said))
+    points = [p for p in brief.points if p.role != "text" and p.text != statement]
+    points.insert(min(1, len(points)), said)
+    metadata = brief.metadata
     if source in ("linear", "jira"):
-        brief.metadata.setdefault(
-            "identifier" if source == "linear" else "key", f"UPD-{number + 10}"
-        )
-    if source == "github":
-        brief.metadata.setdefault("number", 90_000 + number)
-    brief.group = f"pair-{number}"
+        metadata.setdefault("identifier" if source == "linear" else "key", f"UPD-{number + 10}")
+    brief = replace(brief, doc_id=doc_id, day=day, points=points, split={}, group=f"pair-{number}")
     record = {
         "original": original.doc_id,
         "duplicate": doc_id,
@@ -244,47 +213,28 @@ def misc(world: World, number: int) -> Brief:
     if turn >= 2 * len(topic.things):
         name += f" ({2018 + turn % 9}, no. {turn})"
     subject = Subject("thing", name, name, topic.title, office.region, (), stream.pick(world.staff))
-    facts = tuple(
-        world.fact(a, subject, "") for a in stream.sample(topic.attributes, stream.between(1, 2))
-    )
-    said = [stop_thing(fact, name) for fact in facts]
-    lines = stream.sample(topic.talk, stream.between(3, 5))
-    points = [Point("text", line) for line in lines]
-    openings = (
-        f"{cap(name)}. There, I said it.",
-        f"So, about {name}.",
-        f"{cap(name)} again, by popular demand.",
-        f"New here: {name}.",
-    )
-    points.insert(0, Point("text", stream.pick(openings)))
-    for text in said:
-        points.insert(stream.between(1, len(points)), Point("text", text))
+    chosen = stream.sample(topic.attributes, stream.between(1, 2))
+    facts = tuple(world.fact(attribute, subject, "") for attribute in chosen)
+    points = [Point("text", line) for line in stream.sample(topic.talk, stream.between(3, 5))]
+    pen, lines = Pen(stream, Slots(thing=name, title=topic.title)), banks.sections("glue")
+    points.insert(0, Point("text", pen.say_from(lines["misc.open"])))
+    for fact in facts:
+        said = Point("text", f"{cap(fact.statement)}.")
+        points.insert(stream.between(1, len(points)), said)
     day = day_in(stream)
-    stem = f"{slug(name, 44)}-{number:x}"
-    metadata: dict[str, str | int] = {}
-    if source == "github":
-        metadata["number"] = 10 + number
-    if source == "jira":
-        metadata["key"] = f"WISH-{10 + number}"
-    place = "/".join([topic.area] + ([str(day.year)] if source in ("github", "fireflies") else []))
+    keys = {"github": {"number": 10 + number}, "jira": {"key": f"WISH-{10 + number}"}}
+    place = f"{topic.area}/{day.year}" if source in ("github", "fireflies") else topic.area
     return Brief(
         document_id(world, "misc", number),
         source,
         "misc",
-        f"{place}/{stem}.json",
-        stream.pick((cap(name), f"{cap(name)}, {topic.title}", f"About {name}")),
+        f"{place}/{slug(name, 44)}-{number:x}.json",
+        pen.say_from(lines["misc.title"]),
         day,
         stream.sample(world.staff, 4),
         points,
         facts,
         topic,
-        None,
-        "",
-        "misc",
-        metadata,
+        group="misc",
+        metadata=dict(keys.get(source, {})),
     )
-
-
-def stop_thing(fact: Fact, name: str) -> str:
-    """Return the statement of an informal fact as a sentence; `it` refers to the thing."""
-    return f"{cap(fact.statement)}."
