@@ -12,6 +12,7 @@ from ragkit.errors import DataError, MissingData
 from ragkit.report import figures, pipeline, results, tables
 
 README = paths.ROOT / "README.md"
+PAGE = Path(__file__).with_name("readme.md")
 START, END = "<!-- generated: ragkit readme -->", "<!-- end of generated part -->"
 
 
@@ -49,34 +50,23 @@ def read(source: Path) -> pd.DataFrame:
 
 
 def render(board: pd.DataFrame) -> str:
-    """Return the generated part: counts by paper and status, LiveRAG's Table 4, figures.
+    """Return the generated part (`readme.md`): counts by paper and status, LiveRAG's Table 4, figures.
 
     `board` is a scoreboard of the profile "paper".
     """
     counts = tables.counts(board).rename(index=figures.NAMES).reset_index()
     table4 = tables.wide(board[(board["paper"] == "liverag") & (board["table"] == "4")])
-    cells = pd.DataFrame(index=pd.Index([figures.NAMES[row] for row in table4.index], name="set"))
-    for column in table4.columns.levels[0]:
+    cells = pd.DataFrame(index=pd.Index(table4.index.map(figures.NAMES), name="set"))
+    for column in dict.fromkeys(column for column, _ in table4.columns):
         pairs = zip(table4[column, "printed"], table4[column, "measured"], strict=True)
         cells[column] = [f"{printed} / {measured}" for printed, measured in pairs]
-    order = list(dict.fromkeys(column for column, _ in table4.columns))
-    lines = [
-        START,
-        "",
-        "Numbers that the papers print, by what this workspace makes of them (profile `paper`,",
-        "with the data that was at hand for the committed results):",
-        "",
-        counts.to_markdown(index=False),
-        "",
-        "LiveRAG's Table 4, printed / measured; the five other sets are means over random samples,",
-        "as the paper's own samples are not published:",
-        "",
-        cells[order].to_markdown(disable_numparse=True),
-        "",
-    ]
-    for words, name in figures.STYLE["strip"].items():
-        lines += [f"![{words}](figures/{name})", ""]
-    return "\n".join([*lines, END])
+    return PAGE.read_text("utf-8").format(
+        start=START,
+        end=END,
+        counts=counts.to_markdown(index=False),
+        table=cells.to_markdown(disable_numparse=True),
+        figures="\n\n".join(f"![{t}](figures/{f})" for t, f in figures.STYLE["strip"].items()),
+    )
 
 
 def update(text: str, part: str) -> str:

@@ -18,7 +18,6 @@ from ragkit.report.plots import (
     base,
     corpus,
     data,
-    judges,
     questions,
     retrieval,
     scaling,
@@ -174,10 +173,10 @@ DRAWN = {
     "differences": lambda: data.differences(
         pd.concat([comparison("liverag", "4"), comparison("wixqa", "text:3.1")])
     ),
-    "calibration": lambda: judges.calibration(
+    "calibration": lambda: retrieval.calibration(
         crossed(against=["A", "B"], probability=[0.1, 0.5, 0.9]).rename(columns={"value": "correct"})
     ),
-    "standings": lambda: judges.standings(
+    "standings": lambda: retrieval.standings(
         crossed(scale=STANDINGS, system=NAMES), label="share"
     ),
     "table-4": lambda: questions.diversity(

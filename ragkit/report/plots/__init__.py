@@ -1,8 +1,7 @@
 """Figures of the notebooks: frames in, one figure out.
 
-One module a subject; import the one that is needed, such as
-`from ragkit.report.plots.retrieval import ranking`. Style, colours and markers are those of
-`ragkit.report.figures`, whose `save` writes a figure. Everywhere
+Values with intervals are drawn by `base.forest`, lines by `base.trends`; what else a subject needs is
+in its module. Style and marks are those of `ragkit.report.figures`. Everywhere
 
 - a frame has the columns that the docstring names; `value` is drawn with its interval from `low`
   to `high` (NaN: no interval), in the unit of `label`;

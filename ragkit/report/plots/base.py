@@ -97,14 +97,12 @@ def forest(
     panels: Mapping | None = None,
     height: float | None = None,
     width: str = "column",
-    titles: str = "",
-    small: bool = False,
     **options,
 ) -> Figure:
     """Draw values with their intervals, a category below the other, in one panel or several.
 
     `table`, `at`, `hue`, `marks`, `order` and `options` are those of `dots`; `also` is a column of
-    `table` with a second value. `panels` are seaborn's options for `FacetGrid`, such as `col`.
+    `table` with a second value. `panels` are options of `facets`, such as `col`.
     `label` (of the values), `lines` (a dashed line, or from low to high a grey band), `ends` (of the
     axis) and `log` (its scale) hold for all panels, or are given by panel. `notes` stand below the
     figure; `height` is that of the figure, in inches.
@@ -119,10 +117,8 @@ def forest(
         if also:
             second(ax, rows, at, also, order=order, orient=options.get("orient", "h"))
 
-    fig, drawn = facets(
-        table, draw, height=height or 0.9 + 0.24 * len(order), width=width, titles=titles, small=small,
-        **{"sharex": False, **(panels or {})},
-    )  # fmt: skip
+    arranged = {"sharex": False, "titles": "", "height": height or 0.9 + 0.24 * len(order)}
+    fig, drawn = facets(table, draw, width=width, **(arranged | dict(panels or {})))
     vertical = options.get("orient") == "v"
     for key, ax in drawn.items():
         told, line, limits, scaled = (
@@ -140,8 +136,7 @@ def forest(
             ax.xaxis.set_minor_formatter("")
         if limits:
             ax.set(**{"ylim" if vertical else "xlim": limits})
-    if any(notes):
-        below(fig, *notes, width=52 if width == "column" else 110)
+    below(fig, *notes, width=52 if width == "column" else 110)
     if also:
         marks = dict(marks or {"measured": MARKS["measured"]}) | {also: MARKS[also]}
     if marks:
@@ -196,10 +191,18 @@ def trends(
 def boxes(ax: Axes, table: pd.DataFrame, value: str, at: str, order: Iterable, **options) -> None:
     """Draw a box of each category's values: quartiles and median."""
     style = {"color": "white", "linecolor": GREY, "width": 0.6, "linewidth": 0.8, "fliersize": 2}
-    medians = {"color": BLUE, "linewidth": 1.6}
-    sns.boxplot(table, x=value, y=at, order=list(order), ax=ax, **({"medianprops": medians} | style | options))  # fmt: skip
+    style["medianprops"] = {"color": BLUE, "linewidth": 1.6}
+    sns.boxplot(table, x=value, y=at, order=list(order), ax=ax, **(style | options))
     ax.tick_params(axis="y", length=0)
     ax.set(xlabel="", ylabel="")
+
+
+def heat(ax: Axes, grid: pd.DataFrame, **options) -> None:
+    """Draw a table of numbers in colours."""
+    sns.heatmap(grid, ax=ax, rasterized=True, **{"cmap": "viridis", **options})
+    ax.set_yticks(np.arange(len(grid)) + 0.5, map(words, grid.index), rotation=0)
+    ax.set(xlabel="", ylabel="")
+    ax.tick_params(length=0)
 
 
 def palette(hue: str, marks: Mapping[str, tuple[str, str]]) -> dict:
@@ -291,7 +294,7 @@ def words(name: str, width: int = 0) -> str:
 
 def below(fig: Figure, *lines: str, width: int = 52) -> None:
     """Put lines of text below a figure, each broken where it is too long for a column."""
-    broken = [part for line in lines for part in (wrap(line, width) or [])]
+    broken = [part for line in lines for part in wrap(line, width)]
     fig.supxlabel("\n".join(broken), fontsize=7)
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.figure import Figure
 
 from ragkit.report.figures import BLACK, BLUE, NAMES, STYLE, VERMILION
-from ragkit.report.plots.base import axes, forest, legend, words
+from ragkit.report.plots.base import axes, forest, heat, legend, words
 from ragkit.report.tables import title
 
 STATUS_MARKS = {status: tuple(row["mark"]) for status, row in STYLE["status"].items()}
@@ -30,16 +29,12 @@ def coverage(comparison: pd.DataFrame, *, order: list[str]) -> Figure:
         for name in ("measured", "text", "off")
     )
     fig, ax = axes("page", 2.9)
-    sns.heatmap(
-        grid, annot=texts, fmt="", cmap="Blues", vmin=0, ax=ax, annot_kws={"size": 6.5},
-        cbar_kws={"label": "questions with the source", "shrink": 0.8},
-    )  # fmt: skip
+    bar = {"label": "questions with the source", "shrink": 0.8}
+    style = {"annot": texts, "fmt": "", "annot_kws": {"size": 6.5}, "cbar_kws": bar}
+    heat(ax, grid, cmap="Blues", vmin=0, **style)
     for i, j in zip(*frames.to_numpy(dtype=bool).nonzero(), strict=True):
         ax.add_patch(plt.Rectangle((j + 0.02, i + 0.04), 0.96, 0.92, fill=False, ec=VERMILION))
     ax.set_xticks(ax.get_xticks(), [words(name, 10) for name in grid.columns], rotation=0)
-    ax.set_yticks(ax.get_yticks(), map(words, rows), rotation=0)
-    ax.set(xlabel="", ylabel="")
-    ax.tick_params(length=0)
     if off.any():
         ax.set_title("framed: measured (printed)", fontsize=7, fontweight="normal", loc="right")
     return fig
@@ -53,21 +48,17 @@ def volumes(sizes: pd.DataFrame, printed: pd.DataFrame, *, label: str = "generat
     """
     given = printed.pivot(index="row", columns="column", values="value").drop(index="total")
     given = given.loc[given.index.isin(sizes.index)].sort_values("documents", ascending=False)
+    share, length = "share of documents (%, log scale)", "characters: median, to 95 % quantile"
     parts = []
     for name, table in {label: sizes.loc[given.index], "printed": given}.items():
         table = table.rename(words).rename_axis("source").reset_index().assign(number=name)
-        share = 100 * table["documents"] / table["documents"].sum()
-        parts.append(table.assign(panel="share", value=share))
+        part = 100 * table["documents"] / table["documents"].sum()
         ends = {"value": table["median"], "low": table["median"], "high": table["p95"]}
-        parts.append(table.assign(panel="length", **ends))
-    labels = {
-        "share": "share of the documents (%, log scale)",
-        "length": "characters: median, line to 95 % quantile",
-    }
-    marks = {label: (BLUE, "o"), "printed": (BLACK, "x")}
+        parts += [table.assign(panel=share, value=part), table.assign(panel=length, **ends)]
     fig = forest(
-        pd.concat(parts), "source", labels, hue="number", marks=marks, panels={"col": "panel"},
-        log={"share": True}, ends={"length": (0, None)}, width="page", height=2.7,
+        pd.concat(parts), "source", {share: share, length: length}, hue="number", log={share: True},
+        marks={label: (BLUE, "o"), "printed": (BLACK, "x")}, ends={length: (0, None)},
+        panels={"col": "panel"}, width="page", height=2.7,
     )  # fmt: skip
     fig.axes[1].xaxis.set_major_locator(plt.MultipleLocator(4000))
     fig.axes[1].xaxis.set_major_formatter("{x:,.0f}")

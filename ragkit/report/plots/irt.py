@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,18 +15,7 @@ from scipy.special import expit
 from ragkit.errors import DataError
 from ragkit.irt.result import IRTResult
 from ragkit.report.figures import BLACK, BLUE, SPARE, VERMILION
-from ragkit.report.plots.base import (
-    HARDER,
-    Z90,
-    axes,
-    boxes,
-    facets,
-    forest,
-    interval,
-    legend,
-    stacks,
-    words,
-)
+from ragkit.report.plots import base
 
 ABILITY = "ability (better →)"
 
@@ -63,7 +52,7 @@ def joint(result: IRTResult) -> Figure:
     items, signed = result.items, result.info["disc"] == "signed"
     disc, error = ("disc", "se_disc") if signed else ("log_disc", "se_log_disc")
     flagged, across, up = items["flag"] != "", _ends(items["diff"]), _ends(items[disc])
-    fig, ((top, none), (ax, side)) = axes(
+    fig, ((top, none), (ax, side)) = base.axes(
         "column", 3.3, 2, 2, width_ratios=[4, 1], height_ratios=[1, 4], sharex="col", sharey="row"
     )
     style = {"s": 14 if len(items) < 300 else 6, "rasterized": True, "ax": ax, "alpha": 0.8}
@@ -72,7 +61,7 @@ def joint(result: IRTResult) -> Figure:
         items[flagged], x="diff", y=disc, facecolor="none", edgecolor=VERMILION, linewidth=0.6, **style
     )  # fmt: skip
     marks = {"item": (BLUE, "o")} | ({"flagged": (VERMILION, "open o")} if flagged.any() else {})
-    wide, high = half = Z90 * items[["se_diff", error]].median()
+    wide, high = half = base.Z90 * items[["se_diff", error]].median()
     ax.set(xlim=across, ylim=up)
     if np.isfinite(half).all():  # a fit that failed has no errors
         corner = max(across[1] - wide, np.mean(across)), up[1] + 1.2 * high
@@ -80,7 +69,7 @@ def joint(result: IRTResult) -> Figure:
         ax.set_ylim(up[0], corner[1] + 1.2 * high)
         marks["median 90 % interval"] = (BLACK, "+")
     label = "discrimination" if signed else "log discrimination"
-    ax.set_xlabel(_beyond(HARDER, items["diff"], across))
+    ax.set_xlabel(_beyond(base.HARDER, items["diff"], across))
     ax.set_ylabel(_beyond(label, items[disc], up))
     bars = {"bins": 30, "color": BLUE, "linewidth": 0, "alpha": 1}
     sns.histplot(items, x="diff", binrange=across, ax=top, **bars)
@@ -88,7 +77,7 @@ def joint(result: IRTResult) -> Figure:
     top.set_ylabel("items")
     side.set_xlabel("items")
     none.axis("off")
-    legend(fig, marks, loc="upper center")
+    base.legend(fig, marks, loc="upper center")
     return fig
 
 
@@ -96,7 +85,7 @@ def wright(result: IRTResult) -> Figure:
     """Draw subjects and items on one scale: a Wright map."""
     theta, diff = result.subjects["theta"], result.items["diff"]
     ends = _ends(theta, diff)
-    fig, (left, right) = axes("column", 3.0, 1, 2, sharey=True)
+    fig, (left, right) = base.axes("column", 3.0, 1, 2, sharey=True)
     for ax, values, paint in ((left, theta, BLUE), (right, diff, VERMILION)):
         sns.histplot(y=values, bins=30, binrange=ends, color=paint, linewidth=0, alpha=1, ax=ax)
         ax.axhline(values.median(), color=BLACK, linewidth=0.8, linestyle="--")
@@ -104,7 +93,7 @@ def wright(result: IRTResult) -> Figure:
     left.set(xlabel=f"{len(theta)} subjects", ylabel="ability and difficulty", ylim=ends)
     right.set_xlabel(_beyond(f"{len(diff)} items", diff, ends))
     marks = {"abler ↑": (BLUE, "s"), "harder ↑": (VERMILION, "s"), "median": (BLACK, "--")}
-    legend(fig, marks, loc="upper center")
+    base.legend(fig, marks, loc="upper center")
     return fig
 
 
@@ -119,10 +108,12 @@ def _panels(long: pd.DataFrame, draw, result: IRTResult, grid: np.ndarray) -> tu
     columns = min(3, long["item_id"].nunique())
     deep = -(-long["item_id"].nunique() // columns)
     size = {"height": 0.8 + 1.4 * deep, "small": True}
-    fig, panels = facets(long, over, col="item_id", col_wrap=columns, **size)
+    fig, panels = base.facets(long, over, col="item_id", col_wrap=columns, **size)
     for item, ax in panels.items():
         row = result.items.loc[item]
-        ax.set_title(f"{words(item)[:24]}: a = {row['disc']:.2f}, b = {row['diff']:.2f}", size=7)
+        ax.set_title(
+            f"{base.words(item)[:24]}: a = {row['disc']:.2f}, b = {row['diff']:.2f}", size=7
+        )
         ax.set(xlim=(grid[0], grid[-1]), xlabel="", ylabel="")
     fig.supxlabel(f"{ABILITY}; grey: abilities of the subjects", fontsize=8)
     return fig, panels
@@ -149,13 +140,13 @@ def curves(
     def draw(ax, rows):
         item = rows["item_id"].iloc[0]
         ax.plot(grid, expected[item], color=BLUE, linewidth=1.2)
-        ax.errorbar(rows["theta"], rows["mean"], Z90 * rows["sem"].fillna(0), fmt="o", color=BLACK, ms=3, lw=0.8)  # fmt: skip
+        ax.errorbar(rows["theta"], rows["mean"], base.Z90 * rows["sem"].fillna(0), fmt="o", color=BLACK, ms=3, lw=0.8)  # fmt: skip
 
     long = seen.loc[[item for item in chosen if item in seen.index]].reset_index()
     fig, _ = _panels(long, draw, result, grid)
     fig.supylabel("score (higher is better)", fontsize=8)
     marks = {"expected": (BLUE, "-"), "mean of a bin of subjects, 90 %": (BLACK, "o")}
-    legend(fig, marks, loc="upper center")
+    base.legend(fig, marks, loc="upper center")
     return fig
 
 
@@ -184,11 +175,11 @@ def categories(result: IRTResult, *, items: Iterable | None = None) -> Figure:
 
     fig, _ = _panels(pd.concat(tables), draw, result, grid)
     fig.supylabel("probability of the level", fontsize=8)
-    legend(fig, {level: (paint, "-") for level, paint in zip(levels, shades, strict=True)})
+    base.legend(fig, {level: (paint, "-") for level, paint in zip(levels, shades, strict=True)})
     return fig
 
 
-def _against(ax: Axes, one: pd.Series, two: pd.Series, labels: tuple[str, str]) -> None:
+def _against(ax: Axes, one: pd.Series, two: pd.Series, labels: Sequence[str]) -> None:
     """Draw two estimates of the same quantities, and the line where they are equal."""
     ends = _ends(one), _ends(two)
     ax.axline((0, 0), slope=1, color="0.7", linewidth=0.8, zorder=0)
@@ -206,13 +197,11 @@ def differential(items: pd.DataFrame, *, groups: tuple[str, str], beyond: float 
     for equally able subjects of the other.
     """
     away = items[items["z"].abs() > beyond]
-    fig, ax = axes("column", 3.3)
-    labels = tuple(f"difficulty, {group}" for group in groups)
-    _against(ax, items["diff"], items["linked_diff"], labels)
+    fig, ax = base.axes("column", 3.3)
+    _against(ax, items["diff"], items["linked_diff"], [f"difficulty, {group}" for group in groups])
     ax.plot(away["diff"], away["linked_diff"], "D", color=VERMILION, ms=3.5)
     marks = {f"{len(items) - len(away)} items": (BLUE, "o")}
-    marks |= {f"{len(away)} differ (|z| > {beyond:.2f})": (VERMILION, "D")}
-    legend(fig, marks, loc="upper center")
+    base.legend(fig, marks | {f"{len(away)} differ (|z| > {beyond:.2f})": (VERMILION, "D")})
     return fig
 
 
@@ -220,7 +209,7 @@ def side_by_side(results: Mapping[str, IRTResult]) -> Figure:
     """Draw the first fit's difficulty and ability against every other's."""
     (name, first), *others = results.items()
     width = "page" if len(others) > 1 else "column"
-    fig, panels = axes(width, 3.4, 2, len(others), squeeze=False)
+    fig, panels = base.axes(width, 3.4, 2, len(others), squeeze=False)
     tables = {"difficulty": ("items", "diff"), "ability": ("subjects", "theta")}
     for row, (kind, (table, parameter)) in zip(panels, tables.items(), strict=True):
         for ax, (other, result) in zip(row, others, strict=True):
@@ -241,10 +230,10 @@ def over_bins(scores: pd.DataFrame, bins: pd.Series, *, systems: list[str], labe
     ranks = {system: str(n) for n, system in enumerate(systems, start=1)}
     own = scores.assign(bin=scores["item_id"].map(bins), rank=scores["subject_id"].map(ranks))
     found = own.groupby(["rank", "bin"], observed=True)["score"].agg(["mean", "sem"])
-    found = interval(found["mean"], found["sem"]).reset_index()
+    found = base.interval(found["mean"], found["sem"]).reset_index()
     marks = dict(zip(ranks.values(), SPARE[3:], strict=False))
     style = {"order": bins.cat.categories, "orient": "v", "height": 2.6}
-    fig = forest(found, "bin", label, hue="rank", marks=marks, **style)
+    fig = base.forest(found, "bin", label, hue="rank", marks=marks, **style)
     fig.axes[0].set_xlabel("quartile of difficulty (harder →)")
     fig.legends[0].set_title("system, by rank", {"size": 7})
     return fig
@@ -252,14 +241,16 @@ def over_bins(scores: pd.DataFrame, bins: pd.Series, *, systems: list[str], labe
 
 def over_categories(diff: pd.Series, categories: pd.DataFrame) -> Figure:
     """Draw the difficulty of each category, with its number of items (LiveRAG, Figure 4)."""
-    fig, panels = stacks({name: categories[name].nunique() for name in categories}, HARDER)
+    fig, panels = base.stacks(
+        {name: categories[name].nunique() for name in categories}, base.HARDER
+    )
     for name, ax in panels.items():
         rows = pd.DataFrame({"diff": diff, "kind": categories[name].astype(str)})
         groups = rows.groupby("kind")["diff"]
         order = groups.median().sort_values(ascending=False).index
         medians = {"color": VERMILION, "linewidth": 1.5}
-        boxes(ax, rows, "diff", "kind", order, linecolor=BLUE, medianprops=medians)
-        labels = [f"{words(kind)} ({groups.size()[kind]})" for kind in order]
+        base.boxes(ax, rows, "diff", "kind", order, linecolor=BLUE, medianprops=medians)
+        labels = [f"{base.words(kind)} ({groups.size()[kind]})" for kind in order]
         ax.set_yticks(range(len(order)), labels, fontsize=7)
     return fig
 
@@ -269,24 +260,22 @@ def information(results: Mapping[str, IRTResult]) -> Figure:
 
     Ticks above the axis are the subjects' abilities.
     """
-    fig, (left, right) = axes("page", 2.4, 1, 2)
-    marks = {}
-    for (name, result), (paint, _), line in zip(
-        results.items(), SPARE[3:], ("-", "--", ":"), strict=False
-    ):
-        total = result.information().sum(axis=1)
-        marks[name] = paint, line
+    fig, (left, right) = base.axes("page", 2.4, 1, 2)
+    lines = zip([paint for paint, _ in SPARE[3:]], ("-", "--", ":"), strict=False)
+    marks = dict(zip(results, lines, strict=False))
+    for name, (paint, line) in marks.items():
+        total = results[name].information().sum(axis=1)
         for ax, value in ((left, total), (right, total**-0.5)):
-            sns.lineplot(x=value.index, y=value, color=paint, linestyle=line, ax=ax)
-            sns.rugplot(x=result.subjects["theta"], color=paint, height=0.03, alpha=0.5, ax=ax)
+            ax.plot(value, color=paint, linestyle=line)
+            theta = results[name].subjects["theta"]
+            sns.rugplot(x=theta, color=paint, height=0.03, alpha=0.5, ax=ax)
             ax.set(xlabel=ABILITY, xlim=(-4, 4))
     left.set(ylabel="information of the test\n(higher is better)", yscale="log")
     left.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     left.yaxis.set_major_formatter("{x:,g}")
     left.minorticks_off()
-    right.set_ylabel("standard error of ability\n(lower is better)")
-    right.set_ylim(0)
-    legend(fig, marks, loc="upper center")
+    right.set(ylabel="standard error of ability\n(lower is better)", ylim=(0, None))
+    base.legend(fig, marks, loc="upper center")
     return fig
 
 
@@ -298,7 +287,7 @@ def checks(table: pd.DataFrame) -> Figure:
     """
     if table[["mean", "low", "high"]].isna().any(axis=None):
         raise DataError("the model generates no scores", "the fit lacks errors: use another model")
-    shown = table.assign(value=table["mean"], statistic=[words(name) for name in table.index])
+    shown = table.assign(value=table["mean"], statistic=[base.words(name) for name in table.index])
 
     def draw(ax, rows):
         row = rows.iloc[0]
@@ -310,8 +299,8 @@ def checks(table: pd.DataFrame) -> Figure:
         ax.locator_params(axis="x", nbins=4)
         ax.spines["left"].set_visible(False)
 
-    size = {"width": "column", "height": 0.6 + 0.42 * len(table)}
-    fig, _ = facets(shown, draw, row="statistic", sharex=False, titles="", **size)
+    style = {"titles": "", "width": "column", "height": 0.6 + 0.42 * len(table)}
+    fig, _ = base.facets(shown, draw, row="statistic", sharex=False, **style)
     fig.supxlabel("statistic of the scores on [0, 1]", fontsize=8)
-    legend(fig, {"model, 90 %": (BLUE, "-"), "observed": (BLACK, "x")}, loc="upper center")
+    base.legend(fig, {"model, 90 %": (BLUE, "-"), "observed": (BLACK, "x")}, loc="upper center")
     return fig

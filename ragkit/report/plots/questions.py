@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from ragkit.errors import DataError
 from ragkit.report.figures import BLACK, BLUE, GREY, LABELS, MARKS, NAMES, VERMILION, marks_of
-from ragkit.report.plots.base import boxes, dots, facets, legend, second, stacks, words
+from ragkit.report.plots.base import below, boxes, dots, facets, legend, second, stacks, words
 
 DIVERSITY = LABELS["diversity"]
 
@@ -125,9 +125,10 @@ def lengths(words: dict[str, np.ndarray]) -> Figure:
             color=marks[name][0], linewidth=0, alpha=1, ax=ax,
         )  # fmt: skip
         ax.axvline(mean, color=BLACK, linewidth=0.8, linestyle="--")
-        label = f"{NAMES.get(name, name)}\nmean {mean:.1f}"
-        ax.set_yticks([])
-        ax.set_ylabel(label, rotation=0, ha="right", va="center")
+        ax.set(yticks=[])
+        ax.set_ylabel(
+            f"{NAMES.get(name, name)}\nmean {mean:.1f}", rotation=0, ha="right", va="center"
+        )
         ax.spines["left"].set_visible(False)
 
     height = 0.4 + 0.5 * len(words)
@@ -156,6 +157,7 @@ def question_map(points: pd.DataFrame, *, trustworthiness: float) -> Figure:
     fig, panels = facets(points, draw, col="set", col_wrap=columns, height=height)
     for name, ax in panels.items():
         ax.set_title(NAMES.get(name, name))
-    label = f"UMAP of {len(points):,} embeddings; trustworthiness {trustworthiness:.3f}"
-    fig.supxlabel(label, fontsize=8)
+    below(
+        fig, f"UMAP of {len(points):,} embeddings; trustworthiness {trustworthiness:.3f}", width=99
+    )
     return fig

@@ -1,4 +1,4 @@
-"""Systems compared: by type of question and by rank."""
+"""Systems and judges compared: by type of question, by rank, on several scales."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from ragkit.report.figures import BLACK, BLUE, GREY, marks_of
-from ragkit.report.plots.base import axes, below, facets, forest, legend, palette, words
+from ragkit.report.plots import base
 
 
 def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = "") -> Figure:
@@ -17,10 +17,12 @@ def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = ""
     `table`: type, system, n (questions), value, low, high.
     """
     sizes = table.groupby("type")["n"].max()
-    kinds = {kind: f"{words(kind, 16)} ({sizes[kind]:.0f})" for kind in order if kind in sizes}
+    kinds = {kind: f"{base.words(kind, 16)} ({sizes[kind]:.0f})" for kind in order if kind in sizes}
     shown = table.assign(type=table["type"].map(kinds)).dropna(subset="type")
     style = {"dodge": 0.6, "height": 1.0 + 0.34 * len(kinds)}
-    return forest(shown, "type", hue="system", order=kinds.values(), notes=(label, note), **style)
+    return base.forest(
+        shown, "type", hue="system", order=kinds.values(), notes=(label, note), **style
+    )
 
 
 def _widths(counts: pd.Series) -> list[float]:
@@ -45,12 +47,12 @@ def ranking(table: pd.DataFrame, *, label: str) -> Figure:
         ax.locator_params(axis="x", integer=True, nbins=max(2, min(6, len(rows) // 3)))
         ax.grid(axis="y")
 
-    fig, panels = facets(
+    fig, panels = base.facets(
         table, draw, col="judge_group", col_order=list(counts.index), sharex=False, height=2.5,
         gridspec_kws={"width_ratios": _widths(counts)},
     )  # fmt: skip
     for name, ax in panels.items():
-        ax.set_title(words(name, 18) if len(counts) > 1 else name, fontsize=7)
+        ax.set_title(base.words(name, 18), fontsize=7)
     fig.axes[0].set_ylabel(label)
     fig.supxlabel("dashed: lower end of the best system's interval", fontsize=7)
     return fig
@@ -64,17 +66,14 @@ def type_map(scores: pd.DataFrame, *, order: list[str], label: str) -> Figure:
     counts = scores.groupby("judge_group")["subject_id"].nunique()
     kinds = [kind for kind in order if kind in set(scores["question_type"])]
     widths = {"sharey": True, "width_ratios": _widths(counts), "squeeze": False}
-    fig, panels = axes("page", 2.5, 1, len(counts), **widths)
+    fig, panels = base.axes("page", 2.5, 1, len(counts), **widths)
     for ax, (name, rows) in zip(panels.flat, scores.groupby("judge_group"), strict=True):
         means = rows.groupby("subject_id")["score"].mean().sort_values(kind="stable")
         grid = rows.pivot_table(index="question_type", columns="subject_id", values="score")
         grid = grid.reindex(index=kinds, columns=means.index)
-        sns.heatmap(grid, vmin=0, vmax=1, cmap="viridis", cbar=False, xticklabels=False, ax=ax, rasterized=True)  # fmt: skip
-        title = words(name, 18) if len(counts) > 1 else name
-        ax.set_title(f"{title}\n({len(means)} systems)", fontsize=7)
-        ax.set(xlabel="worst to best", ylabel="")
-        ax.tick_params(length=0)
-    panels.flat[0].set_yticks(np.arange(len(kinds)) + 0.5, map(words, kinds), rotation=0)
+        base.heat(ax, grid, vmin=0, vmax=1, cbar=False, xticklabels=False)
+        ax.set_title(f"{base.words(name, 18)}\n({len(means)} systems)", fontsize=7)
+        ax.set_xlabel("worst to best")
     fig.colorbar(panels.flat[0].collections[0], ax=panels, label=label, shrink=0.9)
     return fig
 
@@ -89,10 +88,10 @@ def first_ranks(ranks: pd.DataFrame, *, depth: int, label: str = "") -> Figure:
     beyond, marks = 2 * depth, marks_of(ranks["type"])
     rng = np.random.default_rng(0)  # moves equal points apart, the same way each time
     shown = ranks[[one, other]].fillna(beyond) * np.exp(rng.normal(0, 0.05, (len(ranks), 2)))
-    fig, ax = axes("column", 3.5)
+    fig, ax = base.axes("column", 3.5)
     ax.plot([1, beyond], [1, beyond], color=GREY, linewidth=0.6)
     sns.scatterplot(
-        shown.assign(type=ranks["type"]), x=one, y=other, **palette("type", marks), s=14, alpha=0.7,
+        shown.assign(type=ranks["type"]), x=one, y=other, **base.palette("type", marks), s=14, alpha=0.7,
         linewidth=0, ax=ax, rasterized=len(ranks) > 300,
     )  # fmt: skip
     ticks = [tick for tick in (1, 2, 3, 5, 10, 20, 50, 100) if tick <= depth]
@@ -101,7 +100,51 @@ def first_ranks(ranks: pd.DataFrame, *, depth: int, label: str = "") -> Figure:
         axis.set_ticks([*ticks, beyond], [*map(str, ticks), f">{depth}"])
         axis.set_ticks([], minor=True)
     ax.set(xlabel=f"rank of the first gold document, {one}", ylabel=f"the same, {other}")
-    below(fig, label)
-    shorter = {words(name): found for name, found in marks.items()}
-    legend(fig, shorter, loc="upper center", ncols=2, handletextpad=0.1)
+    base.below(fig, label)
+    marks = {base.words(name): found for name, found in marks.items()}
+    base.legend(fig, marks, loc="upper center", ncols=2, handletextpad=0.1)
+    return fig
+
+
+def calibration(curves: pd.DataFrame) -> Figure:
+    """Draw the share of answers that are correct by the probability that they are.
+
+    `curves`: against, probability, correct, low, high.
+    """
+    marks = marks_of(curves["against"])
+    fig, ax = base.axes("column", 2.9)
+    ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=0.9)
+    for side, rows in curves.groupby("against", sort=False):
+        ax.vlines(rows["probability"], rows["low"], rows["high"], color=marks[side][0], linewidth=1)
+    base.lines(ax, curves.drop(columns=["low", "high"]), "probability", "correct", "against", marks)
+    ax.set(
+        xlabel="probability of the offline judge (ten bins)", ylabel="share correct by the verdicts"
+    )
+    ax.set_aspect("equal")
+    base.legend(fig, marks)
+    return fig
+
+
+def standings(table: pd.DataFrame, *, label: str) -> Figure:
+    """Draw the systems' scores on several judges' scales, a panel a scale, one order for all.
+
+    `table`: scale, system, value, low, high. The first scale gives the order.
+    """
+    scales = table["scale"].unique()
+    first = table[table["scale"] == scales[0]]
+    order = list(first.sort_values("value", ascending=False, kind="stable")["system"])
+    panels = {"col": "scale", "titles": "{col_name}", "small": True}
+    style = {"width": "page" if len(scales) > 1 else "column", "height": 1.0 + 0.2 * len(order)}
+    fig = base.forest(table, "system", order=order, panels=panels, markersize=4.5, **style)
+    for ax, scale in zip(fig.axes, scales, strict=True):
+        ranks = (
+            table[table["scale"] == scale]
+            .set_index("system")["value"]
+            .rank(ascending=False, method="min")
+        )
+        ax.margins(x=0.1)
+        ax.locator_params(axis="x", nbins=4)
+        for place, system in enumerate(order):
+            ax.text(1.02, place, f"{ranks[system]:.0f}", transform=ax.get_yaxis_transform(), size=7, va="center")  # fmt: skip
+    fig.supxlabel(label, fontsize=8)
     return fig

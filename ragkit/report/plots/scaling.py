@@ -51,11 +51,7 @@ def scaling(
         right.plot(rows["size"], rows["mean"], ":", marker=marks[system][1], **style)
     sizes(ax, summary["size"])
     ax.set(ylim=(0, 1), ylabel="recall (solid), higher is better")
-    # Space below and above, so that the two families of lines keep apart.
-    if len(density):
-        low, high = density["low"].min(), density["high"].max()
-        pad = 0.12 * max(high - low, 0.02)
-        right.set_ylim(low - pad, high + pad)
+    right.margins(y=0.12)  # so that the two families of lines keep apart
     right.set_ylabel("local density (cosine, dotted),\nhigher is harder", color=DIM)
     ax.grid(axis="y")
     ax.set_xlabel(f"documents (log scale)\n{label}".strip())
