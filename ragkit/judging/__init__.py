@@ -10,9 +10,8 @@ counted, and it is never 0.
 """
 
 from ragkit.judging.case import Options
-from ragkit.judging.comparison import compare, preferred, swaps
 from ragkit.judging.goldset import RULES, Review, classify, is_anti_hallucination, review
-from ragkit.judging.harness import estimate, evaluate
+from ragkit.judging.harness import compare, estimate, evaluate, preferred, swaps
 from ragkit.judging.inputs import read_answers, read_documents, read_questions, strip_citations
 from ragkit.judging.judges import (
     CLASSES,
@@ -26,7 +25,7 @@ from ragkit.judging.judges import (
     tasks,
     unit_rating,
 )
-from ragkit.judging.named import load_judge
+from ragkit.judging.offline import load_judge
 from ragkit.judging.report import (
     Comparison,
     Evaluation,

@@ -88,7 +88,10 @@ def calibrate(
         raise UsageError("tasks, verdicts, groups and weights should be equally many")
     checks.number(float(heavy.min(initial=0)), "a weight", least=0)
     checks.number(penalty, "penalty", least=1e-12)
-    targets = np.array([_share(verdict) for verdict in verdicts], dtype=float)
+    values = [getattr(verdict, "value", verdict) for verdict in verdicts]
+    targets = np.array(values, dtype=float)  # None becomes NaN
+    if (targets < 0).any() or (targets > 1).any():
+        raise DataError("a verdict should be yes, no, or a share from 0 to 1")
     rows, unanswerable = _split(tasks, targets)
     tables = {}
     for kind, places in rows.items():
@@ -141,19 +144,9 @@ def _fit_attacks(answers: list[Task], penalty: float) -> dict:
 
 def _margin(distance: np.ndarray, agree: np.ndarray) -> float:
     """Return the smallest distance, of hundredths up to 0.45, beyond which `SURE` agree."""
-    for step in range(46):
-        beyond = distance >= step / 100
-        if not beyond.any() or agree[beyond].mean() >= SURE:
-            break
-    return step / 100
-
-
-def _share(verdict) -> float:
-    value = verdict.value if isinstance(verdict, Verdict) else verdict
-    value = float("nan") if value is None else float(value)
-    if value < 0 or value > 1:
-        raise DataError(f"a verdict should be yes, no, or a share from 0 to 1, found {value!r}")
-    return value
+    steps = [step / 100 for step in range(45)]
+    shares = ((one, agree[distance >= one]) for one in steps)
+    return next((one for one, known in shares if not known.size or known.mean() >= SURE), 0.45)
 
 
 def _fit(kind: str, matrix, targets, groups, heavy, penalty: float) -> dict[str, float]:
@@ -232,7 +225,7 @@ def main(data: str | None, out: Path) -> None:
     """Fit the coefficients that come with the package."""
     frame = judged_answers(data=data)
     frame = frame[frame["judge"].isin(["A", "B"])]
-    used = [path for name in ("erb_answers", "erb_judged") for path in datasets.files(name)]
+    used = [*datasets.files("erb_answers"), *datasets.files("erb_judged")]
     used.append("enterpriserag_bench/questions.jsonl")
     provenance = {
         "systems": sorted(set(frame["judge"] + "/" + frame["system"])),

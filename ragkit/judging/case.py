@@ -34,7 +34,7 @@ PARTS = ("both", "answers", "documents")
 
 @dataclass(frozen=True)
 class Options:
-    """How answers are evaluated.
+    """How answers are evaluated: EnterpriseRAG-Bench, sections 5.1 to 5.3.
 
     Parameters
     ----------
@@ -65,13 +65,6 @@ class Options:
     labels : DataFrame or path, optional
         Scores, from 0 to 1, of a stricter judge on the correctness of some answers, drawn at
         random: see `labelled`.
-
-    Raises
-    ------
-    UsageError
-        If an option is out of range.
-
-    Source: EnterpriseRAG-Bench, sections 5.1 to 5.3.
     """
 
     documents: Mapping[str, str] | str | Path | None = None

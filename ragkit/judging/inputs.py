@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Container, Iterable
 from pathlib import Path
 
@@ -12,27 +13,14 @@ from ragkit import schema
 from ragkit.errors import DataError
 from ragkit.files import read_frame
 
-_CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
-_NUMBERS = r"\d{1,3}(?:\s?[-–,;]\s?\d{1,3})*"
-_NAME = r"(?:source|sources|doc|docs|document|documents|ref|refs|citation|context|passage)"
-_MARK = re.compile(
-    rf"""
-    \s?(?:
-        \[\^?{_NUMBERS}\](?:\([^)\s]{{0,2000}}\))?             # [1], [1, 3], [2-4], [^1], [1](address)
-      | 【[^】\n]{{0,200}}】                               # 【4†source】
-      | \[\s?{_NAME}\s*[:#]?\s?{_NUMBERS}\s?\]           # [Document 2]
-      | \(\s?{_NAME}\s*[:#]?\s?{_NUMBERS}\s?\)           # (source: 3)
-      | [\[(]\s?(?:{_NAME}\s*:?\s?)?dsid_\w+(?:\s?[,;]\s?dsid_\w+)*\s?[\])]
+_PATTERNS = tomllib.loads(Path(__file__).with_name("citations.toml").read_text("utf-8"))
+_CODE = re.compile(_PATTERNS["code"], re.DOTALL)
+_MARK, _LINK, _LIST = (
+    re.compile(
+        pattern.replace("NUMBERS", _PATTERNS["numbers"]).replace("NAME", _PATTERNS["name"]),
+        re.VERBOSE | re.IGNORECASE,
     )
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_LINK = re.compile(r"(?<!!)\[([^\]\[\n]{1,300})\]\((?:https?://|/|#|dsid_)[^)\s]{0,2000}\)")
-_LIST = re.compile(
-    r"\n[ \t]*(?:\#{1,6}[ \t]*)?[*_]{0,2}(?:sources|references|citations|bibliography)[*_]{0,2}"
-    r"[ \t]*:?[*_]{0,2}[ \t]*\n"
-    r"(?:[ \t]*(?:(?:[-*•]|\d{1,3}[.)]|\[\^?\d{1,3}\]:?)[^\n]*)?(?:\n|\Z))+\Z",
-    re.IGNORECASE,
+    for pattern in (_PATTERNS["mark"], _PATTERNS["link"], _PATTERNS["list"])
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 import pandas as pd
@@ -27,9 +28,7 @@ def correctness_score(coverage: float, relatedness: float, *, unit: bool = False
     for name, share in (("coverage", coverage), ("relatedness", relatedness)):
         if not 0 <= share <= 1:
             raise DataError(f"{name} should be a share from 0 to 1, found {share!r}")
-    mean = 0.0
-    if coverage and relatedness:
-        mean = 2 * coverage * relatedness / (coverage + relatedness)
+    mean = statistics.harmonic_mean([coverage, relatedness])
     return mean if unit else RANGE[0] + (RANGE[1] - RANGE[0]) * mean
 
 

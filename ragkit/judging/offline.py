@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from ragkit import checks, store
-from ragkit.errors import DataError
+from ragkit.errors import DataError, UsageError, did_you_mean
 from ragkit.files import read_text
 from ragkit.judging.features import ATTACK, FEATURES, against, attacking, conflicts, coverage, idle
 from ragkit.judging.inputs import strip_citations
-from ragkit.judging.judges import Judge, Task, Verdict, combine
+from ragkit.judging.judges import Judge, ModelJudge, Task, Verdict, combine
 from ragkit.judging.offline_text import abstains, asks_abstention, cues, parse, sentences
 
 COEFFICIENTS = Path(__file__).with_suffix(".toml")
@@ -228,3 +228,19 @@ def _explained(task: Task) -> str:
         if not recall and cues(given, kind) > cues(gold, kind):
             parts.append(words)
     return "; ".join(parts)
+
+
+def load_judge(name: str, **options) -> Judge:
+    """Return the judge of a name; another name raises `UsageError`.
+
+    The names are "openai:MODEL", whose options are those of `ragkit.llm.Client` (such as
+    `ledger`), "offline", and "offline:FILE" with coefficients of your own.
+    """
+    scheme, _, rest = str(name).partition(":")
+    if scheme == "openai":
+        from ragkit.llm import Client
+
+        return ModelJudge(Client(name, **{"ledger": None, **options}))
+    if scheme == "offline":
+        return OfflineJudge(read_coefficients(Path(rest)) if rest else None, **options)
+    raise UsageError(f"no judge is called {name!r}", did_you_mean(str(name), ("openai", "offline")))

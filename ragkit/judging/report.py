@@ -311,11 +311,7 @@ class Comparison(Evaluation):
     def preferences(self) -> pd.DataFrame:
         """One row a question: question_id, type, preferred ("a", "b", "tie" or None), the votes
         for a, for b, ties and missing, and the numbers of shared and of each one's documents."""
-        frame = pd.DataFrame(self.data["pairs"])
-        votes = frame.pop("votes").map(lambda cast: [vote["preferred"] for vote in cast])
-        for place, name in enumerate(("a", "b", "tie", "missing"), start=3):
-            vote = None if name == "missing" else name
-            frame.insert(place, name, votes.map(lambda cast, vote=vote: cast.count(vote)))
+        frame = pd.DataFrame(self.data["pairs"]).drop(columns="votes")
         documents = ["shared", "only_a", "only_b"]
         return frame.assign(**{name: frame[name].map(len) for name in documents})
 

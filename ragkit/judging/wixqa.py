@@ -23,10 +23,9 @@ def factuality(
 
     Parameters
     ----------
-    answers : DataFrame
-        A frame `answers`. A row without an answer (None) is not judged; an empty one is.
-    questions : DataFrame
-        A frame `questions` with gold answers.
+    answers, questions : DataFrame
+        Frames `answers` (a row without an answer, None, is not judged; an empty one is) and
+        `questions`; `DataError` if one of these has no gold answer.
     judge : Judge
     repeat : int >= 1
         Number of verdicts on each; the score is their mean.
@@ -36,9 +35,6 @@ def factuality(
     DataFrame
         One row per answer judged: system, question_id, metric, value in [0, 1] (NaN where the
         verdict is missing), reason, model, spread, repeats (the value of each).
-
-    A frame that is not valid, or a question without a gold answer, is a `DataError`; a judge that
-    does not rate factuality is a `UsageError`.
     """
     rows = schema.check(answers, "answers").dropna(subset="answer")
     return _rated("factuality", rows, questions, judge, repeat)
@@ -55,16 +51,9 @@ def context_recall(
 ) -> pd.DataFrame:
     """Judge how much of the gold answer could be written from the retrieved documents.
 
-    As `factuality`, on the `doc_ids` of each row, best first; a row without any is not judged.
-
-    Parameters
-    ----------
-    answers, questions, judge, repeat
-        As in `factuality`.
-    documents : DataFrame or mapping of id to text
-        A frame `documents`, or the texts; `DataError` if a text is missing.
-    cutoff : int, optional
-        The most documents to show to the judge; the paper retrieves 5.
+    As `factuality`, on the first `cutoff` (the paper retrieves 5; default all) of the `doc_ids` of
+    each row; a row without any is not judged. `documents` is a frame or a mapping of id to text;
+    `DataError` if one is missing.
     """
     rows = schema.check(answers, "answers")
     rows = rows[rows["doc_ids"].map(len) > 0]

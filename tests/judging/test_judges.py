@@ -9,10 +9,10 @@ from ragkit.judging import (
     ModelJudge,
     Task,
     combine,
+    load_judge,
     unit_rating,
 )
 from ragkit.judging.judges import PROMPTS
-from ragkit.judging.named import load_judge
 from ragkit.judging.report import agreement
 from ragkit.llm import Client, load_prompt
 from tests.judging.helpers import Scripted, between, literal, replies
