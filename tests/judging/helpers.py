@@ -7,7 +7,7 @@ import json
 import pandas as pd
 
 from ragkit.judging import KINDS, Judge, Task, combine
-from tests.llm.server import chat
+from tests.llm.server import Reply, chat
 
 
 class Scripted(Judge):
@@ -36,13 +36,9 @@ class Scripted(Judge):
 
 
 def literal(task, number):
-    """Correct if it is the gold answer, supported if the fact's words are in the answer."""
-    fields = task.fields
-    if task.kind == "correctness":
-        return fields["gold"] in fields["answer"]
-    if task.kind == "fact":
-        return fields["fact"] in fields["answer"]
-    raise AssertionError(f"not scripted: {task.kind}")
+    """Correct if the gold answer, supported if the fact is in the answer."""
+    assert task.kind in ("correctness", "fact"), "not scripted"
+    return task.fields["gold" if task.kind == "correctness" else "fact"] in task.fields["answer"]
 
 
 def failing(fails):
@@ -93,30 +89,15 @@ def write_jsonl(path, rows):
 
 
 def question_rows():
-    return [
-        {
-            "question_id": row["question_id"],
-            "question_type": row["type"],
-            "source_types": [],
-            "question": row["text"],
-            "expected_doc_ids": list(row["gold_doc_ids"]),
-            "gold_answer": row["answer"],
-            "answer_facts": list(row["facts"]),
-        }
-        for row in questions().to_dict("records")
-    ]
+    """The questions in the official columns."""
+    rows = questions().rename(columns={"type": "question_type", "text": "question"})
+    gold = {"gold_doc_ids": "expected_doc_ids", "answer": "gold_answer", "facts": "answer_facts"}
+    return json.loads(rows.rename(columns=gold).to_json(orient="records"))
 
 
 def answer_rows(frame=None):
-    frame = answers() if frame is None else frame
-    return [
-        {
-            "question_id": row["question_id"],
-            "answer": row["answer"],
-            "document_ids": list(row["doc_ids"]),
-        }
-        for row in frame.to_dict("records")
-    ]
+    rows = (answers() if frame is None else frame).drop(columns="system")
+    return json.loads(rows.rename(columns={"doc_ids": "document_ids"}).to_json(orient="records"))
 
 
 def between(text, tag):
@@ -130,11 +111,10 @@ def replies(script):
         said = body["messages"][-1]["content"]
         properties = body["response_format"]["json_schema"]["schema"]["properties"]
         found = script(said, properties, nth)
-        if isinstance(found, dict):
-            return chat(json.dumps(found))
-        if not isinstance(found, bool | str | int):
-            return found  # a reply of the server's own
-        return chat(json.dumps({"reason": "as scripted", "verdict": found}))
+        if isinstance(found, Reply):
+            return found
+        told = found if isinstance(found, dict) else {"reason": "as scripted", "verdict": found}
+        return Reply(chat(json.dumps(told)))
 
     return answer
 

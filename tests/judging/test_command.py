@@ -41,6 +41,7 @@ def test_from_files_to_a_report(run):
     assert "a: 3 of 3 questions answered; 0 of 9 verdicts unsure" in said.out
     report = read(run.folder / "R.json")
     assert report.questions["correctness"].tolist() == [1, 0, 1]
+    assert report.data["judge"]["prompts"].keys() == {"correctness", "fact"}
     status, said = run(out="S.json")
     assert status == 0
     assert (run.folder / "S.json").read_bytes() == (run.folder / "R.json").read_bytes()
@@ -52,6 +53,7 @@ def test_a_dry_run_asks_and_writes_nothing(run):
     assert status == 0
     assert "answers of a: 18 verdicts by openai:toy" in said.out
     assert "18 calls" in said.out
+    assert "nothing to pay" in run("--dry-run", judge="offline")[1].out
     assert not (run.folder / "R.json").exists()
     assert sum(run.server.asked.values()) == 0
 
@@ -76,7 +78,7 @@ def test_all_systems_of_a_file_or_one(run):
     assert status == 1
     assert "no answers of 'u'" in said.err
     pair = ["--versus", run.folder / "two.jsonl", "--system", "x", "--versus-system", "y/z"]
-    run.server.answer = replies_of(
+    run.server.answer = replies(
         lambda said, *rest: "tie" if "<first>" in said else literal_reply(said, *rest)
     )
     status, said = run(*pair, answers_file="two.jsonl")
@@ -91,10 +93,11 @@ def test_answers_of_a_sweep_are_read_as_they_are(run):
     write_jsonl(run.folder / "sweep.jsonl", named)
     assert run(answers_file="sweep.jsonl")[0] == 0
     assert read(run.folder / "R.json").questions["document_recall"].tolist()[:2] == [1, 0.5]
-    write_jsonl(run.folder / "none.jsonl", rows)
-    status, said = run(answers_file="none.jsonl", out="S.json")
-    assert status == 1
-    assert "no row has doc_ids, so document recall cannot be computed" in said.err
+    for change in ({}, {"document_ids": None}, {"other": 1}):
+        write_jsonl(run.folder / "none.jsonl", [{**row, **change} for row in rows])
+        status, said = run(answers_file="none.jsonl", out="S.json")
+        assert status == 1
+        assert "no row has doc_ids, so document recall cannot be computed" in said.err
     assert not (run.folder / "S.json").exists()
     write_jsonl(run.folder / "empty.jsonl", [{**row, "doc_ids": []} for row in rows])
     assert run(answers_file="empty.jsonl", out="S.json")[0] == 0
@@ -104,21 +107,22 @@ def test_answers_of_a_sweep_are_read_as_they_are(run):
 def test_half_of_the_answers_are_half_of_the_score_and_repeats_show_their_agreement(run):
     row = {"question_id": "q1", "answer": "red", "doc_ids": ["d1"]}
     write_jsonl(run.folder / "half.jsonl", [row])
-    status, said = run("--repeat", "3", answers_file="half.jsonl")
-    assert status == 0
-    assert "half: 1 of 3 questions answered" in said.out
-    assert re.search(r"correctness +0\.3333 .* 3 of 3", said.out)
-    assert re.search("spread +alpha", said.out)
+    said = run("--repeat", "3", answers_file="half.jsonl")[1].out
+    assert "half: 1 of 3 questions answered" in said
+    assert re.search(r"correctness +0\.3333 .* 3 of 3", said)
+    assert re.search("spread +alpha", said)
 
 
 def test_bad_lines(run):
     write_jsonl(run.folder / "bad.jsonl", [*answer_rows(), {"question_id": "q9", "answer": "x"}])
+    reason = "question_id 'q9' is none of the 3 questions"
     status, said = run(answers_file="bad.jsonl")
-    assert status == 1
-    assert "bad.jsonl: question_id 'q9' is none of the 3 questions" in said.err
+    assert (status, f"bad.jsonl: {reason}" in said.err) == (1, True)
     status, said = run("--skip-bad", answers_file="bad.jsonl")
-    assert status == 0
-    assert "left out: bad.jsonl: question_id 'q9'" in said.err
+    assert (status, f"left out: bad.jsonl: {reason}" in said.err) == (0, True)
+    data = read(run.folder / "R.json").data
+    assert data["skipped"] == [{"file": "bad.jsonl", "line": 0, "reason": reason}]
+    assert data["counts"]["bad"]["skipped_lines"] == 1
 
 
 def test_missing_verdicts_are_said(run):
@@ -127,23 +131,13 @@ def test_missing_verdicts_are_said(run):
             return Reply("{}", 400)
         return literal_reply(said, properties, nth)
 
-    run.server.answer = replies_of(script)
+    run.server.answer = replies(script)
     status, said = run()
     assert status == 1
     assert "2 verdicts are missing, none of them counted as 0" in said.err
     assert "2 of 3" in said.out
     assert "the same command asks for them again" in said.err
     assert json.loads((run.folder / "R.json").read_text())["counts"]["a"]["missing_verdicts"] == 2
-
-
-def replies_of(script):
-    answer = replies(script)
-
-    def reply(body, nth, digest):
-        found = answer(body, nth, digest)
-        return found if isinstance(found, Reply) else Reply(found)
-
-    return reply
 
 
 def test_two_systems_with_documents_and_a_panel(run):
@@ -156,7 +150,7 @@ def test_two_systems_with_documents_and_a_panel(run):
             return "tie"
         return literal_reply(said, properties, nth)
 
-    run.server.answer = replies_of(script)
+    run.server.answer = replies(script)
     write_jsonl(run.folder / "b.jsonl", answer_rows(answers(q1=("blue", ("d1", "d8")))))
     rows = [{"doc_id": name, "text": f"text of {name}"} for name in ("d1", "d2", "d3", "d8", "d9")]
     documents = write_jsonl(run.folder / "d.jsonl", rows)

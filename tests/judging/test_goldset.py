@@ -34,20 +34,22 @@ def test_every_vote_of_three(votes, gold_paper, gold_code, other_paper, other_co
         assert classify(order, gold=False, rules="code") == other_code
 
 
-def test_ties_favour_the_gold_set():
-    assert classify([I, R], gold=True) == R  # half is no majority
-    assert classify([R, I], gold=False) == I
-    assert classify([R, V], gold=False) == V
-    assert classify([R, R, I, I], gold=False) == I
-    assert classify([I, I, R, R], gold=True) == R
-
-
-def test_missing_votes_make_no_majority():
-    assert classify([None, I, I], gold=True) == I
-    assert classify([None, None, I], gold=True) == R  # one of three is no majority of the panel
-    assert classify([None, None, R], gold=False) is None
-    assert classify([None, R, R], gold=False) == R
-    assert classify([None, R, I], gold=False) == I
+@pytest.mark.parametrize(
+    ("votes", "gold", "other"),
+    [
+        ((I, R), R, I),  # half is no majority
+        ((R, V), R, V),
+        ((R, R, I, I), R, I),
+        ((None, I, I), I, I),
+        ((None, None, I), R, None),  # one of three is no majority of the panel
+        ((None, R, R), R, R),
+        ((None, R, I), R, I),
+    ],
+)
+def test_ties_favour_the_gold_set_and_missing_votes_make_no_majority(votes, gold, other):
+    for order in itertools.permutations(votes):
+        assert classify(order, gold=True) == gold
+        assert classify(order, gold=False) == other
 
 
 @given(
@@ -114,16 +116,18 @@ def panel(*members):
     return [Scripted(script(table), f"judge {n}") for n, table in enumerate(members)]
 
 
+def reviewed(members, pool=("c1",), gold=("g1", "g2"), **options):
+    return review([question(gold)], {"q": pool}, DOCUMENTS, members, **options)["q"]
+
+
 def test_one_run_that_confirms_the_gold_set_ends_the_review():
     members = panel(
         {"g1": R, "g2": V, "c1": R, "c2": I},
         {"g1": R, "g2": R, "c1": V, "c2": I},
         {"g1": I, "g2": I, "c1": R, "c2": R},
     )
-    found = review([question()], {"q": ["c1", "g1", "c2"]}, DOCUMENTS, members)["q"]
-    assert found.short_circuit == 1
-    assert found.status == "confirmed"
-    assert found.gold_after == ["g1", "g2"]
+    found = reviewed(members, ["c1", "g1", "c2"])
+    assert (found.short_circuit, found.status, found.gold_after) == (1, "confirmed", ["g1", "g2"])
     assert found.classes == {"g1": R, "g2": R, "c1": V, "c2": I}
     assert [len(member.asked) for member in members] == [4, 4, 0]
     assert found.votes["c1"] == [R, V]
@@ -132,31 +136,26 @@ def test_one_run_that_confirms_the_gold_set_ends_the_review():
 def test_a_changed_set_gets_a_new_answer_and_keeps_what_must_not_be_said():
     table = {"g1": R, "g2": I, "c1": R, "c2": V}
     members = panel(table, table, {"g1": I, "g2": I, "c1": R, "c2": I})
-    found = review([question()], {"q": ["c1", "c2"]}, DOCUMENTS, members)["q"]
-    assert found.status == "changed"
-    assert found.gold_after == ["g1", "c1"]
+    found = reviewed(members, ["c1", "c2"])
+    assert (found.status, found.gold_after) == ("changed", ["g1", "c1"])
     assert found.classes == {"g1": R, "g2": I, "c1": R, "c2": V}
     assert found.answer == "new"
     assert found.facts == ("new fact", NOT_X)  # once, though both sides have it
-    task = members[0].asked[-1][0]
-    assert "text of g1" in task.fields["documents"]
-    assert "text of c1" in task.fields["documents"]
-    assert "text of g2" not in task.fields["documents"]
+    texts = members[0].asked[-1][0].fields["documents"]
+    assert [f"text of {name}" in texts for name in ("g1", "c1", "g2")] == [True, True, False]
 
 
-def test_the_rules_decide_what_changes():
+def test_the_rules_decide_what_changes_and_a_set_is_never_emptied():
     members = ({"g1": R, "c1": R}, {"g1": I, "c1": R}, {"g1": I, "c1": I})
-    by_paper = review([question(("g1",))], {"q": ["c1"]}, DOCUMENTS, panel(*members))["q"]
+    by_paper = reviewed(panel(*members), gold=("g1",))
     assert (by_paper.status, by_paper.gold_after) == ("changed", ["c1"])
-    by_code = review([question(("g1",))], {"q": ["c1"]}, DOCUMENTS, panel(*members), rules="code")
-    assert by_code["q"].status == "confirmed"
-    assert by_code["q"].classes == {"g1": R, "c1": V}
-
-
-def test_a_set_that_would_be_empty_stays():
-    members = panel(*[{"g1": I, "g2": I, "c1": I}] * 3)
-    found = review([question()], {"q": ["c1"]}, DOCUMENTS, members)["q"]
-    assert (found.status, found.gold_after, found.answer) == ("emptied", ["g1", "g2"], None)
+    by_code = reviewed(panel(*members), gold=("g1",), rules="code")
+    assert (by_code.status, by_code.classes) == ("confirmed", {"g1": R, "c1": V})
+    empty = reviewed(panel(*[{"g1": I, "g2": I, "c1": I}] * 3))
+    assert (empty.status, empty.gold_after, empty.answer) == ("emptied", ["g1", "g2"], None)
+    classed = reviewed(panel(*[{"g1": I, "g2": R, "c1": R}] * 3), correct=False)
+    assert (classed.status, classed.gold_after) == ("confirmed", ["g1", "g2"])
+    assert classed.classes["c1"] == R
 
 
 def test_without_a_new_answer_the_old_set_stays():
@@ -165,23 +164,14 @@ def test_without_a_new_answer_the_old_set_stays():
             raise LookupError("no answer")
         return R
 
-    found = review([question(("g1",))], {"q": ["c1"]}, DOCUMENTS, [Scripted(script)] * 3)["q"]
+    found = reviewed([Scripted(script)] * 3, gold=("g1",))
     assert (found.status, found.gold_after) == ("undecided", ["g1"])
     assert found.note == "failed: no answer"
 
 
-def test_classes_alone_leave_the_gold_set():
-    members = panel(*[{"g1": I, "g2": R, "c1": R}] * 3)
-    found = review([question()], {"q": ["c1"]}, DOCUMENTS, members, correct=False)["q"]
-    assert (found.status, found.gold_after) == ("confirmed", ["g1", "g2"])
-    assert found.classes["c1"] == R
-
-
 def test_a_judge_on_three_seats_gives_three_verdicts():
     judge = Scripted(lambda task, number: (R, I, V)[number % 3])
-    found = review(
-        [question(("g1",))], {"q": ["c1"]}, DOCUMENTS, [judge] * 3, correct=False, round=2
-    )["q"]
+    found = reviewed([judge] * 3, gold=("g1",), correct=False, round=2)
     assert {number for _, number in judge.asked} == {6, 7, 8}
     assert found.votes["c1"] == [R, I, V]
 
@@ -192,9 +182,9 @@ def test_missing_verdicts_are_no_agreement_with_the_gold_set():
             raise LookupError("down")
         return R
 
-    found = review([question()], {"q": ["c1"]}, DOCUMENTS, [Scripted(script)] * 3, correct=False)
-    assert found["q"].short_circuit is None
-    assert found["q"].classes == {"g1": R, "g2": R, "c1": None}
+    found = reviewed([Scripted(script)] * 3, correct=False)
+    assert found.short_circuit is None
+    assert found.classes == {"g1": R, "g2": R, "c1": None}
 
 
 def test_what_is_not_reviewed():
@@ -207,8 +197,8 @@ def test_what_is_not_reviewed():
 def test_bad_panels_and_documents():
     judge = Scripted(lambda task, number: R)
     with pytest.raises(UsageError, match="the panel is empty"):
-        review([question()], {"q": ["c1"]}, DOCUMENTS, [])
+        reviewed([])
     with pytest.raises(DataError, match="document 'c9' is not there"):
-        review([question()], {"q": ["c9"]}, DOCUMENTS, [judge])
+        reviewed([judge], ["c9"])
     with pytest.raises(UsageError, match="no rules"):
-        review([question()], {}, DOCUMENTS, [judge], rules="mine")
+        reviewed([judge], rules="mine")

@@ -7,19 +7,16 @@ import pytest
 from ragkit import schema
 from ragkit.errors import DataError, UsageError
 from ragkit.judging import (
-    ModelJudge,
     Options,
     aggregate,
     completeness,
     document_recall,
-    estimate,
     evaluate,
     invalid_extra_documents,
     leaderboard_score,
     read,
     read_questions,
 )
-from ragkit.llm import Client
 from ragkit.measures import stats
 from tests.judging.helpers import (
     DOCUMENTS,
@@ -28,10 +25,8 @@ from tests.judging.helpers import (
     answers,
     failing,
     literal,
-    literal_reply,
     question_rows,
     questions,
-    replies,
     write_jsonl,
 )
 
@@ -138,22 +133,14 @@ def test_a_question_without_an_answer_earns_nothing():
     assert len(judge.asked) == 3
 
 
-def test_answers_or_documents_alone(files, tmp_path):
+def test_answers_or_documents_alone(tmp_path):
     nothing = answers(q1=(None, ("d1",)), q2=(None, ("d9",)), q3=None)
     with pytest.raises(DataError, match="no row has an answer") as caught:
         run(nothing)
     assert "--parts documents" in caught.value.hint
     table = overall(run(nothing, Scripted(None), Options(parts="documents")))
     assert (table.loc["document_recall", "value"], table.loc["correctness", "of"]) == (0.5, 0)
-    # Lists without a document are a recall of 0; only a file without the column lacks it.
-    rows = answer_rows(answers(q1=("red", ()), q2=("three", ())))
-    empty = write_jsonl(tmp_path / "empty.jsonl", rows)
-    assert run(empty).questions["document_recall"][0] == 0
-    for change in ({"document_ids": None}, {"other": 1}):
-        changed = [{"question_id": row["question_id"], "answer": "x", **change} for row in rows]
-        path = write_jsonl(tmp_path / "silent.jsonl", changed)
-        with pytest.raises(DataError, match="no row has doc_ids, so document recall cannot"):
-            run(path)
+    path = write_jsonl(tmp_path / "silent.jsonl", [{"question_id": "q1", "answer": "red"}])
     table = overall(run(path, options=Options(parts="answers")))
     assert (table.loc["document_recall", "of"], table.loc["correctness", "n"]) == (0, 3)
 
@@ -166,8 +153,6 @@ def test_one_system_of_several():
     report = run(both, system="b")
     assert report.data["systems"] == ["b"]
     assert report.questions["correctness"].tolist() == [0, 0, 1]
-    with pytest.raises(UsageError, match="no answers of 'c'"):
-        run(both, system="c")
 
 
 def test_missing_verdicts_widen_the_interval():
@@ -370,37 +355,3 @@ def test_verdicts_are_kept_by_the_store_until_the_task_changes(files):
     assert (len(asked), changed["questions"][0]["scores"]["score"]) == (3, 1)
     # Another round is another set of verdicts.
     assert {number for _, number in again(round=2)[1]} == {2}
-
-
-def test_bad_lines_are_listed_in_the_report(files, tmp_path):
-    path = write_jsonl(tmp_path / "bad.jsonl", [*answer_rows(), {"question_id": "q9"}])
-    report = evaluate(files[0], path, Scripted(literal), Options(skip_bad=True))
-    reason = "question_id 'q9' is none of the 3 questions"
-    assert report.data["skipped"] == [{"file": "bad.jsonl", "line": 0, "reason": reason}]
-    assert report.data["counts"]["bad"]["skipped_lines"] == 1
-
-
-def test_model_calls_are_made_once_and_at_once(endpoint, files, tmp_path):
-    server = endpoint(replies(literal_reply))
-    for name in ("R", "S"):
-        ledger = tmp_path / "llm.sqlite"
-        judge = ModelJudge(Client("openai:toy", ledger=ledger, concurrency=4, backoff=0.0))
-        report = evaluate(*files, judge, out=tmp_path / f"{name}.json")
-        judge.close()
-        assert sum(server.asked.values()) == 9
-        assert report.questions["correctness"].tolist() == [1, 0, 1]
-    assert report.data["judge"]["prompts"].keys() == {"correctness", "fact"}
-    assert (tmp_path / "S.json").read_bytes() == (tmp_path / "R.json").read_bytes()
-
-
-def test_an_estimate_asks_nothing(endpoint, files):
-    server = endpoint(replies(literal_reply))
-    judge = ModelJudge(Client("openai:toy", ledger=None))
-    pair = [(files[1], None)]
-    parts = estimate(files[0], pair, judge, Options(repeat=2, documents=DOCUMENTS))
-    judge.close()
-    assert sum(server.asked.values()) == 0
-    # The members are one judge on three seats: three verdicts, none of them the other's.
-    assert [part["verdicts"] for part in parts] == [18, 6, 6, 6]
-    assert [part["estimate"].calls for part in parts] == [18, 6, 6, 6]
-    assert estimate(files[0], pair, Scripted(literal))[0]["estimate"] is None

@@ -87,7 +87,10 @@ def test_bad_questions(tmp_path, change, complaint):
     ("row", "complaint"),
     [
         ({"question_id": "q9", "answer": "a"}, "question_id 'q9' is none of the 3 questions"),
-        ({"question_id": "q1", "answer": "b"}, "line 3: system 'a', question_id 'q1' was in line 1 before"),
+        (
+            {"question_id": "q1", "answer": "b"},
+            "line 3: system 'a', question_id 'q1' was in line 1 before",
+        ),
         ({"question_id": "q2", "answer": 5}, "line 3: answer should be a text, found 5"),
         ({"question_id": "q2", "document_ids": "d"}, "line 3: doc_ids should be a list"),
         ('{"question_id": "q2", "answer": ', "line 3"),

@@ -4,19 +4,12 @@ import numpy as np
 import pytest
 
 from ragkit.errors import DataError, UsageError
-from ragkit.judging import (
-    KINDS,
-    ModelJudge,
-    Task,
-    combine,
-    load_judge,
-    unit_rating,
-)
+from ragkit.judging import KINDS, ModelJudge, Task, combine, load_judge, unit_rating
 from ragkit.judging.judges import PROMPTS
 from ragkit.judging.report import agreement
 from ragkit.llm import Client, load_prompt
 from tests.judging.helpers import Scripted, between, literal, replies
-from tests.llm.server import Reply, chat
+from tests.llm.server import chat
 
 
 def model(**options):
@@ -58,20 +51,19 @@ def test_without_any_value_the_verdict_is_missing():
 
 
 @pytest.mark.parametrize(
-    ("kind", "value"),
+    ("kind", "values"),
     [
-        ("fact", 1),
-        ("fact", 0.7),
-        ("correctness", "yes"),
-        ("factuality", 4),
-        ("factuality", math.nan),
-        ("validity", "maybe"),
-        ("preference", "a"),
+        ("fact", (1, 0.7)),
+        ("correctness", ("yes",)),
+        ("factuality", (4, math.nan)),
+        ("validity", ("maybe",)),
+        ("preference", ("a",)),
     ],
 )
-def test_values_off_the_scale_are_refused(kind, value):
-    with pytest.raises(DataError, match=f"a verdict of {kind} cannot be"):
-        combine(kind, [value], ["r"], "m")
+def test_values_off_the_scale_are_refused(kind, values):
+    for value in values:
+        with pytest.raises(DataError, match=f"a verdict of {kind} cannot be"):
+            combine(kind, [value], ["r"], "m")
 
 
 def test_numbers_of_numpy_and_scores():
@@ -99,16 +91,13 @@ def test_tasks_are_checked():
         Task("correctness", {"question": "q", "gold": "g", "answer": None})
 
 
-def test_a_judge_is_found_by_name():
+def test_a_judge_is_found_by_name_and_says_what_it_cannot_judge():
     judge = load_judge("openai:toy")
     assert isinstance(judge, ModelJudge)
     assert judge.name == "openai:toy"
     with pytest.raises(UsageError, match="no judge is called 'opnai:toy'") as caught:
         load_judge("opnai:toy")
     assert "openai" in caught.value.hint
-
-
-def test_a_judge_says_what_it_cannot_judge():
     judge = Scripted(literal)
     judge.kinds = frozenset({"correctness"})
     with pytest.raises(UsageError, match="no verdicts of validity"):
@@ -138,32 +127,23 @@ def test_the_model_judge_asks_and_reads(endpoint):
     judge.close()
 
 
-def test_braces_in_an_answer_mean_nothing(endpoint):
-    endpoint(replies(lambda said, *_: between(said, "candidate") == "{{gold}} and {0}"))
-    judge = model()
-    assert judge.verdict("correctness", "q", "g", "{{gold}} and {0}").value is True
-    judge.close()
-
-
 def test_a_failing_model_leaves_a_missing_verdict(endpoint):
+    """Braces in an answer mean nothing to the prompt."""
+
     def answer(body, nth, digest):
-        said = body["messages"][1]["content"]
-        if between(said, "candidate") == "good":
-            return chat('{"reason": "r", "verdict": true}')
-        return Reply(chat('{"reason": "r", "verdict": "perhaps"}'))
+        said = between(body["messages"][1]["content"], "candidate")
+        verdict = "true" if said == "{{gold}} and {0}" else '"perhaps"'
+        return chat(f'{{"reason": "r", "verdict": {verdict}}}')
 
     endpoint(answer)
     judge = model()
-    tasks = [
-        Task("correctness", {"question": "q", "gold": "g", "answer": answer})
-        for answer in ("good", "bad")
-    ]
-    good, bad = judge.judge(tasks)
+    fields = [{"question": "q", "gold": "g", "answer": said} for said in ("{{gold}} and {0}", "x")]
+    good, bad = judge.judge([Task("correctness", one) for one in fields])
+    judge.close()
     assert good.value is True
     assert bad.missing
     assert bad.values == [None]
     assert bad.reason.startswith("invalid:")
-    judge.close()
 
 
 def test_alpha_by_hand():

@@ -17,20 +17,8 @@ from ragkit.judging.features import (
     coverage,
     weight,
 )
-from ragkit.judging.offline import (
-    COEFFICIENTS,
-    OfflineJudge,
-    features,
-    read_coefficients,
-)
-from ragkit.judging.offline_text import (
-    abstains,
-    asks_abstention,
-    cues,
-    opposed,
-    parse,
-    sentences,
-)
+from ragkit.judging.offline import COEFFICIENTS, OfflineJudge, features, read_coefficients
+from ragkit.judging.offline_text import abstains, asks_abstention, cues, opposed, parse, sentences
 
 GOLD = "The limit is 10 MiB per file, owned by Ada Byron since April 7, 2026."
 QUESTION = "How large may an upload be?"
@@ -54,95 +42,62 @@ the 3rd = the 3; limits [1][3] = limits; Limits are configured = limit configure
 """
 
 
-@pytest.mark.parametrize("pair", SPELLINGS.replace("\n", " ").strip().split("; "))
-def test_spellings_of_the_same(pair):
-    one, other = pair.split(" = ")
-    assert parse(one).tokens == parse(other).tokens
-    assert parse(one).numbers == parse(other).numbers
+# A text = its numbers.
+NUMBERS = """
+from 10 to 20 days = 10 20; v2.4.1 = 2.4.1; p95 of 800ms = 95 800; May 2024 = 2024; may 24 people
+join = 05-24; April 7 = 04-07; one of them = ; 0.50% = 0.5%; no numbers =
+"""
+# A kind of cue: texts that have one each.
+CUES = {
+    "abstention": """I could not find that in the documents.|The context does not specify the limit.|
+There is no information about it.|I do not have enough information to answer.|
+I can't determine the owner.|The limit is unknown.""",
+    "retraction": "That is wrong.|None of this is true.|It is no longer valid.",
+    "hedge": "Either 5 days.|It could also be 5 days.|There are several possible answers.",
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("from 10 to 20 days", {"10", "20"}),
-        ("v2.4.1", {"2.4.1"}),
-        ("p95 of 800ms", {"95", "800"}),
-        ("May 2024", {"2024"}),
-        ("may 24 people join", {"05-24"}),  # a date by mistake: known
-        ("April 7", {"04-07"}),
-        ("one of them", set()),
-        ("0.50%", {"0.5%"}),
-        ("no numbers", set()),
-        ("", set()),
-    ],
-)
-def test_numbers(text, numbers):
-    assert parse(text).numbers == numbers
+def pairs(table):
+    rows = " ".join(table.split()).split("; ")
+    return [tuple(side.strip() for side in row.split("=", 1)) for row in rows]
 
 
-def test_units_negations_and_sentences():
+def test_spellings_and_numbers():
+    for one, other in pairs(SPELLINGS):
+        assert parse(one).tokens == parse(other).tokens, one
+        assert parse(one).numbers == parse(other).numbers, one
+    for text, numbers in pairs(NUMBERS):  # "may 24" is a date by mistake: known
+        assert parse(text).numbers == set(numbers.split()), text
     found = parse("It isn't 30 days, never 45%.")
-    assert found.units == {("30", "day")}
-    assert found.negations == 2
+    assert (found.units, found.negations) == ({("30", "day")}, 2)
     assert parse("It is 30 days.").negations == 0
     assert sentences("One point. Two!\n- three\n\n---\n") == ("One point.", "Two!", "three")
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "is_opposed"),
-    [
+def test_opposites():
+    for one, other, expected in (
         ("retries are enabled", "retries are disabled", True),
         ("rates increase", "rates decreased", True),
         ("retries are enabled", "retries are enabled", False),
         ("enable or disable it", "disable it", False),
         ("retries", "no retries", False),
-    ],
-)
-def test_opposites(one, other, is_opposed):
-    assert opposed(parse(one), parse(other)) is is_opposed
-    assert opposed(parse(other), parse(one)) is is_opposed
+    ):
+        assert opposed(parse(one), parse(other)) is expected
+        assert opposed(parse(other), parse(one)) is expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I could not find that in the documents.",
-        "The context does not specify the limit.",
-        "There is no information about it.",
-        "I do not have enough information to answer.",
-        "I can't determine the owner.",
-        "The limit is unknown.",
-    ],
-)
-def test_abstentions(text):
-    assert abstains(text)
-    assert cues(text, "abstention") == 1
-    assert abstains(f"{text} " * 3)
-    assert not abstains("The limit is 10. " * 20 + text)
-
-
-def test_no_abstentions_and_gold_answers_without_an_answer():
-    for text in ("The limit is 10 MiB.", "It is not 10 but 20.", "No, 5 days."):
-        assert cues(text, "abstention") == 0
+@pytest.mark.parametrize("kind", CUES)
+def test_cues(kind):
+    for text in CUES[kind].replace("\n", "").split("|"):
+        assert cues(text, kind) == 1, text
+        if kind == "abstention":
+            assert abstains(f"{text} " * 3)
+            assert not abstains("The limit is 10. " * 20 + text)
+    for text in ("The limit is 10 MiB, owned by Ada.", "It is not 10 but 20.", "No, 5 days."):
+        assert cues(text, kind) == 0
         assert not asks_abstention(text)
     assert asks_abstention("The answer should say that the question is not fully answerable.")
     assert asks_abstention("This is not documented anywhere.")
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("That is wrong.", "retraction"),
-        ("None of this is true.", "retraction"),
-        ("It is no longer valid.", "retraction"),
-        ("Either 5 days.", "hedge"),
-        ("It could also be 5 days.", "hedge"),
-        ("There are several possible answers.", "hedge"),
-    ],
-)
-def test_cues(text, kind):
-    assert cues(text, kind) >= 1
-    assert cues("The limit is 10 MiB per file, owned by Ada.", kind) == 0
 
 
 def test_coverage_by_hand():
@@ -176,19 +131,17 @@ def test_a_number_is_contradicted_only_in_its_place():
     assert conflicts(want, parse("after 45 days"), parse("What of the 45 days?")) == set()
 
 
-@pytest.mark.parametrize(
-    ("answer", "reversed_", "renumbered"),
-    [
-        ("Retries are enabled for 30 seconds by default.", 0, 0),
-        ("Retries are not enabled for 30 seconds by default.", 1, 0),
-        ("Retries are disabled for 30 seconds by default.", 1, 0),
-        ("Retries are enabled for 45 seconds by default.", 0, 1),
-        ("Something else does not happen within 45 seconds.", 0, 0),
-    ],
-)
-def test_damaged_copies_are_noticed(answer, reversed_, renumbered):
-    found = against("What of it?", "Retries are enabled for 30 seconds by default.", answer)
-    assert (found["reversed"], found["renumbered"]) == (reversed_, renumbered)
+def test_damaged_copies_are_noticed():
+    wanted = "Retries are enabled for 30 seconds by default."
+    for answer, found in (
+        (wanted, (0, 0)),
+        (wanted.replace("are", "are not"), (1, 0)),
+        (wanted.replace("enabled", "disabled"), (1, 0)),
+        (wanted.replace("30", "45"), (0, 1)),
+        ("Something else does not happen within 45 seconds.", (0, 0)),
+    ):
+        made = against("What of it?", wanted, answer)
+        assert (made["reversed"], made["renumbered"]) == found
 
 
 texts = st.text(alphabet=st.characters(codec="utf-8"), max_size=80) | st.sampled_from(
@@ -248,9 +201,8 @@ def test_unvalidated_kinds_say_so(judge):
     found = judge.verdict("factuality", QUESTION, GOLD, GOLD)
     assert found.reason.startswith("unvalidated factuality")
     assert found.value == judge.probability([task(GOLD)])[0]
-    recall = judge.verdict(
-        "context_recall", QUESTION, "Ada left. Bob came.", "Yesterday Ada left us."
-    )
+    texts = ("Ada left. Bob came.", "Yesterday Ada left us.")
+    recall = judge.verdict("context_recall", QUESTION, *texts)
     assert recall.reason.startswith("unvalidated context recall")
     # the first sentence is there, of the second (bob 5, came 6) nothing
     assert recall.value == 0.5
@@ -275,7 +227,7 @@ def test_repeats_and_tasks_that_it_cannot_judge(judge):
     with pytest.raises(UsageError, match="no verdicts of validity"):
         judge.verdict("validity", QUESTION, "A document.")
     with pytest.raises(UsageError, match="no verdicts of claims"):
-        judge.probability([Task("claims", {"question": QUESTION, "answer": "x"})])
+        judge.probability([CLAIMS])
 
 
 def judged(n=60):
@@ -321,11 +273,9 @@ def test_a_group_shares_its_verdict():
     tasks, verdicts = judged()
     half = len(tasks) // 2
     # Two facts an answer, one of them true everywhere: completeness 1/2 or 1.
-    sure = [
-        Task("fact", {"question": "?", "fact": "Refunds exist.", "answer": "Refunds exist."})
-        for _ in range(half)
-    ]
-    groups = [*range(half), *range(half), *range(half)]
+    true = "Refunds exist."
+    sure = [Task("fact", {"question": "?", "fact": true, "answer": true})] * half
+    groups = [*range(half)] * 3
     shares = [*verdicts[:half], *((1 + value) / 2 for value in verdicts[half:])]
     fitted = calibrate([*tasks, *sure], [*shares, *shares[half:]], groups=groups, penalty=0.01)
     own = OfflineJudge(fitted)
@@ -336,12 +286,13 @@ def test_a_group_shares_its_verdict():
 
 def test_abstentions_are_counted_with_one_yes_and_one_no_added():
     gold = "The answer must say that this is not documented."
-    asked = [
-        task(answer, gold) for answer in ["I do not know.", "Unknown.", "It is 5.", "It is 6."]
-    ]
+    asked = [task(said, gold) for said in ("I do not know.", "Unknown.", "It is 5.", "It is 6.")]
     tasks, verdicts = judged()
     fitted = calibrate([*tasks, *asked], [*verdicts, 1, 1, 0, 1])
     assert fitted.tables["unanswerable"] == {"opening": 0.75, "later": 0.5, "never": 0.5}
+
+
+CLAIMS = Task("claims", {"question": "?", "answer": "x"})
 
 
 @pytest.mark.parametrize(
@@ -353,18 +304,13 @@ def test_abstentions_are_counted_with_one_yes_and_one_no_added():
         ({"penalty": 0}, UsageError, "penalty"),
         ({"weights": [-1.0] * 120}, UsageError, "a weight"),
         ({"groups": [1]}, UsageError, "equally many"),
-        (
-            {"tasks": [Task("claims", {"question": "?", "answer": "x"})] * 120},
-            UsageError,
-            "correctness and fact only",
-        ),
+        ({"tasks": [CLAIMS] * 120}, UsageError, "correctness and fact only"),
     ],
 )
 def test_bad_calibrations(change, error, message):
     tasks, verdicts = judged()
-    given = {"tasks": tasks, "verdicts": verdicts} | change
     with pytest.raises(error, match=message):
-        calibrate(**given)
+        calibrate(**{"tasks": tasks, "verdicts": verdicts} | change)
 
 
 def test_coefficients_to_a_file_and_back(tmp_path, fitted):

@@ -47,15 +47,6 @@ def test_context_recall_shows_the_retrieved_documents():
         wixqa.context_recall(answers(), questions(), {"d1": "x"}, judge)
 
 
-def test_ratings_come_from_the_model(endpoint):
-    endpoint(replies(lambda said, properties, nth: 2))
-    judge = ModelJudge(Client("openai:toy", ledger=None))
-    found = wixqa.factuality(answers(), questions(), judge)
-    judge.close()
-    assert found["value"].tolist() == [0.25] * 3
-    assert found["model"].unique() == ["openai:toy"]
-
-
 def test_wixqa_needs_gold_answers():
     with pytest.raises(DataError, match="no gold answer to question 'q2'"):
         wixqa.factuality(answers(), questions().assign(answer=["a", None, "c"]), Scripted(rating))
@@ -68,22 +59,18 @@ def test_wixqa_needs_gold_answers():
 # -- LiveRAG ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("coverage", "relatedness", "score"),
-    [
-        (1, 1, 2),
-        (0, 1, -1),
-        (1, 0, -1),
-        (0, 0, -1),
-        (0.5, 0.5, 0.5),
-        (0.5, 1, 1),
+def test_correctness_by_hand():
+    for coverage, relatedness, score in (
+        (1, 1, 2), (0, 1, -1), (1, 0, -1), (0, 0, -1), (0.5, 0.5, 0.5), (0.5, 1, 1),
         (0.25, 0.75, 0.125),
-    ],
-)
-def test_correctness_by_hand(coverage, relatedness, score):
-    assert liverag.correctness_score(coverage, relatedness) == pytest.approx(score)
-    unit = liverag.correctness_score(coverage, relatedness, unit=True)
-    assert 3 * unit - 1 == pytest.approx(score)
+    ):  # fmt: skip
+        assert liverag.correctness_score(coverage, relatedness) == pytest.approx(score)
+        unit = liverag.correctness_score(coverage, relatedness, unit=True)
+        assert 3 * unit - 1 == pytest.approx(score)
+    for share in (-0.1, 1.1, math.nan):
+        for name, pair in (("coverage", (share, 1)), ("relatedness", (1, share))):
+            with pytest.raises(DataError, match=f"{name} should be a share"):
+                liverag.correctness_score(*pair)
 
 
 shares = st.floats(0, 1)
@@ -96,13 +83,6 @@ def test_correctness_lies_in_the_papers_range(coverage, relatedness):
     assert score == liverag.correctness_score(relatedness, coverage)
     unit = liverag.correctness_score(coverage, relatedness, unit=True)
     assert unit <= max(coverage, relatedness) * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.1, math.nan])
-def test_shares_out_of_range(share):
-    for name, pair in (("coverage", (share, 1)), ("relatedness", (1, share))):
-        with pytest.raises(DataError, match=f"{name} should be a share"):
-            liverag.correctness_score(*pair)
 
 
 def claims(task, number):
@@ -170,12 +150,19 @@ def test_answers_without_claims_and_without_verdicts():
         assert lost["note"] == note
 
 
-def test_claims_from_the_model(endpoint):
+def test_ratings_and_claims_come_from_the_model(endpoint):
     claim = {"claims": [{"claim": "red", "kind": "direct"}]}
-    endpoint(replies(lambda said, properties, nth: claim if "claims" in properties else True))
-    judge = ModelJudge(Client("openai:toy", ledger=None))
-    assert liverag.correctness(*one("red"), judge)["correctness"].tolist() == [2]
-    judge.close()
+
+    def script(said, properties, nth):
+        return claim if "claims" in properties else "<fact>" in said or 2
+
+    endpoint(replies(script))
+    with Client("openai:toy", ledger=None) as client:
+        judge = ModelJudge(client)
+        found = wixqa.factuality(answers(), questions(), judge)
+        assert liverag.correctness(*one("red"), judge)["correctness"].tolist() == [2]
+    assert found["value"].tolist() == [0.25] * 3
+    assert found["model"].unique() == ["openai:toy"]
 
 
 def test_liverag_bad_input():

@@ -1,9 +1,10 @@
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from ragkit.errors import DataError, MissingData, UsageError
-from ragkit.judging import tasks
 from ragkit.judging.calibrate import main
 from ragkit.judging.offline import COEFFICIENTS, OfflineJudge
 from ragkit.judging.validation import (
@@ -26,29 +27,20 @@ def verdicts(judges=("A", "B"), systems=3, questions=24, seed=0):
     """Return answers that are right, wrong or missing at random, with verdicts to match."""
     rng = np.random.default_rng(seed)
     rows = []
-    for judge in judges:
-        for system in range(systems):
-            for number in range(questions):
-                days = 10 + number
-                kind = rng.integers(3)
-                answer = ["I could not find it.", f"They take {days + 3} weeks.", None][kind]
-                answer = answer or f"Refunds of plan {number} take {days} days."
-                gold = f"Refunds take {days} days on plan {number}."
-                rows.append(
-                    {
-                        "judge": judge,
-                        "system": f"{judge}{system}",
-                        "question_id": f"q{number}",
-                        "question": "How long do refunds take?",
-                        "type": ["basic", "semantic"][number % 2],
-                        "gold": gold,
-                        "facts": (gold, f"The plan is number {number}."),
-                        "answer": answer,
-                        "answerable": True,
-                        "correct": kind == 2,
-                        "completeness": float(kind == 2),
-                    }
-                )
+    for judge, system, number in product(judges, range(systems), range(questions)):
+        days, kind = 10 + number, rng.integers(3)
+        gold = f"Refunds take {days} days on plan {number}."
+        said = ["I could not find it.", f"They take {days + 3} weeks."]
+        said.append(f"Refunds of plan {number} take {days} days.")
+        rows.append(
+            {
+                **{"judge": judge, "system": f"{judge}{system}", "question_id": f"q{number}"},
+                **{"question": "How long do refunds take?", "gold": gold, "answerable": True},
+                **{"type": ["basic", "semantic"][number % 2], "answer": said[kind]},
+                **{"facts": (gold, f"The plan is number {number}."), "correct": kind == 2},
+                "completeness": float(kind == 2),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -94,12 +86,15 @@ def test_variance_by_hand():
         grid = grid.melt(ignore_index=False, var_name="system", value_name="correct")
         return grid.reset_index()
 
-    assert variance_shares(layout([[1, 1], [0, 0]])) == {"question": 1, "system": 0, "answer": 0}
-    assert variance_shares(layout([[1, 0], [1, 0]])) == {"question": 0, "system": 1, "answer": 0}
-    assert variance_shares(layout([[1, 0], [0, 1]])) == {"question": 0, "system": 0, "answer": 1}
-    # means of rows 1, 1/2: variance 1/8; of columns the same; residuals 1/4 each: 4/16 / 1
-    found = variance_shares(layout([[1, 1], [1, 0]]))
-    assert found == {"question": 0, "system": 0, "answer": 1}
+    for values, kind in (
+        ([[1, 1], [0, 0]], "question"),
+        ([[1, 0], [1, 0]], "system"),
+        ([[1, 0], [0, 1]], "answer"),
+        # means of rows 1, 1/2: variance 1/8; of columns the same; residuals 1/4 each: 4/16 / 1
+        ([[1, 1], [1, 0]], "answer"),
+    ):
+        expected = {name: float(name == kind) for name in ("question", "system", "answer")}
+        assert variance_shares(layout(values)) == expected
     with pytest.raises(DataError, match="two systems"):
         variance_shares(layout([[1, 1], [0, 0]]).query("system == 0"))
 
@@ -146,12 +141,13 @@ def test_what_is_predicted_takes_no_part_in_the_calibration():
 
 
 def test_bad_schemes():
-    with pytest.raises(UsageError, match="no scheme 'system'"):
-        held_out(verdicts(), scheme="system")
-    with pytest.raises(UsageError, match="folds"):
-        held_out(verdicts(), scheme="systems and questions", folds=1)
-    with pytest.raises(DataError, match="two judges"):
-        held_out(verdicts(judges=("A",)))
+    for options, judges, error, message in (
+        ({"scheme": "system"}, "AB", UsageError, "no scheme 'system'"),
+        ({"scheme": "systems and questions", "folds": 1}, "AB", UsageError, "folds"),
+        ({}, "A", DataError, "two judges"),
+    ):
+        with pytest.raises(error, match=message):
+            held_out(verdicts(judges=judges), **options)
 
 
 def test_what_verdicts_depend_on():
@@ -176,15 +172,11 @@ def test_the_same_judge_repeatability():
     assert found["spearman"] == pytest.approx(1)
 
 
-def test_tasks_of_answers_and_of_their_facts():
+def test_tasks_of_facts_and_no_data(tmp_path):
     frame = verdicts().head(2)
-    assert [task.fields["answer"] for task in tasks("correctness", frame)] == list(frame["answer"])
     facts, rows = fact_tasks(frame)
     assert rows == [0, 0, 1, 1]
     assert facts[3].fields["fact"] == frame["facts"].iloc[1][1]
-
-
-def test_no_data(tmp_path):
     with pytest.raises(MissingData):
         judged_answers(data=tmp_path)
 
