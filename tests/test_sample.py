@@ -133,7 +133,7 @@ def test_the_generator_writes_these_bytes(tmp_path):
     """After a change of ragkit.synth that is meant: `ragkit generate sample`."""
     from ragkit.synth.sample import write_sample
 
-    made = [SAMPLE / name for name in ("enterpriserag_bench", "liverag", "wixqa")]
+    made = [SAMPLE / name for name in ("enterpriserag_bench", "wixqa")]
     committed = {path for folder in made for path in folder.rglob("*") if path.is_file()}
     assert write_sample(tmp_path) == len(committed)
     for path in sorted(committed):

@@ -56,16 +56,15 @@ def helpcentre(out, dry_run, **counts):
 
 
 @command.define
-def datamorgana(documents, out, dry_run, ledger, budget, concurrency, yes, **asked):
+def datamorgana(documents, out, dry_run, ledger, budget, concurrency, yes, batch, **asked):
     from ragkit.files import read_json
-    from ragkit.synth.author import check_author
     from ragkit.synth.datamorgana import estimate, load_config, make_questions
     from ragkit.synth.datamorgana.make import beside, settings
+    from ragkit.synth.stages import BatchWritten
     from ragkit.synth.stamp import check_same
 
-    check_author(asked["author"])
     ledger = ledger or out.with_suffix(".ledger.sqlite")
-    options = _options(asked["author"], ledger, budget, concurrency)
+    options = _options(asked["author"], ledger, budget, concurrency, batch)
     if dry_run or options:
         for line in estimate(documents, **asked, author_options=_unwritten(options)):
             click.echo(line)
@@ -77,15 +76,16 @@ def datamorgana(documents, out, dry_run, ledger, budget, concurrency, yes, **ask
         check_same(read_json(report) if report.exists() else {}, wanted, f"{out} was made")
         click.echo(f"{out} is complete")
         return
-    _confirm(options, yes)
+    _confirm(options, yes or batch)
     with _progress(asked["questions"]) as progress:
-        made = make_questions(documents, **asked, progress=progress, author_options=options)
+        try:
+            made = make_questions(documents, **asked, progress=progress, author_options=options)
+        except BatchWritten as written:
+            return click.echo(str(written))
     made.write(out)
-    used = made.report["documents"]["asked about"]
-    click.echo(f"{len(made.rows):,} questions about {used:,} documents in {out}")
-    failed = made.report.get("failed", {})
-    if failed:
-        click.echo(f"{sum(failed.values()):,} left out: see the report beside it")
+    click.echo(f"{len(made.rows):,} questions in {out}")
+    if made.left_out:
+        click.echo(f"{len(made.left_out):,} left out: see {beside(out, 'left_out.jsonl')}")
 
 
 @command.define
@@ -99,16 +99,18 @@ def sample(out):
     click.echo(f"{files} files in {out}")
 
 
-def _options(author, ledger, budget, concurrency):
+def _options(author, ledger, budget, concurrency, batch=None):
     """Return how a model is asked, or None for the offline author."""
     from ragkit.synth.author import AuthorOptions
 
-    return None if author == "offline" else AuthorOptions(ledger, budget, concurrency)
+    offline = author == "offline" and not batch  # whose options are refused
+    return None if offline else AuthorOptions(ledger, budget, concurrency, batch=batch)
 
 
 def _unwritten(options):
     """Return options without a ledger that does not exist: an estimate leaves no file behind."""
-    return options if not options or options.ledger.exists() else replace(options, ledger=None)
+    kept = not options or options.ledger.exists()
+    return options if kept else replace(options, ledger=None, batch=None)
 
 
 def _confirm(options, yes) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ragkit.errors import UsageError
 from ragkit.synth.briefs import Brief
 from ragkit.synth.world import World
+
+if TYPE_CHECKING:
+    from ragkit.llm import Client
 
 TOGETHER = 500  # documents that are asked for at once, and know of one another
 
@@ -52,12 +55,22 @@ class AuthorOptions:
         Requests at once.
     replay : bool, optional
         Whether to answer from the ledger alone.
+    batch : path-like, optional
+        A file to which requests are written, instead of being asked.
     """
 
     ledger: str | Path | None = None
     budget: float | None = None
     concurrency: int = 8
     replay: bool | None = None
+    batch: str | Path | None = None
+
+    def client(self, name: str, parameters: dict) -> Client:
+        """Return the client of a model."""
+        from ragkit.llm import Client
+
+        options = {key: value for key, value in asdict(self).items() if key != "batch"}
+        return Client(name, **options, parameters=parameters)
 
 
 def make_author(name: str, world: World, options: AuthorOptions | None = None) -> Author:

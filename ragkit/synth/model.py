@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragkit.errors import ModelError
-from ragkit.llm import Client, Failure, Request, Value, dollars, load_prompt
+from ragkit.llm import Failure, Request, Value, dollars, load_prompt
 from ragkit.llm.prices import request_tokens
 from ragkit.synth import banks
 from ragkit.synth.author import TOGETHER, AuthorOptions, LeftOut
@@ -79,7 +79,7 @@ class ModelAuthor:
     def __init__(self, name: str, world: World, options: AuthorOptions):
         self.name = name
         self.world = world
-        self.client = Client(name, **asdict(options), parameters=PARAMETERS)
+        self.client = options.client(name, PARAMETERS)
         self.asked = self.settled = 0
         self.frames = Offline(world)
         self._prompt = load_prompt("document", PROMPTS)

@@ -33,7 +33,7 @@ from ragkit.files import atomic_path, read_json, read_jsonl, write_text
 from ragkit.llm import write_batch
 from ragkit.synth import banks, noise
 from ragkit.synth.author import TOGETHER, AuthorOptions, LeftOut, make_author
-from ragkit.synth.briefs import SOURCES, Brief
+from ragkit.synth.briefs import SOURCES, Brief, Point
 from ragkit.synth.corpus import Corpus, visible
 from ragkit.synth.index import Index, shard_path, write_shard
 from ragkit.synth.plan import SHARD, TYPES, Plan, Settings
@@ -441,7 +441,10 @@ def export(run: Run) -> dict:
         every = sorted((d for s in SOURCES for d in run.documents(s)), key=lambda d: d["path"])
         _jsonl(target / "documents.jsonl", every)
         _jsonl(run.out / "documents.jsonl", _renamed(every, WRITTEN))
-        _jsonl(run.out / "facts.jsonl", _facts(run, {d["doc_id"] for d in every}))
+        written = {d["doc_id"] for d in every}
+        briefs = [brief for brief in _briefs(run) if brief.doc_id in written]
+        _jsonl(run.out / "facts.jsonl", _facts(briefs))
+        _jsonl(run.out / "cases.jsonl", _cases(briefs))
     _jsonl(run.out / "questions.jsonl", _renamed(asked, ASKED))
     _json(run.out / "statistics.json", _statistics(run, lengths, asked))
     return {"documents": total, "slices": len(tasks)}
@@ -476,17 +479,38 @@ def _write_slice(run: Run, task: tuple[str, int]) -> tuple[str, np.ndarray]:
     return source, np.array(sizes, np.int64)
 
 
-def _facts(run: Run, written: set[str]) -> list[dict]:
-    """Return every fact once, with the documents that state it."""
-    plan, found = run.plan, {}
+def _briefs(run: Run) -> Iterator[Brief]:
+    plan = run.plan
     volume = (brief for task in plan.shards() for _, brief in plan.shard(*task))
     with Index(plan, run.folder(3)) as index:
         copies = [brief for brief, _ in run.duplicates(index)]
-    for brief in chain(plan.core, volume, copies, plan.misc):
-        for fact in brief.facts if brief.doc_id in written else ():
+    yield from chain(plan.core, volume, copies, plan.misc)
+
+
+def _facts(briefs: list[Brief]) -> list[dict]:
+    """Return every fact once, with the documents that state it."""
+    found: dict[str, dict] = {}
+    for brief in briefs:
+        for fact in brief.facts:
             row = found.setdefault(fact.fact_id, asdict(fact) | {"sources": []})
             row["sources"].append(brief.doc_id)
     return [found[key] for key in sorted(found)]
+
+
+def _cases(briefs: list[Brief]) -> Iterator[dict]:
+    """Yield the troubles that documents tell of, with cause and remedy, as they were planned."""
+    for brief in briefs:
+        if not (brief.subject and brief.topic):
+            continue
+        about = {"subject": brief.subject.phrase(brief.scope), "topic": brief.topic.key}
+        case: dict[str, str] = {}
+        for point in [*brief.points, Point("problem", "")]:
+            if point.role == "problem":
+                if {"cause", "fix"} <= set(case):
+                    yield {**about, **case}
+                case = {"doc_id": brief.doc_id, "problem": point.text}
+            elif point.role in ("cause", "fix"):
+                case.setdefault(point.role, point.text)
 
 
 def _statistics(run: Run, lengths: dict[str, list], asked: list[dict]) -> dict:

@@ -1,4 +1,4 @@
-"""The embedded sample: one company, the questions about it, and its help centre, from one seed."""
+"""The embedded sample: one company, the questions about it, and a help centre, from one seed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ragkit.synth.datamorgana import make_questions
 from ragkit.synth.helpcentre import generate_helpcentre
 from ragkit.synth.pipeline import generate
 
 SEED = 0
 COMPANY = {"documents": 2000, "questions": 200}
-LIVERAG = {"questions": 200}
 HELPCENTRE = {"articles": 300, "expertwritten": 60, "simulated": 60}
 OFFICIAL = ("documents.jsonl", "questions.jsonl", "extra_questions.jsonl")
 
@@ -21,8 +19,8 @@ OFFICIAL = ("documents.jsonl", "questions.jsonl", "extra_questions.jsonl")
 def write_sample(out: str | Path, progress: Callable[[str, int, int], None] | None = None) -> int:
     """Write the generated part of `data/sample` to `out`; return the number of files.
 
-    The questions of DataMorgana are about documents of the same company. The same version gives
-    the same bytes on every machine.
+    The same version gives the same bytes on every machine. `liverag/questions.jsonl` is not written
+    again: an earlier version made it from the same company, in other words than today's.
 
     Parameters
     ----------
@@ -39,14 +37,11 @@ def write_sample(out: str | Path, progress: Callable[[str, int, int], None] | No
     with tempfile.TemporaryDirectory(prefix="ragkit-sample-") as made:
         folder = Path(made)
         generate(folder / "company", seed=SEED, **COMPANY, progress=progress)
-        asked = make_questions(folder / "company", seed=SEED, **LIVERAG, progress=progress)
-        asked.write(folder / "liverag" / "questions.jsonl")
         generate_helpcentre(folder / "centre", seed=SEED, **HELPCENTRE, progress=progress)
         kept = {
             f"enterpriserag_bench/{name}": folder / "company" / "enterpriserag_bench" / name
             for name in OFFICIAL
         }
-        kept["liverag/questions.jsonl"] = folder / "liverag" / "questions.jsonl"
         centre = folder / "centre"
         for path in sorted(centre.glob("wixqa/**/*.jsonl")):
             kept[path.relative_to(centre).as_posix()] = path

@@ -153,18 +153,6 @@ def test_rewordings_ask_for_the_same(made, benchmark):
         study.rewordings(made.out, benchmark, kind="riddle", config=CONFIG)
 
 
-def test_what_a_document_states_of_a_claim():
-    text = (
-        "Note. The rent is 34.5 euros a square metre. Umber costs 216 euros; free a room at once."
-    )
-    assert study.stated("At the office, the rent is 34.5 euros a square metre.", text) == (
-        "The rent is 34.5 euros a square metre"
-    )
-    assert study.stated("What helps is to free a room at once.", text) == "free a room at once"
-    assert study.stated("Option Umber costs 216 euros.", text) == "216 euros"
-    assert study.stated("The rent: higher at the office.", text) == ""
-
-
 def test_cards_show_the_row(benchmark):
     page = explore.cards(study.examples(benchmark, [1, 2]))._repr_html_()
     assert page.count("border:1px solid") == 2

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ragkit.errors import DataError, UsageError, did_you_mean
+from ragkit.errors import DataError, did_you_mean
 from ragkit.files import read_text
 from ragkit.synth.datamorgana.filters import CRITERIA, Limit
 from ragkit.synth.streams import Stream
@@ -92,17 +92,24 @@ class Config:
 
     def documents(self, categories: dict[str, str]) -> int:
         """Return how many documents a question of these categories needs."""
-        return max(
-            category.documents
+        return max(category.documents for _, category in self.chosen(categories))
+
+    def chosen(self, categories: dict[str, str]) -> list[tuple[str, Category]]:
+        """Return the drawn categories, each with the name of its categorization."""
+        return [
+            (name, category)
             for name, choices in self.categorizations.items()
             for category in choices
             if category.name == categories[name]
-        )
+        ]
 
-    def share(self, categorization: str, category: str) -> float:
-        return next(
-            c.probability for c in self.categorizations[categorization] if c.name == category
-        )
+    def described(self, categories: dict[str, str]) -> list[str]:
+        """Return the drawn categories as lines of a prompt."""
+        return [f"- {name}: {c.name} ({c.description})" for name, c in self.chosen(categories)]
+
+    def of_two(self, categories: dict[str, str]) -> str:
+        """Return what the drawn categories say of a question that needs two documents."""
+        return "; ".join(c.description for _, c in self.chosen(categories) if c.documents == 2)
 
     @cached_property
     def _joint(self) -> tuple[list[tuple[str, ...]], np.ndarray]:
@@ -269,8 +276,3 @@ def _known(names, known, where: str, what: str, said: str = "no") -> None:
     for name in names:
         if name not in known:
             raise DataError(f"{where}: {said} {what} {name!r}", did_you_mean(name, list(known)))
-
-
-def check_count(questions: int) -> None:
-    if questions < 1:
-        raise UsageError(f"questions must be at least 1, not {questions}")

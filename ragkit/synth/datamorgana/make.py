@@ -1,35 +1,42 @@
-"""DataMorgana without a language model: categories are drawn, a document found, a question made.
-
-LiveRAG, section 2.2: one question at a time, from one document or two.
-"""
+"""The stages of DataMorgana, the same for every author (LiveRAG, section 2)."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import count
+from math import gcd
 from pathlib import Path
-from statistics import mean, median
 
-from ragkit.errors import UsageError
+from ragkit import checks
+from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.files import sha256, write_text
-from ragkit.synth.author import AuthorOptions
-from ragkit.synth.datamorgana import materials, sampling
-from ragkit.synth.datamorgana.company import Company, content, load
-from ragkit.synth.datamorgana.config import Config, check_count, load_config, offline_only
-from ragkit.synth.datamorgana.materials import Material
-from ragkit.synth.datamorgana.mistakes import error_rate
-from ragkit.synth.datamorgana.wording import Refused, Writer
-from ragkit.synth.datamorgana.words import overlap
+from ragkit.synth.author import AuthorOptions, check_author
+from ragkit.synth.datamorgana.collection import MAKE, Collection, Fact, load
+from ragkit.synth.datamorgana.config import Config, load_config, offline_only
+from ragkit.synth.datamorgana.filters import Score, Verdicts, judge
+from ragkit.synth.datamorgana.offline import Draft, Offline
+from ragkit.synth.datamorgana.report import note, report, row, sessions
+from ragkit.synth.stages import Author, Model, Rejected, Task
 from ragkit.synth.streams import Stream
 
-# The challenge had two sessions of 500 questions each, 105 of which were in both.
-SESSIONS = {"First": 395, "Second": 395, "Both": 105}
-LOOK = 60  # materials looked through for one that suits the persona
-# Chances that a claim beyond what was asked for is in the answer.
-MORE = {"concise-answer": (0.0, 0.0), "unspecified": (0.45, 0.2), "detailed-answer": (1.0, 0.5)}
-
+PROMPTS = Path(__file__).parent / "prompts"
+STAGES = tuple("topics subtopics filter facts complement choose question check claims".split())
+TOPICS, SUBTOPICS, TITLES = 12, 8, 80
+QUERIES, CANDIDATES = 3, 5  # for a second document, and documents for each of them
+NEAR = 5  # other documents that a question is tried on
+RATED = 2.0  # documents rated for each question, by a model
+ROUNDS = 3  # documents that a model tries for a question
+TRIED = 8  # times that the offline author goes through all documents in vain
+# The number of words that Table 1 asks for.
+LENGTHS = {
+    "verbose-and-natural": (10, 10**6),
+    "short-search-query": (1, 6),
+    "long-search-query": (7, 10**6),
+}
 Progress = Callable[[str, int, int], None]
 
 
@@ -42,26 +49,43 @@ class Benchmark:
     rows : list of dict
     notes : list of dict
         `Index`, the text `correct` without spelling mistakes, `error_rate` (edits for each
-        character), `overlap` (share of words in common with the documents), `asks` (what is asked
-        for).
+        character), `overlap` (share of words in common with the documents), `facts` (the ids of
+        those asked for) and `marks` (what the documents say of them).
     report : dict
+    left_out : list of dict
+        Questions and documents that the author spoilt: stage, item, reason and remedy.
     """
 
     rows: list[dict] = field(default_factory=list)
     notes: list[dict] = field(default_factory=list)
     report: dict = field(default_factory=dict)
+    left_out: list[dict] = field(default_factory=list)
 
     def write(self, out: str | Path) -> None:
-        """Write `out` and beside it `STEM.notes.jsonl` and `STEM.report.json`."""
+        """Write `out` and beside it `STEM.notes.jsonl`, `STEM.report.json`, `STEM.left_out.jsonl`.
+
+        The last one only if something was left out.
+        """
         out = Path(out)
         write_text(beside(out, "notes.jsonl"), _lines(self.notes))
-        report = json.dumps(self.report, ensure_ascii=False, indent=1) + "\n"
-        write_text(beside(out, "report.json"), report)
+        told = json.dumps(self.report, ensure_ascii=False, indent=1) + "\n"
+        write_text(beside(out, "report.json"), told)
+        if self.left_out:
+            write_text(beside(out, "left_out.jsonl"), _lines(self.left_out))
         write_text(out, _lines(self.rows))
 
 
 def beside(out: Path, tail: str) -> Path:
     return out.with_name(f"{out.name.removesuffix('.jsonl')}.{tail}")
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The valid documents, how many the topics brought in, and why the others are not valid."""
+
+    documents: list[str]
+    found: int
+    verdicts: Verdicts
 
 
 def make_questions(
@@ -97,26 +121,39 @@ def make_questions(
         If the folder or the configuration is not fit.
     UsageError
         If the facts do not carry as many questions, or the offline author is given options.
+    ModelError
+        If the endpoint did not answer, or gave no usable question.
+    BatchWritten
+        If the options name a batch file and the ledger lacks answers.
     """
-    check_count(questions)
-    if seed < 0:
-        raise UsageError(f"seed must be at least 0, not {seed}")
-    if not isinstance(config, Config):
-        config = load_config(config)
-    if author != "offline":
-        from ragkit.synth.datamorgana.model import ModelWriter
-
-        company = load(documents, facts=False)
-        writer = ModelWriter(
-            author, company, config, seed, progress, author_options or AuthorOptions()
+    collection, config, writer = _begin(documents, questions, config, seed, author, author_options)
+    progress = progress or (lambda *_: None)
+    left: list[Rejected] = []
+    pool = sample(writer, collection, config, seed, questions, left)
+    drawn = [config.draw(Stream(seed, "categories", i)) for i in range(questions)]
+    if author == "offline":
+        _check_room(collection, pool, drawn)
+    drafts, refused = write(writer, collection, config, seed, pool, drawn, progress, left)
+    claimed = writer.answer("claims", [_claims_task(d) for d in drafts])
+    made = Benchmark()
+    parts = sessions(questions, Stream(seed, "sessions"))
+    for draft, claims in zip(drafts, claimed, strict=True):
+        if isinstance(claims, Rejected):
+            left.append(claims)
+            continue
+        number = len(made.rows) + 1
+        made.rows.append(row(number, draft, claims, parts[draft.index], collection))
+        made.notes.append(note(number, draft, collection))
+    if not made.rows:
+        raise ModelError(
+            f"{author} gave no usable question for {questions}: {left[-1].reason}",
+            "see what each stage was answered with `ragkit llm ledger`",
         )
-    else:
-        if author_options is not None:
-            raise UsageError("the offline author takes no options of a model")
-        offline_only(config)
-        writer = _Run(load(documents), config, seed, progress or (lambda *_: None))
-    made = writer.make(questions)
+    made.report = report(made.rows, made.notes, config, pool, refused, offline=author == "offline")
+    if left:
+        made.report["failed"] = dict(sorted(Counter(one.reason for one in left).items()))
     made.report |= settings(documents, config, questions, seed, author)
+    made.left_out = [one.row() for one in left]
     return made
 
 
@@ -143,264 +180,418 @@ def estimate(
     author_options: AuthorOptions | None = None,
 ) -> list[str]:
     """Return, in lines, what `make_questions` would do; nothing is asked or written."""
-    check_count(questions)
-    if not isinstance(config, Config):
-        config = load_config(config)
+    collection, config, writer = _begin(documents, questions, config, seed, author, author_options)
+    drawn = [config.draw(Stream(seed, "categories", i)) for i in range(questions)]
     if author != "offline":
-        from ragkit.synth.datamorgana.model import ModelWriter
-
-        company = load(documents, facts=False)
-        return ModelWriter(
-            author, company, config, seed, None, author_options or AuthorOptions()
-        ).estimate(questions)
-    offline_only(config)
-    run = _Run(load(documents), config, seed, lambda *_: None)
-    pool, ready, drawn = run.prepare(questions)
-    lines = [f"{len(run.company.documents):,} documents, {pool.found:,} found by topic"]
+        plan = _plan(collection, config, seed, drawn)
+        lines = [f"{len(collection.documents):,} documents, {questions:,} questions; requests:"]
+        return [*lines, *writer.estimate(plan)]
+    pool = sample(writer, collection, config, seed, questions, [])
+    lines = [f"{len(collection.documents):,} documents, {pool.found:,} found by topic"]
     lines += [f"  {n:>7,} left out: {what}" for what, n in sorted(pool.verdicts.counts.items())]
     lines += [f"  {len(pool.documents):>7,} to be asked about", f"{questions:,} questions"]
     wanted = Counter(categories["Answer Type"] for categories in drawn)
-    for kind, found in ready.items():
-        can = len({m.key for m in found})
-        lines.append(f"  {wanted[kind]:>7,} {kind} ({can:,} possible)")
-    return lines
+    return [*lines, *(f"  {n:>7,} {kind}" for kind, n in wanted.items())]
 
 
-class _Run:
-    def __init__(self, company: Company, config: Config, seed: int, progress: Progress):
-        self.company, self.config, self.seed, self.progress = company, config, seed, progress
-
-    def pool(self) -> sampling.Pool:
-        self.progress("sampling", 0, 1)
-        pool = sampling.sample(self.company, self.config, sampling.topics())
-        if not pool.documents:
-            reasons = ", ".join(f"{n} {what}" for what, n in pool.verdicts.counts.most_common())
-            raise UsageError(
-                f"{self.company.folder}: none of {pool.found} documents passes the filters ({reasons})",
-                f"loosen [filters] or [sampling] in {self.config.path}",
-            )
-        self.progress("sampling", 1, 1)
-        return pool
-
-    def prepare(self, questions: int):
-        """Return the pool, what can be asked by answer type, and the categories drawn."""
-        pool = self.pool()
-        ready = materials.build(self.company, pool.documents, Stream(self.seed, "materials"))
-        ready = {
-            kind: Stream(self.seed, "order", kind).sample(found, len(found))
-            for kind, found in ready.items()
-        }
-        drawn = [self.config.draw(Stream(self.seed, "categories", i)) for i in range(questions)]
-        return pool, ready, drawn
-
-    def make(self, questions: int) -> Benchmark:
-        pool, ready, drawn = self.prepare(questions)
-        wanted = Counter(categories["Answer Type"] for categories in drawn)
-        short = [
-            f"{len({m.key for m in ready[kind]})} of {n} {kind}"
-            for kind, n in wanted.items()
-            if len({m.key for m in ready[kind]}) < n
-        ]
-        if short:
-            self._too_many(", ".join(short), len(pool.documents))
-        texts = {d: self.company.text(d) for d in pool.documents}
-        writer = Writer(texts)
-        self.refused: Counter[str] = Counter()
-        self.asked: set[tuple] = set()
-        self.written: set[str] = set()
-        self.times: Counter[str] = Counter()
-        sessions = _sessions(questions, Stream(self.seed, "sessions"))
-        out = Benchmark()
-        for i, categories in enumerate(drawn):
-            stream = Stream(self.seed, "question", i)
-            material, text, correct = self._one(
-                ready[categories["Answer Type"]], categories, writer, stream
-            )
-            if material is None:
-                self._too_many(f"question {i + 1} ({', '.join(categories.values())})", len(texts))
-            claims = _claims(material, categories["Answer Style"], stream)
-            out.rows.append(
-                row(
-                    i + 1,
-                    text,
-                    material.documents,
-                    claims,
-                    sessions[i],
-                    categories,
-                    self.company.documents,
-                )  # fmt: skip
-            )
-            out.notes.append(
-                note(
-                    i + 1,
-                    text,
-                    correct,
-                    " ".join(texts[d] for d in material.documents),
-                    material.names,
-                )
-                | {"asks": list(material.key)}
-            )
-            self.progress("questions", i + 1, questions)
-        out.report = report(out, self.config, pool, self.refused)
-        return out
-
-    def _too_many(self, what: str, documents: int):
-        raise UsageError(
-            f"{self.company.folder}: the facts of {documents} documents do not carry the questions: {what}",
-            "ask for fewer questions, lower the probability of that category, or make more documents",
+def _begin(documents, questions, config, seed, author, options):
+    """Return the collection, the configuration and the author, checked."""
+    checks.whole(questions, "questions")
+    checks.whole(seed, "seed", least=0)
+    check_author(author)
+    if not isinstance(config, Config):
+        config = load_config(config)
+    if author == "offline" and options is not None:
+        raise UsageError("the offline author takes no options of a model")
+    collection = load(documents)
+    if author != "offline":
+        return collection, config, Model(author, PROMPTS, options or AuthorOptions())
+    offline_only(config)
+    if not collection.facts:
+        raise DataError(
+            f"{collection.folder}: no facts (facts.jsonl is missing or empty), and without a "
+            "language model only facts that the documents' author recorded can be asked about",
+            f"{MAKE}, or let a model find facts and write: --author openai:MODEL",
         )
-
-    def _one(self, found: list[Material], categories, writer: Writer, stream: Stream):
-        """Return a material, the question and its text without mistakes; the first that will do.
-
-        What one document alone states comes first, then documents asked about least, then what
-        suits the persona.
-        """
-        free = [m for m in found if m.key not in self.asked]
-        persona = categories["User Persona"]
-        free.sort(key=lambda m: (m.shared, sum(self.times[d] for d in m.documents)))
-        first = sorted(free[:LOOK], key=lambda m: m.leaning != persona)
-        ordered = [*first, *free[LOOK:]]
-        # Only where no material can be put in its own keywords are the spare ones tried.
-        spare = [m for m in ordered if m.spare_keys]
-        for place, material in enumerate([*ordered, *spare]):
-            reason = validate(self.company, material)
-            if reason:
-                self.refused[reason] += 1
-                continue
-            try:
-                text, correct = writer.write(
-                    material, categories, stream, spare=place >= len(ordered)
-                )
-            except Refused as refused:
-                self.refused[str(refused)] += 1
-                continue
-            if text.lower() in self.written:
-                self.refused["asked before in the same words"] += 1
-                continue
-            self.written.add(text.lower())
-            self.asked.add(material.key)
-            self.times.update(material.documents)
-            return material, text, correct
-        return None, "", ""
+    return collection, config, Offline(collection, seed)
 
 
-def validate(company: Company, material: Material) -> str:
-    """Return why the documents do not answer a question, or an empty string."""
-    for doc_id, needed in material.needed.items():
-        if any(part.lower() not in company.lower[doc_id] for part in needed):
-            return "a document does not state its fact"
-    if len(material.documents) == 2:
-        a, b = material.documents
-        if a == b:
-            return "both documents are the same"
-        for one, other in ((a, b), (b, a)):
-            known = company.lower[one]
-            names = material.kind == "multi-aspect"
-            if names and all(part.lower() in known for part in material.needed[other]):
-                return "one document answers it alone"
+def _check_room(collection: Collection, pool: Pool, drawn: list[dict[str, str]]) -> None:
+    facts = {f.fact_id for d in pool.documents for f in collection.by_document.get(d, ())}
+    if len(drawn) > 2 * len(facts):
+        _too_many(collection, len(pool.documents), f"{len(facts):,} facts, {len(drawn):,} wanted")
+
+
+def _too_many(collection: Collection, documents: int, what: str):
+    raise UsageError(
+        f"{collection.folder}: the facts of {documents} documents do not carry the questions: {what}",
+        "ask for fewer questions, lower the probability of that category, or make more documents",
+    )
+
+
+# Documents (section 2.1)
+
+
+def sample(
+    author: Author,
+    collection: Collection,
+    config: Config,
+    seed: int,
+    questions: int,
+    left: list[Rejected],
+) -> Pool:
+    """Find documents by topic and keep the valid ones; `left` takes what was not answered."""
+    order = _order(collection, seed)
+    titles = "\n".join(f"- {collection.documents[d]['title']}" for d in order[:TITLES])
+    (found,) = author.answer("topics", [Task("the collection", {"n": TOPICS, "titles": titles})])
+    if isinstance(found, Rejected):
+        raise ModelError(f"stage 'topics': {found.reason}", "change the prompt or the model")
+    topics = list(dict.fromkeys(found["topics"]))
+    topics = topics if isinstance(author, Offline) else topics[:TOPICS]
+    parts = author.answer("subtopics", [_subtopics_task(topic) for topic in topics])
+    left += [part for part in parts if isinstance(part, Rejected)]
+    queries = dict.fromkeys(
+        query
+        for topic, part in zip(topics, parts, strict=True)
+        for query in ([topic] if isinstance(part, Rejected) else part["topics"])
+    )
+    runs = collection.search(list(queries), config.sampling["per_subtopic"])
+    reached = {d for run in runs for d in run}
+    chosen = [d for d in order if d in reached]
+    if isinstance(author, Model):
+        chosen = chosen[: _rated(questions)]
+    rated = author.answer("filter", [_filter_task(collection, d) for d in chosen])
+    scores = {}
+    for doc_id, data in zip(chosen, rated, strict=True):
+        if isinstance(data, Rejected):
+            left.append(data)
+        else:
+            why = data.get("why", {})
+            scores[doc_id] = {k: Score(v, why.get(k, "")) for k, v in data.items() if k != "why"}
+    verdicts = judge(
+        ((d, collection.text(d)) for d in chosen if d in scores),
+        config.filters,
+        min_words=config.sampling["min_words"],
+        max_words=config.sampling["max_words"],
+        scores=scores,
+    )
+    for doc_id in chosen:
+        if doc_id not in scores:
+            verdicts.fail(doc_id, "not rated", "the model gave no rating")
+    if not verdicts.kept:
+        reasons = ", ".join(f"{n} {what}" for what, n in verdicts.counts.most_common())
+        raise UsageError(
+            f"{collection.folder}: none of {len(chosen)} documents passes the filters ({reasons})",
+            f"loosen [filters] or [sampling] in {config.path}",
+        )
+    return Pool(verdicts.kept, len(chosen), verdicts)
+
+
+def _order(collection: Collection, seed: int) -> list[str]:
+    return Stream(seed, "rating").sample(list(collection.documents), len(collection.documents))
+
+
+def _rated(questions: int) -> int:
+    return max(20, int(RATED * questions))
+
+
+# Questions (section 2.2)
+
+
+def write(
+    author: Author,
+    collection: Collection,
+    config: Config,
+    seed: int,
+    pool: Pool,
+    drawn: list[dict[str, str]],
+    progress: Progress,
+    left: list[Rejected],
+) -> tuple[list[Draft], Counter[str]]:
+    """Return a checked draft for every question that could be made, and the reasons of the others.
+
+    Each round gives every open question another document; all documents have their turn before
+    one comes up again.
+    """
+    offline = isinstance(author, Offline)
+    done: dict[int, Draft] = {}
+    taken: set[tuple] = set()
+    refused: Counter[str] = Counter()
+    orders = {kind: _supply(author, pool, seed, kind) for kind in _kinds(drawn)}
+    lost: list[Rejected] = []
+    idle = 0  # documents tried since the last question was made
+    for turn in count():
+        open_ = [i for i in range(len(drawn)) if i not in done]
+        most = len(pool.documents) * min(len(open_), TRIED)
+        vain = idle > most if offline else turn == ROUNDS
+        if not open_ or vain:
+            break
+        lost, begun = [], []
+        for i in open_:
+            order = orders[drawn[i].get("Answer Type")]
+            first = order[(i + turn * _step(len(drawn), len(order))) % len(order)]
+            begun.append(Draft(i, drawn[i], (first,), turn, taken, collection))
+        drafts = list(_round(author, collection, config, set(pool.documents), begun, lost))
+        for draft in drafts:
+            done[draft.index] = draft
+        idle = 0 if drafts else idle + len(begun)
+        refused.update(one.reason for one in lost)
+        progress("questions", len(done), len(drawn))
+    if len(done) < len(drawn) and offline:
+        short = Counter(drawn[i]["Answer Type"] for i in range(len(drawn)) if i not in done)
+        what = ", ".join(f"{n} {kind} could not be made" for kind, n in short.items())
+        _too_many(collection, len(pool.documents), what)
+    left += [one for one in lost if len(done) < len(drawn)]
+    return [done[i] for i in sorted(done)], refused
+
+
+def _kinds(drawn: list[dict[str, str]]) -> set[str | None]:
+    return {categories.get("Answer Type") for categories in drawn}
+
+
+def _supply(author: Author, pool: Pool, seed: int, kind: str | None) -> list[str]:
+    """Return the documents for questions of an answer type, in the order of their turns."""
+    order = Stream(seed, "documents").sample(pool.documents, len(pool.documents))
+    return [d for d in order if not isinstance(author, Offline) or author.able(kind, d)] or order
+
+
+@cache
+def _step(questions: int, documents: int) -> int:
+    """Return how many documents lie between two turns of a question, so that it gets to all."""
+    return next(n for n in count(questions) if gcd(n, documents) == 1)
+
+
+def _round(author, collection, config, pool, drafts, lost) -> Iterator[Draft]:
+    """Yield the drafts of a round that pass every stage; `lost` takes the others."""
+    drafts = _complete(author, collection, config, pool, drafts, lost)
+    drafts = _with_facts(author, collection, drafts, lost)
+    kept = []
+    for draft, data in _answered(author, "question", drafts, _question_task(config), lost, fault):
+        keys = {draft.turn_key(data), draft.text_key(data)}
+        if keys & draft.taken:
+            lost.append(Rejected("question", draft.name, "asked before"))
+            continue
+        draft.taken.update(keys)
+        kept.append(replace(draft, data=data))
+    near = collection.search([d.data.get("correct", d.data["question"]) for d in kept], NEAR + 2)
+    kept = [
+        replace(d, near=tuple(x for x in ids if x not in d.documents)[:NEAR])
+        for d, ids in zip(kept, near, strict=True)
+    ]
+    for draft, data in _answered(author, "check", kept, _check_task, lost, _foreign):
+        reason = verdict(draft, data)
+        if reason:
+            draft.taken.difference_update((draft.turn_key(draft.data), draft.text_key(draft.data)))
+            lost.append(Rejected("check", draft.name, reason))
+        else:
+            yield draft
+
+
+def _answered(author, stage, drafts, task, lost, check=None):
+    """Yield the drafts that were answered in a stage, with the data."""
+    results = author.answer(stage, [task(draft) for draft in drafts], check)
+    for draft, data in zip(drafts, results, strict=True):
+        if isinstance(data, Rejected):
+            lost.append(data)
+        else:
+            yield draft, data
+
+
+def _complete(author, collection, config, pool, drafts, lost) -> list[Draft]:
+    """Give drafts of two documents their second one (section 2.2.2)."""
+    two = [d for d in drafts if config.documents(d.categories) == 2]
+    kinds = {d.index: config.of_two(d.categories) for d in two}
+
+    def partner(draft):
+        values = {"n": QUERIES, "kind": kinds[draft.index]}
+        return draft.task(values | {"document": collection.text(draft.documents[0])})
+
+    asked = list(_answered(author, "complement", two, partner, lost))
+    queries = [[pair["query"] for pair in data["pairs"][:QUERIES]] for _, data in asked]
+    runs = iter(collection.search([q for group in queries for q in group], CANDIDATES))
+    candidates = []
+    for (draft, _), group in zip(asked, queries, strict=True):
+        ids = dict.fromkeys(d for _ in group for d in next(runs))
+        ids = tuple(d for d in ids if d in pool and d not in draft.documents)
+        if ids:
+            candidates.append(replace(draft, near=ids))
+        else:
+            lost.append(Rejected("complement", draft.name, "no second document was found"))
+
+    def choice(draft):
+        found = "\n\n".join(f"[{k}]\n{collection.text(d)}" for k, d in enumerate(draft.near, 1))
+        values = {"kind": kinds[draft.index], "document": collection.text(draft.documents[0])}
+        return draft.task(values | {"candidates": found})
+
+    chosen = {}
+    for draft, data in _answered(author, "choose", candidates, choice, lost, _foreign_choice):
+        if data["number"]:
+            chosen[draft.index] = (*draft.documents, draft.near[data["number"] - 1])
+        else:
+            lost.append(Rejected("choose", draft.name, "no candidate completes the document"))
+    return [
+        replace(d, documents=chosen.get(d.index, d.documents))
+        for d in drafts
+        if d.index not in kinds or d.index in chosen
+    ]
+
+
+def _with_facts(author, collection, drafts, lost) -> list[Draft]:
+    """Give drafts the facts of their documents: recorded ones, otherwise found by the author."""
+    wanted = dict.fromkeys(d for draft in drafts for d in draft.documents)
+    unknown = [d for d in wanted if d not in collection.by_document]
+    tasks = [_facts_task(collection, d) for d in unknown]
+    found = author.answer("facts", tasks, _unstated(collection))
+    for doc_id, data in zip(unknown, found, strict=True):
+        if isinstance(data, Rejected):
+            lost.append(data)
+            continue
+        for n, one in enumerate(data["facts"], 1):
+            fact = Fact(f"{doc_id}/{n}", one["subject"], one["attribute"], one["attribute"],
+                        one["value"], one["statement"], (doc_id,))  # fmt: skip
+            collection.facts.append(fact)
+            collection.by_document[doc_id].append(fact)
+    kept = []
+    for draft in drafts:
+        facts = [(d, f) for d in draft.documents for f in collection.by_document.get(d, ())]
+        if {d for d, _ in facts} == set(draft.documents):
+            kept.append(replace(draft, facts=tuple(facts)))
+        else:
+            lost.append(Rejected("facts", draft.name, "a document states no known fact"))
+    return kept
+
+
+# What is wrong with an answer
+
+
+def fault(task: Task, data: dict) -> str:
+    """Return what is wrong with a question: foreign or missing facts, length, asked before."""
+    draft = task.given
+    foreign = [n for n in data["facts"] if not 1 <= n <= len(draft.facts)]
+    if foreign:
+        return f"there is no fact {foreign[0]}: they run from 1 to {len(draft.facts)}"
+    used = {draft.facts[n - 1][0] for n in data["facts"]}
+    for number, doc_id in enumerate(draft.documents, 1):
+        if doc_id not in used:
+            return f"it uses no fact of document {number}"
+    low, high = LENGTHS.get(draft.categories.get("Phrasing", ""), (1, 10**6))
+    length = len(data.get("correct", data["question"]).split())
+    if not low <= length <= high:
+        return f"a {draft.categories['Phrasing']} of {length} words"
+    return "asked before" if draft.text_key(data) in draft.taken else ""
+
+
+def verdict(draft: Draft, data: dict) -> str:
+    """Return why a question is not answered by its documents and by nothing else near."""
+    if not data["answered"]:
+        return "its documents do not answer it"
+    if len(draft.documents) > len(set(data["needed"])):
+        return "one document answers it alone"
+    return "another document answers it, too" if data["elsewhere"] else ""
+
+
+def _foreign(task: Task, data: dict) -> str:
+    for name, known in (("needed", task.given.documents), ("elsewhere", task.given.near)):
+        for number in data[name]:
+            if not 1 <= number <= len(known):
+                return f"{name}: there is no document {number}: they run from 1 to {len(known)}"
     return ""
 
 
-def _claims(material: Material, style: str, stream: Stream) -> dict[str, list[str]]:
-    useful, useless = MORE[style]
-    return {
-        "direct": list(material.direct),
-        "useful": [c for c in material.useful[:3] if stream.chance(useful)],
-        "useless": [c for c in material.useless[:1] if stream.chance(useless)],
-    }
+def _foreign_choice(task: Task, data: dict) -> str:
+    known = len(task.given.near)
+    return "" if data["number"] <= known else f"there is no candidate {data['number']} of {known}"
 
 
-def row(index, text, doc_ids, claims, session, categories, documents) -> dict:
-    """Return a question in the fields of LiveRAG's appendix B."""
-    answer = " ".join(claim for kind in ("direct", "useful", "useless") for claim in claims[kind])
-    return {
-        "Index": index,
-        "Question": text,
-        "Answer": answer,
-        "Supporting_Documents": [{"doc_id": d, "content": content(documents[d])} for d in doc_ids],
-        "Answer_Claims": claims,
-        "Session": session,
-        "DataMorgana_Config": categories,
-    }
+def _unstated(collection: Collection):
+    def check(task: Task, data: dict) -> str:
+        text = " ".join(collection.lower[task.given].split())
+        for fact in data["facts"]:
+            if " ".join(fact["value"].lower().split()) not in text:
+                return f"the document does not say {fact['value']!r}"
+        return ""
+
+    return check
 
 
-def note(index, text, correct, document, names) -> dict:
-    return {
-        "Index": index,
-        "correct": correct,
-        "error_rate": round(error_rate(correct, text), 4),
-        "overlap": round(overlap(correct, document, names), 4),
-    }
+# Tasks
 
 
-def _sessions(count: int, stream: Stream) -> list[str]:
-    from ragkit.synth.briefs import shares
-
-    counts = shares(count, list(map(float, SESSIONS.values())))
-    names = [name for name, n in zip(SESSIONS, counts, strict=True) for _ in range(n)]
-    return stream.sample(names, count)
+def _subtopics_task(topic: str) -> Task:
+    return Task(f"topic {topic!r}", {"n": SUBTOPICS, "topic": topic}, topic)
 
 
-def report(made: Benchmark, config: Config, pool, refused) -> dict:
-    """Return what a reader of the questions wants to know of them."""
-    lengths: dict[str, list[int]] = {}
-    rates: dict[str, list[float]] = {}
-    overlaps: dict[str, list[float]] = {}
-    for made_row, made_note in zip(made.rows, made.notes, strict=True):
-        chosen = made_row["DataMorgana_Config"]
-        words = len(made_row["Question"].split())
-        for name in ("all", chosen.get("Phrasing", "")):
-            lengths.setdefault(name, []).append(words)
-        rates.setdefault(chosen.get("Linguistic Correctness", ""), []).append(
-            made_note["error_rate"]
+def _filter_task(collection: Collection, doc_id: str) -> Task:
+    text = collection.text(doc_id)
+    return Task(f"document {doc_id}", {"document": text}, text)
+
+
+def _facts_task(collection: Collection, doc_id: str) -> Task:
+    return Task(f"document {doc_id}", {"document": collection.text(doc_id)}, doc_id)
+
+
+def _question_task(config: Config):
+    def task(draft: Draft) -> Task:
+        facts = "\n".join(
+            f"[{n}] {f.subject}, {f.label}: {f.value} (document {draft.documents.index(d) + 1})"
+            for n, (d, f) in enumerate(draft.facts, 1)
         )
-        overlaps.setdefault(chosen.get("Linguistic Variation", ""), []).append(made_note["overlap"])
-    drawn = {
-        name: Counter(r["DataMorgana_Config"][name] for r in made.rows)
-        for name in config.categorizations
-    }
+        properties = "\n".join(config.described(draft.categories))
+        return draft.task(
+            {"properties": properties, "facts": facts, "documents": _numbered(draft.texts)}
+        )
+
+    return task
+
+
+def _check_task(draft: Draft) -> Task:
+    others = "\n\n".join(f"[{n}]\n{text}" for n, text in enumerate(draft.others(), 1))
+    answer = {"question": draft.data["question"], "answer": draft.data["answer"]}
+    return draft.task(answer | {"documents": _numbered(draft.texts), "others": others or "none"})
+
+
+def _claims_task(draft: Draft) -> Task:
+    return draft.task({"question": draft.data["question"], "answer": draft.data["answer"]})
+
+
+def _numbered(texts) -> str:
+    return "\n\n".join(f"Document {n}:\n{text}" for n, text in enumerate(texts, 1))
+
+
+def _plan(collection, config, seed, drawn) -> dict[str, list[Task]]:
+    """Return tasks of the size and number that a run is expected to ask."""
+    order = _order(collection, seed)[: _rated(len(drawn))]
+    titles = "\n".join(f"- {collection.documents[d]['title']}" for d in order[:TITLES])
+    guess = Stream(seed, "guess")
+    drafts = []
+    for i, categories in enumerate(drawn):
+        ids = tuple(guess.sample(order, config.documents(categories)))
+        near = tuple(guess.sample(order, NEAR))
+        stand_in = Fact(f"{i}", "somebody there", "", "what is known of them", "the value it has", "", ())  # fmt: skip
+        data = {"question": "what is asked about " * 4, "answer": f"{i}: " + "what it says " * 12}
+        facts = tuple((d, stand_in) for d in ids for _ in range(6))
+        drafts.append(Draft(i, categories, ids, 0, set(), collection, facts, near, data))
+    two = [d for d in drafts if len(d.documents) == 2]
+    read = dict.fromkeys(d for draft in drafts for d in draft.documents)
+    kinds = [config.of_two(d.categories) for d in two]
+    firsts = [collection.text(d.documents[0]) for d in two]
     return {
-        "questions": len(made.rows),
-        "config": Path(config.path).name,
-        "documents": {
-            "found by topic": pool.found,
-            "kept": len(pool.documents),
-            "left out": dict(sorted(pool.verdicts.counts.items())),
-            "asked about": len({d["doc_id"] for r in made.rows for d in r["Supporting_Documents"]}),
-        },
-        "categories": {
-            name: {
-                c.name: {"configured": c.probability, "drawn": drawn[name][c.name]} for c in choices
-            }
-            for name, choices in config.categorizations.items()
-        },
-        "fit": fit(made.rows, config),
-        "words": {
-            k: {"median": median(v), "mean": round(mean(v), 2)} for k, v in sorted(lengths.items())
-        },
-        "error rate": {k: round(mean(v), 4) for k, v in sorted(rates.items())},
-        "overlap": {k: round(mean(v), 4) for k, v in sorted(overlaps.items())},
-        "attempts refused": dict(sorted(refused.items())),
+        "topics": [Task("", {"n": TOPICS, "titles": titles})],
+        "subtopics": [_subtopics_task(f"a topic, the {n}th") for n in range(TOPICS)],
+        "filter": [_filter_task(collection, d) for d in order],
+        "facts": [_facts_task(collection, d) for d in read if d not in collection.by_document],
+        "complement": [
+            Task("", {"n": QUERIES, "kind": kind, "document": text})
+            for kind, text in zip(kinds, firsts, strict=True)
+        ],
+        "choose": [
+            Task("", {"kind": k, "document": t, "candidates": _numbered(d.others())})
+            for d, k, t in zip(two, kinds, firsts, strict=True)
+        ],
+        "question": [_question_task(config)(d) for d in drafts],
+        "check": [_check_task(d) for d in drafts],
+        "claims": [_claims_task(d) for d in drafts],
     }
-
-
-def fit(rows: list[dict], config: Config) -> dict[str, dict[str, float]]:
-    """Return, by categorization, Pearson's chi-square against the probabilities, and its p-value."""
-    from scipy.stats import chisquare
-
-    found = {}
-    for name, choices in config.categorizations.items():
-        counts = Counter(r["DataMorgana_Config"][name] for r in rows)
-        some = [c for c in choices if c.probability > 0]
-        expected = [c.probability * len(rows) for c in some]
-        if len(some) > 1:
-            result = chisquare([counts[c.name] for c in some], expected, sum_check=False)
-            found[name] = {
-                "chi2": round(float(result.statistic), 3),
-                "p": round(float(result.pvalue), 4),
-            }
-    return found
 
 
 def _lines(rows: list[dict]) -> str:

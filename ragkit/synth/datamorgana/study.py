@@ -5,21 +5,21 @@ What a notebook shows of `make_questions`; nothing here changes what is made.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragkit.errors import DataError, UsageError, did_you_mean
+from ragkit import checks
+from ragkit.errors import DataError, UsageError
 from ragkit.measures import stats
-from ragkit.synth.datamorgana import materials, words
-from ragkit.synth.datamorgana.company import content, load
+from ragkit.synth.datamorgana import words
+from ragkit.synth.datamorgana.collection import load
 from ragkit.synth.datamorgana.config import KNOWN, Config, offline_only
 from ragkit.synth.datamorgana.make import Benchmark
 from ragkit.synth.datamorgana.mistakes import error_rate
-from ragkit.synth.datamorgana.wording import POLITE, Refused, Writer
+from ragkit.synth.datamorgana.offline import POLITE, Refused, about_facts, write
 from ragkit.synth.streams import Stream
 
 if TYPE_CHECKING:
@@ -389,16 +389,17 @@ def rewordings(
 
     Each begins plain (`PLAIN`); one categorization after the other is then set to each of its
     other categories. A persona shows in what users say of themselves, so that it comes with a
-    premise. The question asked, its documents and its claims stay the same.
+    premise. The facts asked for and their documents stay the same; the value that a yes/no
+    question proposes is drawn anew.
 
     Parameters
     ----------
     folder : path-like
         The documents that `made` was made from.
     made : Benchmark
+        From the offline author.
     kind : str
-        An answer type; of those whose question is drawn at random (yes/no, two documents) not all
-        can be found again.
+        An answer type.
     config : Config
     seed : int
 
@@ -416,27 +417,9 @@ def rewordings(
     """
     import pandas as pd
 
-    if kind not in materials.BUILDERS:
-        raise UsageError(f"no answer type {kind!r}", did_you_mean(kind, materials.BUILDERS))
+    checks.choice(kind, "answer type", KNOWN["Answer Type"])
     offline_only(config)
-    company = load(folder)
-    wanted = {
-        tuple(note["asks"]): row
-        for row, note in zip(made.rows, made.notes, strict=True)
-        if row["DataMorgana_Config"]["Answer Type"] == kind
-    }
-    pool = list(
-        dict.fromkeys(d["doc_id"] for r in wanted.values() for d in r["Supporting_Documents"])
-    )
-    found = {}
-    for material in materials.BUILDERS[kind](company, pool, Stream(seed, "rewordings")):
-        row = wanted.get(material.key)
-        if row is None or list(material.direct) != row["Answer_Claims"]["direct"]:
-            continue
-        if list(material.documents) == [d["doc_id"] for d in row["Supporting_Documents"]]:
-            found[material.key] = material
-    if not found:
-        raise UsageError(f"no {kind} question can be reworded")
+    collection = load(folder)
     steps = [("plain", "plain", {})]
     for name, choices in config.categorizations.items():
         for c in choices:
@@ -445,26 +428,28 @@ def rewordings(
             elif name in PLAIN and c.name != PLAIN[name]:
                 steps.append((name, c.name, {name: c.name}))
     rows = []
-    texts = {d: content(company.documents[d]) for d in pool}
-    for key, material in found.items():
-        row = wanted[key]
-        own = {name: row["DataMorgana_Config"][name] for name in ("Answer Type", "User Persona")}
-        document = " ".join(texts[d] for d in material.documents)
+    for row, note in zip(made.rows, made.notes, strict=True):
+        chosen, index = row["DataMorgana_Config"], row["Index"]
+        if chosen["Answer Type"] != kind:
+            continue
+        facts = [collection.by_id[fact] for fact in note["facts"]]
+        document = " ".join(d["content"] for d in row["Supporting_Documents"])
+        about = about_facts(kind, facts, collection, Stream(seed, "rewordings", index))
+        own = PLAIN | {"Answer Type": kind, "User Persona": chosen["User Persona"]}
         for name, category, change in steps:
-            stream = Stream(seed, "rewording", row["Index"])
             try:
-                text, correct = Writer(texts).write(material, own | PLAIN | change, stream)
+                stream = Stream(seed, "rewording", index)
+                text, correct = write(about, own | change, document, stream)
             except Refused as refused:
-                rows.append((row["Index"], name, category, "", "", *[np.nan] * 3, str(refused)))
+                rows.append((index, name, category, "", "", *[np.nan] * 3, str(refused)))
                 continue
-            share = words.overlap(correct, document, material.names)
+            share = words.overlap(correct, document, about.names)
             rate = error_rate(correct, text)
-            rows.append(
-                (row["Index"], name, category, text, correct, len(text.split()), share, rate, "")
-            )
+            rows.append((index, name, category, text, correct, len(text.split()), share, rate, ""))
+    if not rows:
+        raise UsageError(f"no {kind} question can be reworded")
     columns = ["index", "categorization", "category", "text", "correct", "words", "overlap"]
-    table = pd.DataFrame(rows, columns=[*columns, "error_rate", "refused"])
-    return table.sort_values("index", kind="stable", ignore_index=True)
+    return pd.DataFrame(rows, columns=[*columns, "error_rate", "refused"])
 
 
 def reworded_effects(table: pd.DataFrame, *, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
@@ -510,10 +495,6 @@ def reworded_effects(table: pd.DataFrame, *, level: float = 0.95, seed: int = 0)
     return pd.DataFrame(rows)
 
 
-# After these, a claim may go on as its document has it.
-_LEADS = re.compile(r"[,:] |\b(?:is to|stands for|attempt to|costs|noted that|cause was that) ")
-
-
 def examples(made: Benchmark, indices: Sequence[int]) -> list[dict]:
     """Return questions with their claims and documents, as `ragkit.report.explore.cards` reads them.
 
@@ -527,7 +508,7 @@ def examples(made: Benchmark, indices: Sequence[int]) -> list[dict]:
     -------
     list of dict
         question, correct (the question without mistakes), categories, claims by class, documents
-        (their texts), marked (the parts of the documents that state a direct claim).
+        (their texts), marked (what the documents say of the facts asked for, in their own words).
 
     Raises
     ------
@@ -541,7 +522,6 @@ def examples(made: Benchmark, indices: Sequence[int]) -> list[dict]:
     found = []
     for row, note in (rows[index] for index in indices):
         texts, claims = [d["content"] for d in row["Supporting_Documents"]], row["Answer_Claims"]
-        parts = [stated(claim, text) for text in texts for claim in claims["direct"]]
         found.append(
             {
                 "question": row["Question"],
@@ -549,28 +529,7 @@ def examples(made: Benchmark, indices: Sequence[int]) -> list[dict]:
                 "categories": list(row["DataMorgana_Config"].values()),
                 "claims": claims,
                 "documents": texts,
-                "marked": list(dict.fromkeys(part for part in parts if part)),
+                "marked": [mark for mark in dict.fromkeys(note["marks"]) if " " in mark],
             }
         )
     return found
-
-
-def stated(claim: str, document: str) -> str:
-    """Return the part of a claim that stands in a document word for word, or an empty string.
-
-    Looked for is the whole claim, then what comes behind a comma, a colon or a phrase such as
-    "stands for"; of those parts that are found, with two words at least, the longest.
-
-    Returns
-    -------
-    str
-        As the document writes it.
-    """
-    low = document.lower()
-    claim = claim.rstrip(".")
-    for start in (0, *(match.end() for match in _LEADS.finditer(claim))):
-        clause = claim[start:]
-        place = low.find(clause.lower())
-        if place >= 0 and " " in clause:
-            return document[place : place + len(clause)]
-    return ""

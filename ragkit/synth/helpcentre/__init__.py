@@ -250,7 +250,7 @@ def generate_helpcentre(
     `out/wixqa` has the benchmark's own layout. Beside it stand `documents.jsonl` and
     `questions.jsonl` in ragkit's columns, which `ragkit.datasets.load(str(out))` reads, questions
     with the sentences of which their answers are made; `facts.jsonl` (every fact, its values, its
-    article and sentence); `dialogues.jsonl` (from which the simulated questions are distilled) and
+    article and sentence) and `cases.jsonl` (problems with cause and remedy); `dialogues.jsonl` (from which the simulated questions are distilled) and
     `statistics.json`. The same arguments give the same bytes on every machine.
 
     Parameters
@@ -297,6 +297,7 @@ def generate_helpcentre(
                 turns = [{"who": who, "text": text} for who, text in question.dialogue]
                 dialogues.append({"question_id": key, "turns": turns})
     _jsonl(out / "facts.jsonl", list(_facts(centre)))
+    _jsonl(out / "cases.jsonl", list(_cases(centre)))
     _jsonl(out / "questions.jsonl", asked)
     _jsonl(out / "documents.jsonl", [_own_document(article) for article in centre.articles])
     if dialogues:
@@ -339,6 +340,7 @@ def describe(centre: HelpCentre) -> dict:
 
 def _facts(centre: HelpCentre):
     for article in centre.articles:
+        leads = (f"{article.title}: ", f"About {article.title}, ")
         for fact in (*article.steps, *article.facts):
             yield {
                 "fact_id": fact.fact_id,
@@ -347,7 +349,20 @@ def _facts(centre: HelpCentre):
                 "values": list(fact.values),
                 "statement": fact.statement,
                 "article_id": article.id,
+                "sources": [article.id],
+                "title": article.title,
+                "ask": [f"{lead}{fact.ask}?" for lead in leads if fact.ask],
+                "far": [f"{lead}{fact.lay}?" for lead in leads if fact.lay],
             }
+
+
+def _cases(centre: HelpCentre):
+    """Yield the problems that articles explain, with cause and remedy."""
+    for article in centre.articles:
+        if article.topic.kind in ("trouble", "known"):
+            told = {"problem": "symptom", "cause": "cause", "fix": "fix"}
+            told = {name: article.pen.slots[slot] for name, slot in told.items()}
+            yield {"doc_id": article.id, "subject": centre.product, **told}
 
 
 def _own_row(key: str, name: str, question: Question) -> dict:

@@ -1,0 +1,182 @@
+"""The stages of a pipeline as a language model answers them: prompts, schemas, checks, batches.
+
+A stage has a prompt, `STAGE.md`, and an entry in `schemas.json` of the same folder, the JSON schema
+of its answers. An author answers a stage with `answer(stage, tasks, check)`: one result a task, in
+order. `Model` is the author that asks an endpoint; an offline author has the same method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from ragkit.errors import ModelError, UsageError
+from ragkit.files import read_json
+from ragkit.llm import Request, load_prompt, write_batch
+from ragkit.llm.exchange import FINAL
+from ragkit.synth.author import AuthorOptions
+
+TRIES = 2  # an answer that fails its check is shown to the model once more
+PARAMETERS = {"max_tokens": 2500}
+REMEDY = "change the prompt or the model and run again, or make do without this item"
+
+Check = Callable[["Task", dict], str]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to be answered in a stage.
+
+    Parameters
+    ----------
+    item : str
+        What it is, as messages name it.
+    values : dict
+        For the placeholders of the prompt.
+    given : object
+        What an offline author works from.
+    prompt : str
+        The prompt's name, where a stage has several.
+    turn : int
+        0, 1, 2, ... to ask for the same thing again.
+    """
+
+    item: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    given: Any = None
+    prompt: str = ""
+    turn: int = 0
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A task without a usable answer: the stage, the item, and the reason."""
+
+    stage: str
+    item: str
+    reason: str
+
+    def row(self) -> dict[str, str]:
+        """Return it as a row of a file, with what can be done about it."""
+        return {
+            "stage": self.stage,
+            "item": self.item,
+            "reason": self.reason,
+            "remedy": REMEDY,
+        }
+
+
+class BatchWritten(Exception):
+    """The requests of a stage are in a file; the same command continues with their answers."""
+
+    def __init__(self, stage: str, count: int, path: Path, ledger: Path):
+        super().__init__(
+            f"stage {stage!r}: {count:,} requests written to {path}; when the results are there: "
+            f"ragkit llm import RESULTS.jsonl --ledger {ledger}, then the same command again"
+        )
+
+
+class Author(Protocol):
+    """Something that answers stages: the data of each task, or why there is none."""
+
+    def answer(
+        self, stage: str, tasks: Sequence[Task], check: Check | None = None
+    ) -> list[dict | Rejected]: ...
+
+
+class Model:
+    """Answer stages with a language model; what was answered is kept in the ledger.
+
+    Parameters
+    ----------
+    name : str
+        `openai:MODEL`.
+    prompts : Path
+        The folder of the prompts and of `schemas.json`.
+    options : AuthorOptions
+        With `batch`, requests that the ledger lacks are written to this file instead of being
+        asked, and `BatchWritten` is raised.
+    """
+
+    def __init__(self, name: str, prompts: Path, options: AuthorOptions):
+        if options.batch and options.ledger is None:
+            raise UsageError("a batch needs a ledger that takes its results")
+        self.name, self.prompts, self.options = name, prompts, options
+        self.schemas = read_json(prompts / "schemas.json")
+        self.client = options.client(name, PARAMETERS)
+
+    def request(self, stage: str, task: Task) -> Request:
+        """Return the request of a task."""
+        prompt = load_prompt(task.prompt or stage, self.prompts)
+        options = {"schema": self.schemas[stage], "purpose": stage, "repeat": task.turn}
+        return prompt.request(task.values, **options)
+
+    def answer(
+        self, stage: str, tasks: Sequence[Task], check: Check | None = None
+    ) -> list[dict | Rejected]:
+        """Return the data of each task, or `Rejected` where the model gave none that passes.
+
+        Parameters
+        ----------
+        stage : str
+        tasks : sequence of Task
+        check : callable, optional
+            Returns what is wrong with the data of a task, or an empty string.
+
+        Raises
+        ------
+        ModelError
+            If the endpoint did not answer, or the budget is spent.
+        BatchWritten
+            If a batch is wanted and the ledger lacks answers.
+        """
+        requests = [self.request(stage, task) for task in tasks]
+        found: list[dict | Rejected] = [Rejected(stage, task.item, "") for task in tasks]
+        waiting = list(range(len(tasks)))
+        for _ in range(TRIES):
+            again = []
+            results = self._complete(stage, [requests[i] for i in waiting])
+            for i, result in zip(waiting, results, strict=True):
+                reason = "" if result.ok else f"{result.kind}: {result.reason}"
+                if result.ok and check:
+                    reason = check(tasks[i], result.data)
+                found[i] = Rejected(stage, tasks[i].item, reason) if reason else result.data
+                if reason and result.ok:
+                    repair = requests[i].repair(result.message, reason)
+                    requests[i] = replace(repair, repeat=tasks[i].turn)
+                    again.append(i)
+            waiting = again
+        return found
+
+    def _complete(self, stage: str, requests: list[Request]):
+        if not requests:
+            return []
+        batch = self.options.batch
+        if batch and self.client.missing(requests):
+            count = write_batch(self.client, requests, batch)
+            raise BatchWritten(stage, count, Path(batch), self.client.ledger.path)
+        results = self.client.complete(requests, progress=False)
+        trouble = [r for r in results if not r.ok and r.kind not in FINAL]
+        if len(results) > 1 and all(not r.ok and r.kind == "rejected" for r in results):
+            trouble = results  # it is not the items that are wrong
+        if trouble:
+            first = trouble[0]
+            more = "raise the budget and " if first.kind == "budget" else ""
+            raise ModelError(
+                f"stage {stage!r}: {len(trouble):,} of {len(results):,} requests have no answer "
+                f"from {self.name} ({first.kind}: {first.reason})",
+                f"{more}run the same command again: what was answered is kept in the ledger",
+            )
+        return results
+
+    def estimate(self, plan: Mapping[str, Sequence[Task]]) -> list[str]:
+        """Return in lines what the tasks of all stages would cost; nothing is asked.
+
+        Requests that depend on earlier answers are estimated from stand-ins of their size. Repairs
+        come on top.
+        """
+        lines = [f"  {len(tasks):>7,} {stage}" for stage, tasks in plan.items() if tasks]
+        requests = [self.request(stage, task) for stage, tasks in plan.items() for task in tasks]
+        return [*lines, str(self.client.dry_run(requests))]
