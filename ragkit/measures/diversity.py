@@ -8,7 +8,6 @@ the alternatives.
 from __future__ import annotations
 
 import gzip
-import io
 from collections.abc import Sequence
 from functools import cache
 
@@ -33,9 +32,8 @@ def ngram_diversity(texts: Sequence[str], *, n_max: int = 4) -> float:
     """Return the n-gram diversity (NGD): distinct over all n-grams, summed over n = 1..n_max.
 
     The texts are joined by one space and split on spaces, case kept, so that n-grams run across
-    the borders of texts, as in the tool that the paper cites. The result is in (0, n_max]; higher
-    is more diverse. Raises `DataError` if there is no text, a text is empty, or all together have
-    fewer than `n_max` words.
+    the borders of texts, as in the tool that the paper cites. Between 0 and n_max; higher is more
+    diverse. Raises `DataError` if a text is empty, or all have fewer than `n_max` words.
     """
     checks.whole(n_max, "n_max")
     words = " ".join(_texts(texts)).split(" ")
@@ -81,15 +79,11 @@ def compression_ratio(text: str, *, scheme: str = "reference") -> float:
     raw = text.encode("utf-8")
     if not raw:
         raise DataError("an empty text has no compression ratio")
-    packed = raw if scheme == "file" else gzip.compress(raw, mtime=0)
-    if scheme == "twice":
+    packed = gzip.compress(raw, mtime=0)
+    if scheme in ("reference", "twice"):
         packed = gzip.compress(packed, mtime=0)
-    elif scheme != "once":
-        buffer = io.BytesIO()
-        with gzip.GzipFile("compressed.gz", "wb", fileobj=buffer, mtime=0) as stream:
-            stream.write(packed)
-        packed = buffer.getvalue()
-    return len(raw) / len(packed)
+    name = b"compressed\0" if scheme in ("reference", "file") else b""  # in the file's header
+    return len(raw) / (len(packed) + len(name))
 
 
 def homogenization_score(embeddings: np.ndarray, *, diagonal: bool = False) -> float:
@@ -158,9 +152,8 @@ def against_samples(
     the spread is sqrt(v (1/size - 1/available)), the error of the difference
     sqrt(v (1/size + 1/available)). The error is NaN if the samples are the whole set.
 
-    `printed` has the columns row, metric, value; `samples` row, sample and the metrics (the
-    `sampled_profiles` of several sets); `available` counts the texts of each row. Returns row,
-    metric, value, mean, spread, error and deviations.
+    `printed` has the columns row, metric, value; `samples` row, sample and the metrics of
+    `sampled_profiles`; `available` counts the texts of each row.
     """
     long = samples.melt(["row", "sample"], var_name="metric", value_name="measured")
     groups = long.groupby(["row", "metric"], sort=False)["measured"]

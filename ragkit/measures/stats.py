@@ -6,12 +6,9 @@ contributes a row of counts, and the measure is a function of the column sums.
 
 Questions that share documents, projects or topics are not independent. Where `clusters` say which
 belong together, standard errors come from leaving out one cluster at a time, and intervals and
-tests from Student's t distribution with one degree of freedom less than there are clusters (Bell
-and McCaffrey 2002, Bias reduction in standard errors for linear regression with multi-stage
-samples). `python -m tests.bench stats` shows the errors of the first kind that this gives.
-
-`prediction_powered` needs a strict judge's labels of some answers only, and a cheap judge's
-predictions of all.
+tests from Student's t with a degree of freedom less than there are clusters (Bell and McCaffrey
+2002, Bias reduction in standard errors for linear regression with multi-stage samples).
+`python -m tests.bench stats` shows their errors of the first kind.
 
 The resampling is the project's own because scipy draws anew for every pair, which takes 100 times
 as long for 24 systems (`python -m tests.bench metrics`); the tests hold both methods against scipy.
@@ -26,6 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr, ndtri
 from scipy.stats import binomtest, false_discovery_control, t
 
@@ -275,8 +274,9 @@ def compare_systems(
     one metric. A true difference of `detectable` would be found at the 5 % level in 80 % of
     benchmarks of this size. The intervals need two items or clusters, the rest one; else NaN.
     """
-    keys, parts = _score_keys(scores), []
-    for key, group in scores.groupby(keys[:-1], sort=False) if keys[1:] else [((), scores)]:
+    _score_keys(scores)
+    parts = []
+    for key, group in _by_metric(scores):
         matrix = group.pivot(index="item_id", columns="subject_id", values="score").sort_index()
         means = matrix.mean().sort_index().sort_values(ascending=False, kind="stable")
         values = matrix[means.index].to_numpy(float)
@@ -289,25 +289,22 @@ def compare_systems(
             clusters=_clusters(matrix.index, clusters),
             **options,
         )
-        for name, value in zip(keys, key, strict=False):
-            part.insert(0, name, value)
-        parts.append(part)
+        parts.append(part.assign(**key)[[*key, *part]])
     return pd.concat(parts, ignore_index=True)
 
 
 def ranks(comparisons: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Return the rank of each system with an interval, from all pairs of `compare_systems`.
 
-    A system's rank is at least one more than the number of systems that are better by a
-    significant difference, and so on from below; with Holm's correction, all intervals hold
-    together with the probability `level`. Columns metric (if there is one), system, rank, low,
-    high. Raises `DataError` if a pair is missing.
+    The interval leaves out the ranks of systems that are significantly better or worse; by Holm's
+    correction, all intervals hold together with the probability `level`. Columns metric (if there
+    is one), system, rank, low, high. Raises `DataError` if a pair is missing.
 
     Source: Al Mohamad, Goeman and van Zwet (2022), Simultaneous confidence intervals for ranks.
     """
     _check_options(level)
-    keys, rows = [name for name in ("metric",) if name in comparisons], []
-    for key, group in comparisons.groupby(keys, sort=False) if keys else [((), comparisons)]:
+    rows = []
+    for key, group in _by_metric(comparisons):
         systems = list(dict.fromkeys([*group["system_a"], *group["system_b"]]))
         if len(group) != len(systems) * (len(systems) - 1) / 2:
             raise DataError("ranks need the comparisons of all pairs", "leave baseline out")
@@ -316,8 +313,8 @@ def ranks(comparisons: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
         worse = sure["system_b"].where(sure["difference"] > 0, sure["system_a"])
         for place, system in enumerate(systems, 1):
             low, high = 1 + (worse == system).sum(), len(systems) - (better == system).sum()
-            rows.append((*key, system, place, int(low), int(high)))
-    return pd.DataFrame(rows, columns=[*keys, "system", "rank", "low", "high"])
+            rows.append({**key, "system": system, "rank": place, "low": low, "high": high})
+    return pd.DataFrame(rows)
 
 
 def compare_statistics(
@@ -408,6 +405,22 @@ def _student(estimate, jackknife, level, null=0.0) -> tuple[float, float, float,
     half, power = t.ppf([(1 + level) / 2, POWER], free) * error
     p = 2 * t.sf(abs(estimate - null) / error, free) if error > 0 else float(estimate == null)
     return float(estimate - half), float(estimate + half), float(p), float(half + power)
+
+
+def sharing(questions: pd.DataFrame, column: str = "gold_doc_ids") -> dict[str, int]:
+    """Return the cluster of each question_id, for `clusters`: questions that share an entry.
+
+    `column` holds tuples, such as the gold documents. Questions are in one cluster if a chain of
+    shared entries links them; a question without an entry is a cluster of its own.
+    """
+    pairs = questions[column].reset_index(drop=True).explode().dropna()
+    entries, n = pd.factorize(pairs)[0], len(questions)
+    links = coo_array(
+        (np.ones(len(pairs)), (pairs.index, n + entries)), shape=(n + len(pairs),) * 2
+    )
+    return dict(
+        zip(questions["question_id"], connected_components(links)[1][:n].tolist(), strict=True)
+    )
 
 
 def _clusters(items, clusters: Mapping | None) -> list | None:
@@ -514,6 +527,15 @@ def _numbers(values, name: str, most_axes: int = 1) -> np.ndarray:
             "leave missing scores out and report how many there are",
         )
     return numbers
+
+
+def _by_metric(frame: pd.DataFrame) -> Iterator[tuple[dict, pd.DataFrame]]:
+    """Yield the rows of each metric with its name, all rows without one if there is no column."""
+    if "metric" not in frame:
+        yield {}, frame
+        return
+    for name, rows in frame.groupby("metric", sort=False):
+        yield {"metric": name}, rows
 
 
 def _score_keys(scores: pd.DataFrame) -> list[str]:

@@ -383,3 +383,12 @@ def test_false_discovery_by_hand():
     assert found[[0, 1, 3]].tolist() == pytest.approx([0.03] * 3)
     assert math.isnan(found[2])
     assert math.isnan(stats.false_discovery([math.nan])[0])
+
+
+def test_questions_that_share_documents_are_a_cluster():
+    gold = [("a",), ("b", "c"), (), ("c", "d"), ("d",), ("a",)]
+    frame = pd.DataFrame({"question_id": list("uvwxyz"), "gold_doc_ids": gold}, index=[3] * 6)
+    of = stats.sharing(frame)
+    assert of["v"] == of["x"] == of["y"]
+    assert of["u"] == of["z"]
+    assert len(set(of.values())) == 3

@@ -27,9 +27,8 @@ def map_tsne(embeddings: np.ndarray, seed: int = 0, *, sample: int = 10_000) -> 
     """Return a t-SNE map of a corpus.
 
     openTSNE with exact neighbours among the unit vectors and a perplexity of 30 (of a third of the
-    other documents if that is less); the same `seed` gives the same map on any number of threads.
-    At most `sample` documents are mapped, drawn without replacement. Raises `DataError` if there
-    are fewer than 8, all are the same, or one is zero or not finite.
+    other documents if that is less). At most `sample` documents are mapped, drawn without
+    replacement. Raises `DataError` if there are fewer than 8, or all are the same.
 
     Source: EnterpriseRAG-Bench, section 3.1 and Figure 1; van der Maaten and Hinton (2008).
     """
@@ -63,8 +62,8 @@ def map_umap(embeddings: np.ndarray, seed: int = 0, *, sample: int = 10_000) -> 
 def trustworthiness(embeddings: np.ndarray, coordinates: np.ndarray, *, k: int = 15) -> float:
     """Return how far the neighbours on a map are neighbours in the embedding space, 0 to 1.
 
-    scikit-learn's measure with cosine distance: 1 if each document's k neighbours on the map, of
-    `coordinates` (n, 2), are its k nearest. Raises `UsageError` if `k` is not below n / 2.
+    scikit-learn's measure with cosine distance: 1 if each document's `k` neighbours on the map, of
+    `coordinates` (n, 2), are its nearest. Raises `UsageError` if `k` is not below n / 2.
 
     Source: Venna and Kaski (2001), Neighborhood preservation in nonlinear projection methods.
     """
@@ -112,14 +111,9 @@ def atlas(
 ) -> pd.DataFrame:
     """Return the t-SNE and the UMAP map of a corpus, with k-means clusters and their terms.
 
-    `documents` have doc_id, source, title and text; all are clustered. The embeddings, `sample`
-    and `seed` are those of `map_tsne`.
-
-    Returns
-    -------
-    DataFrame
-        One row per document and method: doc_id, source, title, x, y, method, trustworthiness,
-        cluster (from 0, the largest first) and its two terms, joined by commas.
+    `documents` have doc_id, source, title and text; all are clustered. One row per document of
+    the `sample` and method: doc_id, source, title, x, y, method, trustworthiness, cluster (from 0,
+    the largest first) and its two terms, joined by commas.
 
     Source: EnterpriseRAG-Bench, Figure 1.
     """

@@ -30,9 +30,7 @@ def split(
 
     Returns doc_id, source, title, start (the number of tokens before the window), tokens and text,
     in the order of the documents. The joined windows are the text: a character of several tokens
-    stays with its first token, and a window of only its other tokens is left out. Raises
-    `UsageError` if `tokens` is below 1 or the encoding is unknown, `DataError` if `documents` are
-    no valid documents frame.
+    stays with its first token, and a window of only its other tokens is left out.
 
     Source: EnterpriseRAG-Bench, section 3: 512-token segments of cl100k_base.
     """
