@@ -41,20 +41,12 @@ def swept(tmp_path_factory):
     (folder / "cache").mkdir()
     (folder / "cache" / "models").symlink_to(weights)
     (folder / "systems.toml").write_text(SYSTEMS)
-    documents = [
-        {"id": n, "title": f"Note {n}", "contents": f"The {topic} costs {n + 100} euros."}
-        for n, topic in enumerate(TOPICS)
-    ]
-    questions = [
-        {
-            "question_id": f"q{n}",
-            "question": f"What does the {topic} cost?",
-            "answer": f"The {topic} costs {n + 100} euros.",
-            "article_ids": [n],
-            "answer_facts": [f"The {topic} costs {n + 100} euros."],
-        }
-        for n, topic in enumerate(TOPICS)
-    ]
+    documents, questions = [], []
+    for n, topic in enumerate(TOPICS):
+        fact = f"The {topic} costs {n + 100} euros."
+        documents.append({"id": n, "title": f"Note {n}", "contents": fact})
+        asked = {"question_id": f"q{n}", "question": f"What does the {topic} cost?"}
+        questions.append(asked | {"answer": fact, "article_ids": [n], "answer_facts": [fact]})
     for name, rows in (("documents", documents), ("questions", questions)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.MonkeyPatch.context() as patch:
@@ -77,17 +69,9 @@ def test_a_sweep_reads_other_names_of_columns(swept):
 
 
 def test_what_sweep_writes_evaluate_reads(swept, tmp_path):
-    done = run(
-        evaluate.command,
-        "--questions",
-        swept / "questions.jsonl",
-        "--answers",
-        swept / "out" / "answers.jsonl",
-        "--judge",
-        "offline",
-        "--out",
-        tmp_path / "report.json",
-    )
+    given = ("--questions", swept / "questions.jsonl", "--answers", swept / "out" / "answers.jsonl")
+    out = ("--judge", "offline", "--out", tmp_path / "report.json")
+    done = run(evaluate.command, *given, *out)
     assert done.exit_code == 0, (done.output, done.exception)
     assert sorted(path.name for path in tmp_path.iterdir() if "report" in path.name) == [
         "report.bm25.json",
@@ -111,14 +95,10 @@ def test_what_sweep_writes_irt_fits_one_metric_at_a_time(swept, tmp_path):
 
 
 def test_a_gold_document_that_is_missing_is_an_error(swept, tmp_path):
-    rows = (
-        (swept / "questions.jsonl").read_text().replace('"article_ids": [3]', '"article_ids": [99]')
-    )
-    (swept / "wrong.jsonl").write_text(rows)
-    arguments = [
-        a if a != swept / "questions.jsonl" else swept / "wrong.jsonl" for a in options(swept)
-    ]
-    done = run(sweep.command, *arguments, "--out", tmp_path / "out")
+    rows = (swept / "questions.jsonl").read_text()
+    (swept / "wrong.jsonl").write_text(rows.replace('"article_ids": [3]', '"article_ids": [99]'))
+    wrong = ("--questions", swept / "wrong.jsonl")
+    done = run(sweep.command, *options(swept), *wrong, "--out", tmp_path / "out")
     assert "names the gold document '99'" in str(done.exception)
     assert not (tmp_path / "out").exists()
 

@@ -47,9 +47,6 @@ def rows(out):
     return {row["file"]: row for row in json.loads(out)}
 
 
-# ------------------------------------------------------------------------------------------ status
-
-
 def test_status_says_of_every_file_what_it_is(ragkit, data):
     code, out, err = ragkit("data", "status", "--data", data, "--json")
     assert (code, err) == (0, "")
@@ -70,11 +67,13 @@ def test_status_says_of_every_file_what_it_is(ragkit, data):
     }
 
 
-def test_status_names_the_command_that_gets_a_file(ragkit, data):
+def test_status_names_the_command_that_gets_a_file(ragkit, data, monkeypatch):
     (data / PART).unlink()
-    table = rows(ragkit("data", "status", "--data", data, "--json")[1])
-    assert table[KB]["detail"] == "ragkit data fetch wixqa"
-    assert table[PART]["detail"] == ""  # it has no address
+    monkeypatch.setenv("RAGKIT_DATA", str(data))
+    code, out, _ = ragkit("data", "status", "--dataset", "wixqa", "--json")
+    assert code == 0
+    details = {path: row["detail"] for path, row in rows(out).items()}
+    assert details == {KB: "ragkit data fetch wixqa", PART: ""}  # the part has no address
 
 
 def test_the_table_holds_the_same(ragkit, data):
@@ -84,37 +83,21 @@ def test_the_table_holds_the_same(ragkit, data):
     for path in (NQ, KB, PART, LSAT):
         assert sum(f" {path} " in line for line in lines) == 1
     assert sum("licence: CC0" in line for line in lines) == 4
-    assert "2 present, 1 partial, 1 missing" in lines
-    assert f"searched {data.resolve()}" in lines
+    assert {"2 present, 1 partial, 1 missing", f"searched {data.resolve()}"} <= set(lines)
     assert "\x1b" not in out  # no colours where nobody looks
 
 
-def test_status_of_one_dataset(ragkit, data):
-    code, out, _ = ragkit("data", "status", "--data", data, "--dataset", "wixqa", "--json")
-    assert code == 0
-    assert list(rows(out)) == [KB, PART]
-
-
-def test_an_unknown_dataset_gets_the_nearest_name(ragkit, data):
+def test_unknown_names_are_one_error(ragkit, data, monkeypatch):
     code, out, err = ragkit("data", "status", "--data", data, "--dataset", "WixQAA")
     assert (code, out) == (1, "")
     assert err == "ragkit: no dataset 'WixQAA'\n  hint: did you mean 'wixqa'?\n"
-
-
-def test_a_folder_that_is_not_there(ragkit, tmp_path, monkeypatch):
-    code, out, err = ragkit("data", "status", "--data", tmp_path / "gone")
+    code, out, err = ragkit("data", "status", "--data", data / "gone")
     assert (code, out) == (1, "")
-    assert err.startswith(f"ragkit: {tmp_path / 'gone'}: no such data folder\n")
-    monkeypatch.setenv("RAGKIT_DATA", str(tmp_path / "lost"))
+    assert err.startswith(f"ragkit: {data / 'gone'}: no such data folder\n")
+    monkeypatch.setenv("RAGKIT_DATA", str(data / "lost"))
     code, _, err = ragkit("data", "status")
     assert code == 1
     assert "lost: no such data folder" in err
-    assert "Traceback" not in err
-
-
-def test_the_folder_may_come_from_the_variable(ragkit, data, monkeypatch):
-    monkeypatch.setenv("RAGKIT_DATA", str(data))
-    assert rows(ragkit("data", "status", "--json")[1])[NQ]["state"] == "present"
 
 
 @pytest.mark.parametrize("form", [["--json"], []])
@@ -127,35 +110,25 @@ def test_damaged_files_are_listed_with_all_others_and_the_status_is_1(ragkit, da
     assert f"{data / NQ}: cut or damaged, line 1" in out
     assert "delete it and run: ragkit data fetch natural_questions" in out
     if form:
-        table = rows(out)
-        assert [row["state"] for row in table.values()] == [
-            "cut or damaged",
-            "partial",
-            "present",
-            "missing",
-        ]
+        states = [row["state"] for row in rows(out).values()]
+        assert states == ["cut or damaged", "partial", "present", "missing"]
     else:
         assert "1 present, 1 partial, 1 missing, 1 cut or damaged" in out
 
 
-def test_a_damaged_stand_in_is_one_damaged_file(ragkit, data):
-    (data / PART).write_bytes(b"wrong")
+@pytest.mark.parametrize(("spoiled", "damaged"), [("part", {KB, PART}), ("pin", {KB})])
+def test_a_damaged_stand_in_or_pin_is_a_damaged_file(ragkit, data, spoiled, damaged):
+    if spoiled == "part":
+        (data / PART).write_bytes(b"wrong")
+    else:
+        write(data, {KB: b"{}"})
+        registry.pin_path(data / KB).write_text("oops")
     code, out, err = ragkit("data", "status", "--data", data, "--json")
     assert code == 1
-    assert "cut or damaged files: 1 of 4" in err
-    assert {path for path, row in rows(out).items() if row["state"] == "cut or damaged"} == {
-        KB,
-        PART,
-    }
-
-
-def test_a_damaged_pin_is_a_damaged_file(ragkit, data):
-    write(data, {KB: b"{}"})
-    registry.pin_path(data / KB).write_text("oops")
-    code, out, _ = ragkit("data", "status", "--data", data, "--json")
-    assert code == 1
-    assert rows(out)[KB]["state"] == "cut or damaged"
-    assert "pin.json" in rows(out)[KB]["detail"]
+    assert "cut or damaged files: 1 of 4" in err  # a part and what it stands in for are one
+    table = rows(out)
+    assert {path for path, row in table.items() if row["state"] == "cut or damaged"} == damaged
+    assert spoiled == "part" or "pin.json" in table[KB]["detail"]
 
 
 def test_status_of_the_mirror(ragkit, mirror):
@@ -192,9 +165,6 @@ def test_the_installed_command_with_nothing_at_hand(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert {row["state"] for row in rows(done.stdout).values()} == {"missing"}
     assert not (tmp_path / "cache").exists()
-
-
-# ------------------------------------------------------------------------------------------- fetch
 
 
 @pytest.fixture
@@ -235,14 +205,11 @@ def test_fetch_of_an_unknown_name_fetches_nothing(ragkit, server, monkeypatch):
     assert server.requests == []
 
 
-def test_fetch_of_what_has_no_address(ragkit, data):
+def test_fetch_of_what_has_no_address_or_no_name(ragkit, data):
     code, _, err = ragkit("data", "fetch", "lsat")
     assert code == 1
     assert "lsat cannot be fetched" in err
     assert "DATA=" in err
-
-
-def test_fetch_without_a_name_is_misuse(ragkit):
     code, _, err = ragkit("data", "fetch")
     assert code == 2
     assert "Missing argument" in err

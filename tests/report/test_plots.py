@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -12,7 +13,7 @@ import pytest
 
 from ragkit import irt
 from ragkit.datasets import liverag, reported
-from ragkit.errors import UsageError
+from ragkit.errors import DataError, UsageError
 from ragkit.report import figures, tables
 from ragkit.report.plots import (
     base,
@@ -36,11 +37,6 @@ def crossed(**levels):
     table = pd.MultiIndex.from_product(levels.values(), names=list(levels)).to_frame(index=False)
     value = RNG.uniform(0.2, 0.8, len(table))
     return table.assign(value=value, low=value - 0.1, high=value + 0.1, n=12)
-
-
-def benchmark():
-    frame = pd.DataFrame({"type": KINDS * 5, "text": ["what is the word for it"] * 20})
-    return frame.assign(answer="it is this one")
 
 
 def comparison(paper, table):
@@ -299,10 +295,36 @@ def test_items_subjects_and_bins_are_drawn_as_fitted(fitted, made):
     want = own.groupby(own["item_id"].map(bins), observed=False)["score"].mean()
     assert ax.lines[0].get_ydata() == pytest.approx(want.to_numpy())
     total = fitted.information().sum(axis=1).to_numpy()
-    for ax, want in zip(
-        item_response.information({"2pl": fitted}).axes, (total, total**-0.5), strict=True
-    ):
-        assert ax.lines[0].get_ydata() == pytest.approx(want)
+    left, right = item_response.information({"2pl": fitted}).axes
+    assert left.lines[0].get_ydata() == pytest.approx(total)
+    assert right.lines[0].get_ydata() == pytest.approx(total**-0.5)
+
+
+def test_item_curves_are_those_of_the_model(fitted, made):
+    (ax,) = item_response.curves(fitted, made.scores, items=["q01"], bins=3).axes
+    line = ax.lines[0]
+    want = fitted.characteristic_curves(line.get_xdata(), ["q01"])["q01"]
+    assert line.get_ydata() == pytest.approx(want.to_numpy())
+    own = made.scores[made.scores["item_id"] == "q01"].set_index("subject_id")["score"]
+    thirds = pd.qcut(fitted.subjects["theta"].rank(method="first"), 3, labels=False)
+    assert ax.lines[1].get_ydata() == pytest.approx(own.groupby(thirds).mean().to_numpy())
+    ax = item_response.categories(graded(made), items=["q01"]).axes[0]
+    levels = np.array([line.get_ydata() for line in ax.lines])
+    assert levels.shape == (4, 121)
+    assert levels.sum(axis=0) == pytest.approx(1)
+    with pytest.raises(DataError, match="only a graded model"):
+        item_response.categories(fitted)
+
+
+def test_far_items_do_not_decide_an_axis_and_are_counted(fitted):
+    items = fitted.items.copy()
+    items.loc[items.index[:2], "diff"] = [-100.0, 100.0]
+    fig = item_response.joint(replace(fitted, items=items))
+    assert max(map(abs, fig.axes[2].get_xlim())) < 20
+    assert "2 of 40 lie beyond the axis" in fig.axes[2].get_xlabel()
+    table = pd.DataFrame({"observed": [0.4], "mean": np.nan, "low": np.nan, "high": np.nan}, ["sd"])
+    with pytest.raises(DataError, match="generates no scores"):
+        item_response.checks(table)
 
 
 def test_categories_carry_their_counts(fitted):
@@ -314,9 +336,7 @@ def test_categories_carry_their_counts(fitted):
 
 def sketch():
     fig, ax = plt.subplots(figsize=figures.size("column"))
-    ax.scatter(
-        np.arange(50), np.arange(50) ** 2, rasterized=True, color=figures.MARKS["liverag"][0]
-    )
+    ax.scatter(np.arange(50), np.arange(50) ** 2, rasterized=True)
     ax.set_xlabel("document length (words)")
     return fig
 

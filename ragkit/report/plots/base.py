@@ -134,8 +134,10 @@ def forest(
             ax.set_xscale("log")
             ax.xaxis.set_major_formatter("{x:,g}")
             ax.xaxis.set_minor_formatter("")
-        if limits:
-            ax.set(**{"ylim" if vertical else "xlim": limits})
+        if limits:  # an end that is left open has room for a marker
+            ends_of = ax.set_ylim if vertical else ax.set_xlim
+            low, high = ends_of(limits)
+            ends_of(low, high if limits[1] is not None else high + 0.04 * (high - low))
     below(fig, *notes, width=52 if width == "column" else 110)
     if also:
         marks = dict(marks or {"measured": MARKS["measured"]}) | {also: MARKS[also]}
@@ -167,10 +169,7 @@ def trends(
     ylabel: str = "",
     **options,
 ) -> Figure:
-    """Draw `lines` along `x`, whose label is given, in panels; `options` are those of `facets`.
-
-    `log` is for sizes; `line` is a value of x to mark.
-    """
+    """Draw `lines` along `x` in panels (`facets`); `line` is a value of x to mark, `log` is for sizes."""
     marks = marks_of(table[hue].unique())
 
     def draw(ax: Axes, rows: pd.DataFrame) -> None:
@@ -181,7 +180,9 @@ def trends(
         if log:
             sizes(ax, table[x], few=True)
 
-    fig, _ = facets(table, draw, **{"small": True, **options})
+    fig, panels = facets(table, draw, **options)
+    for name, ax in panels.items() if "col" in options else ():
+        ax.set_title(words(name, 24), fontsize=7, fontweight="normal")
     fig.supxlabel(label, fontsize=8)
     fig.supylabel(ylabel, fontsize=8)
     legend(fig, marks, loc="upper center")

@@ -42,8 +42,7 @@ def maps(points: pd.DataFrame) -> Figure:
     rows, clusters = points["method"].nunique(), points.groupby("corpus")["terms"].nunique().max()
     fig, _ = facets(
         points, draw, row="method", col="corpus", sharex=False, sharey=False,
-        titles="{col_name}\n{row_name}",
-        small=True, height=0.6 + (1.9 + 0.11 * clusters) * rows,
+        titles="{col_name}\n{row_name}", small=True, height=0.6 + (1.9 + 0.11 * clusters) * rows,
     )  # fmt: skip
     names = {words(name): found for name, found in marks.items()}
     legend(fig, names, loc="lower center", ncols=min(7, len(names)))

@@ -117,9 +117,8 @@ def calibration(curves: pd.DataFrame) -> Figure:
     for side, rows in curves.groupby("against", sort=False):
         ax.vlines(rows["probability"], rows["low"], rows["high"], color=marks[side][0], linewidth=1)
     base.lines(ax, curves.drop(columns=["low", "high"]), "probability", "correct", "against", marks)
-    ax.set(
-        xlabel="probability of the offline judge (ten bins)", ylabel="share correct by the verdicts"
-    )
+    ax.set_xlabel("probability of the offline judge (ten bins)")
+    ax.set_ylabel("share correct by the verdicts")
     ax.set_aspect("equal")
     base.legend(fig, marks)
     return fig
