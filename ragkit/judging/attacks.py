@@ -19,19 +19,8 @@ from ragkit.judging.judges import Judge, ask, tasks
 from ragkit.judging.offline_text import asks_abstention, parse
 from ragkit.measures import stats
 
-CHANGES = ("gold", "number changed", "negated", "truncated", "other question's", "no answer")
-ATTACKS = (
-    "taken back",
-    "more numbers",
-    "hedged",
-    "all answers",
-    "shuffled",
-    "sorted keywords",
-    "whole document",
-    "injected answer",
-    "injected document",
-)
-HARMLESS = ("harmless", "extracted")
+_DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+CHANGES, ATTACKS, HARMLESS = (tuple(_DATA[name]) for name in ("changes", "attacks", "harmless"))
 COLUMNS = ["question_id", "question", "gold", "change", "answer"]
 SAMPLES = ("enterpriserag_bench", "wixqa")
 # The most gold answers that "all answers" lists.
@@ -105,9 +94,8 @@ def attack(
     """
     kept, rng = _answerable(questions), random.Random(seed)
     listed_docs = questions.loc[kept.index, "gold_doc_ids"]
-    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    injected = tables.pop("injected")
-    templates = {name: table["held_out" if held_out else "fit"] for name, table in tables.items()}
+    tables = _DATA["templates"].items()
+    templates = {name: table["held_out" if held_out else "fit"] for name, table in tables}
     golds, rows, texts = list(kept["gold"]), [], list((documents or {}).items())
     for (name, question, gold), docs in zip(kept.to_numpy(), listed_docs, strict=True):
         others = [answer for answer in golds if answer != gold] or [_ABSTENTION]
@@ -128,7 +116,7 @@ def attack(
         if held_out:  # drawn apart, so that the attacks above are the same without them
             own = random.Random(f"{seed}/{name}")
             filled["document"] = own.choice([t for d, t in texts if d not in docs] or [""])
-            for change, lines in injected.items():
+            for change, lines in _DATA["injected"].items():
                 if filled["document"] or change != "injected document":
                     changed[change] = own.choice(lines).format(**filled)
         rows += [(name, question, gold, change, answer) for change, answer in changed.items()]

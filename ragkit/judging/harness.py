@@ -13,22 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ragkit.errors import DataError
+from ragkit.judging import report as made
 from ragkit.judging.case import Case, Given, Options, Source, head, prepare
 from ragkit.judging.goldset import Review, check_panel, review, turn, validity_task
 from ragkit.judging.judges import Judge, Task, Verdict, ask, code
-from ragkit.judging.report import (
-    OFFICIAL,
-    Comparison,
-    Evaluation,
-    aggregate,
-    agreement,
-    completeness,
-    document_recall,
-    invalid_extra_documents,
-    labelled,
-    leaderboard_score,
-    plain,
-)
 from ragkit.measures import stats
 
 SIDES = ("a", "b")
@@ -43,7 +31,7 @@ def evaluate(
     *,
     system: str | None = None,
     out: str | Path | None = None,
-) -> Evaluation:
+) -> made.Evaluation:
     """Judge a system's answers and documents.
 
     All questions count: a question without an answer is not correct, supports no fact, and has
@@ -72,7 +60,7 @@ def evaluate(
         If an input is not valid, or nothing is there to evaluate.
     """
     case = prepare(questions, [(answers, system)], judge, options or Options(), out)
-    report = Evaluation(judged(case, Evaluation.schema))
+    report = made.Evaluation(judged(case, made.Evaluation.schema))
     if out is not None:
         report.write(out)
     return report
@@ -99,10 +87,12 @@ def judged(case: Case, schema: str) -> dict[str, Any]:
         "summary": [
             {"system": system, **row}
             for system, records in found.items()
-            for row in plain(aggregate(records, seed=options.seed))
+            for row in made.plain(made.aggregate(records, seed=options.seed))
         ],
         "agreement": {system: _agreements(records) for system, records in found.items()},
-        "labelled": plain(labelled(sum(found.values(), []), case.labels)) if case.labels else [],
+        "labelled": made.plain(made.labelled(sum(found.values(), []), case.labels))
+        if case.labels
+        else [],
         "questions": [record for records in found.values() for record in records],
     }
 
@@ -129,7 +119,7 @@ def estimate(
     round, repeat = case.options.round, case.options.repeat
     plan, for_panel = [], {}
     for system, own in case.answers.items():
-        asked = [task for n, q in case.questions.items() for task in answer_tasks(q, own[n])]
+        asked = [task for n, q in case.questions.items() for task in _answer_tasks(q, own[n])]
         plan.append((f"answers of {system}", judge, asked, repeat, round * repeat))
     if case.documents is not None:
         for_panel["documents (at most)"] = [
@@ -137,10 +127,11 @@ def estimate(
             for name, pool in case.pools.items()
             for doc in pool
         ]
-    if len(case.answers) == 2:
+    both = list(case.answers.values())
+    if len(both) == 2:
         for_panel["preferences"] = [
-            preference_task(case.questions[n], *(own[n].answer for own in case.answers.values()))
-            for n in case.shared
+            _preference_task(asked["text"], asked["answer"], *(own[n].answer for own in both))
+            for n, asked in ((n, case.questions[n]) for n in case.shared)
         ]
     for what, asked in for_panel.items():
         for n, member in enumerate(case.panel):
@@ -157,7 +148,7 @@ def estimate(
     ]
 
 
-def answer_tasks(question: Mapping[str, Any], given: Given) -> list[Task]:
+def _answer_tasks(question: Mapping[str, Any], given: Given) -> list[Task]:
     """Return the tasks for one answer, correctness first; none if it is missing or empty."""
     if not given.answer:
         return []
@@ -168,10 +159,9 @@ def answer_tasks(question: Mapping[str, Any], given: Given) -> list[Task]:
     ]
 
 
-def preference_task(question: Mapping[str, Any], first: str, second: str) -> Task:
-    """Return the task of comparing two answers."""
-    fields = {"question": question["text"], "gold": question["answer"]}
-    return Task("preference", {**fields, "first": first, "second": second})
+def _preference_task(question: str, gold: str, first: str, second: str) -> Task:
+    fields = {"question": question, "gold": gold, "first": first, "second": second}
+    return Task("preference", fields)
 
 
 def _judge_system(case: Case, system: str, reviews: Mapping[str, Review]) -> list[dict]:
@@ -183,7 +173,7 @@ def _judge_system(case: Case, system: str, reviews: Mapping[str, Review]) -> lis
             new = {"answer": one.answer, "facts": one.facts, "gold_doc_ids": one.gold_after}
             question = {**question, **new}
         asked[name] = question
-        tasks[name] = answer_tasks(question, case.answers[system][name])
+        tasks[name] = _answer_tasks(question, case.answers[system][name])
     flat = [task for own in tasks.values() for task in own]
     given = iter(ask(case.judge, flat, repeat=repeat, first=case.options.round * repeat))
     verdicts = {name: [next(given) for _ in own] for name, own in tasks.items()}
@@ -206,11 +196,11 @@ def _record(
             each = [_scores(values) for values in zip(*(v.values for v in verdicts), strict=True)]
             repeats = {metric: [one[metric] for one in each] for metric in each[0]}
     if case.options.parts != "answers" and gold:
-        scores["document_recall"] = document_recall(given.doc_ids or [], gold)
+        scores["document_recall"] = made.document_recall(given.doc_ids or [], gold)
         if given.doc_ids is not None:
             # A question that the panel did not review has no extra document.
             classes = review.classes if review else None if case.documents is None else {}
-            found = invalid_extra_documents(given.doc_ids, gold, classes)
+            found = made.invalid_extra_documents(given.doc_ids, gold, classes)
             scores["invalid_extra_documents"] = found
             most["invalid_extra_documents"] = len(set(given.doc_ids) - set(gold))
     before, changed = case.questions[question["question_id"]], bool(review and review.changed)
@@ -221,11 +211,13 @@ def _record(
         told.append(("validity", doc, Verdict(found, reason, "panel", review.votes[doc])))
     record = {
         "system": system,
-        **{name: question[column] for name, column in OFFICIAL.items()},
+        **{name: question[column] for name, column in made.OFFICIAL.items()},
         "answer": given.answer,
         "doc_ids": given.doc_ids,
         "corrected": changed,
-        "before": {name: before[column] for name, column in OFFICIAL.items()} if changed else None,
+        "before": {name: before[column] for name, column in made.OFFICIAL.items()}
+        if changed
+        else None,
         "scores": scores,
         "most": most,
         "repeats": repeats,
@@ -245,8 +237,8 @@ def _by_rule(text: str | None, facts: int, repeat: int) -> list[Verdict]:
 def _scores(values: Sequence[bool | None]) -> dict[str, float | None]:
     """Return the scores by the verdicts on correctness and on each fact."""
     correct = None if values[0] is None else float(values[0])
-    share = completeness(values[1:])
-    score = leaderboard_score(correct, share)
+    share = made.completeness(values[1:])
+    score = made.leaderboard_score(correct, share)
     return {"correctness": correct, "completeness": share, "score": score}
 
 
@@ -276,7 +268,7 @@ def _agreements(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         verdicts = [one for record in records for one in record["verdicts"] if one["kind"] == kind]
         ratings = [[code(kind, value) for value in one["values"]] for one in verdicts]
         if ratings and (name == "panel" or len(ratings[0]) > 1):
-            table[name] = agreement(ratings, level="ordinal" if name == "panel" else "nominal")
+            table[name] = made.agreement(ratings, level="ordinal" if name == "panel" else "nominal")
     return table
 
 
@@ -289,7 +281,7 @@ def compare(
     *,
     systems: Sequence[str | None] = (None, None),
     out: str | Path | None = None,
-) -> Comparison:
+) -> made.Comparison:
     """Evaluate two systems against one gold set, and let a panel compare their answers.
 
     The documents of both systems are pooled and, if their texts are given, classified by the
@@ -309,7 +301,7 @@ def compare(
     names = list(case.answers)
     if not case.shared and options.parts != "documents":
         raise DataError(f"{names[0]!r} and {names[1]!r} answer no question in common")
-    report = Comparison(judged(case, Comparison.schema))
+    report = made.Comparison(judged(case, made.Comparison.schema))
     pairs = {name: {} for name in case.questions}
     for record in report.records:
         pairs[record["question_id"]][record["system"]] = record
@@ -320,7 +312,7 @@ def compare(
     both = scores.groupby("metric")["subject_id"].transform("nunique") == 2
     if both.any():
         found = stats.compare_systems(scores[both], baseline=names[1], seed=options.seed)
-        report.data["differences"] = plain(found)
+        report.data["differences"] = made.plain(found)
     if out is not None:
         report.write(out)
     return report
@@ -368,9 +360,8 @@ def _votes(case: Case, pairs: dict[str, dict[str, dict]]) -> dict[str, list[dict
         tasks = []
         for name in votes:
             a, b = pairs[name].values()
-            question = {"text": a["question"], "answer": a["gold_answer"]}
-            shown = (b, a) if order[name][member] else (a, b)
-            tasks.append(preference_task(question, *(one["answer"] for one in shown)))
+            shown = [one["answer"] for one in ((b, a) if order[name][member] else (a, b))]
+            tasks.append(_preference_task(a["question"], a["gold_answer"], *shown))
         verdicts = ask(judge, tasks, first=turn(case.panel, member, case.options.round))
         for name, verdict in zip(votes, verdicts, strict=True):
             swapped = order[name][member]
@@ -411,5 +402,5 @@ def _preferences(pairs: Sequence[dict]) -> dict[str, Any]:
     table["first_shown_preferred"] = sum(shown) / len(shown) if shown else None
     values = {"a": 0.0, "tie": 0.5, "b": 1.0, None: float("nan")}
     ratings = [[values[vote["preferred"]] for vote in pair["votes"]] for pair in asked]
-    table["agreement"] = agreement(ratings) if ratings and len(ratings[0]) > 1 else None
+    table["agreement"] = made.agreement(ratings) if ratings and len(ratings[0]) > 1 else None
     return table

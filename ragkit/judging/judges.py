@@ -267,12 +267,12 @@ class ModelJudge(Judge):
         checks.whole(repeat, "repeat")
         requests = []
         for task in tasks:
-            prompt, properties = load_prompt(task.kind, PROMPTS), _schema(task.kind)
+            prompt = load_prompt(task.kind, PROMPTS)
             tags = {tag for _, text in prompt.parts for tag in _TAG.findall(text)}
             fields = {name: enclosed(text, tags) for name, text in task.fields.items()}
-            options = {"schema": properties, "purpose": f"judge {task.kind}"}
-            for number in range(first, first + repeat):
-                requests.append(prompt.request(fields, repeat=number, **options))
+            options = {"schema": _schema(task.kind), "purpose": f"judge {task.kind}"}
+            numbers = range(first, first + repeat)
+            requests += [prompt.request(fields, repeat=n, **options) for n in numbers]
         return requests
 
 
