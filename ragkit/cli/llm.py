@@ -67,6 +67,9 @@ def import_(file, ledger):
             answers, failed, held = import_results(book, file)
             there = f", {held:,} already there" if held else ""
             click.echo(f"{answers:,} answers recorded, {failed:,} requests failed{there}")
+            waiting = sum(line["failures"].get("pending", 0) for line in book.summary())
+            if waiting:
+                click.echo(f"{waiting:,} requests written for batches have no result yet")
         else:
             new, held = book.import_(file)
             click.echo(f"{new:,} exchanges added, {held:,} already there")

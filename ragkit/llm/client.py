@@ -410,7 +410,7 @@ def import_results(ledger: Ledger, path: str | Path) -> tuple[int, int, int]:
     their request has a final answer. Raises `DataError` if a line is not a batch result, or its
     request was not written from this ledger.
     """
-    rows, held = [], 0
+    rows, held = {}, 0
     for number, result in enumerate(read_jsonl(path, ("custom_id", "response")), 1):
         with named(f"{path}: result {number}"):
             asked = ledger.get(str(result["custom_id"]))
@@ -419,17 +419,18 @@ def import_results(ledger: Ledger, path: str | Path) -> tuple[int, int, int]:
                     f"no request {result['custom_id']!r:.80} was written from {ledger.path}",
                     "name the ledger that the batch was written from",
                 )
-            if asked.final:
+            if asked.final or asked.key in rows:
                 held += 1
                 continue
             reply = result["response"] if isinstance(result["response"], dict) else {}
             status, text = reply.get("status_code"), canonical(reply.get("body"))
             if status == 200 and exchange.check_envelope(text) is None:
-                rows.append(exchange.answered(asked, text))
-                continue
-            said = canonical(result.get("error") or reply.get("body"))[:300]
-            kind = "rejected" if status == 400 else "server_error"
-            rows.append(asked.failed(kind, f"batch, status {status}: {said}"))
-    ledger.add(replace(row, attempts=1, asked_at=exchange.now()) for row in rows)
-    failed = sum(row.state == "failed" for row in rows)
+                row = exchange.answered(asked, text)
+            else:
+                said = canonical(result.get("error") or reply.get("body"))[:300]
+                kind = "rejected" if status == 400 else "server_error"
+                row = asked.failed(kind, f"batch, status {status}: {said}")
+            rows[asked.key] = replace(row, attempts=1, asked_at=exchange.now())
+    ledger.add(rows.values())
+    failed = sum(row.state == "failed" for row in rows.values())
     return len(rows) - failed, failed, held

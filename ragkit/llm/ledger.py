@@ -355,7 +355,8 @@ def _read_export(path: Path) -> list[Exchange]:
         lines = json_lines(read_text(path))
         _, head = next(lines, (None, {}))
         if head.get("ragkit_ledger") != FORMAT:
-            raise DataError(f"line 1: not the export of a ledger of format {FORMAT}")
+            hint = "results of a batch have a custom_id in every line"
+            raise DataError(f"line 1: not the export of a ledger of format {FORMAT}", hint)
         exchanges = []
         for place, row in lines:
             require(row, _NAMES, place)

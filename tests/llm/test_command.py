@@ -69,26 +69,22 @@ def test_a_failure_is_written_and_sets_the_exit_status(endpoint, run, tmp_path):
     assert (bad["ok"], bad["kind"], good["ok"]) == (False, "rejected", True)
 
 
-def test_replay_names_what_is_missing(run, tmp_path):
-    Ledger(tmp_path / "l.sqlite").close()
-    miss = run("complete", "-", "-m", "openai:m", "--replay", input=LINES, raises=ReplayMiss)
-    assert "2 requests are not in the ledger" in str(miss)
-    assert "'one'" in str(miss)
-
-
-def test_a_dry_run_asks_nothing(run, monkeypatch, tmp_path):
+def test_a_dry_run_and_replay_ask_nothing_and_a_budget_needs_a_price(run, monkeypatch, tmp_path):
     (tmp_path / "p.toml").write_text(PRICES)
     monkeypatch.setenv("RAGKIT_PRICES", str(tmp_path / "p.toml"))
-    out = run("complete", "-", "-m", "openai:m", "--dry-run", "--max-tokens", "50", input=LINES)
+    ask = ["complete", "-", "-m", "openai:m"]
+    out = run(*ask, "--dry-run", "--max-tokens", "50", input=LINES)
     assert "2 requests, 0 in the ledger, 2 calls" in out
     # Two questions of 8 tokens at $10 and at most 100 tokens out at $100 a million.
     assert "16 tokens in" in out
     assert "$0.00016 to $0.01016" in out
-
-
-def test_a_budget_needs_a_price(run):
-    error = run("complete", "-", "-m", "openai:m", "--budget", "1", input=LINES, raises=UsageError)
+    ask[-1] = "openai:other"
+    assert "price unknown: no 'other'" in run(*ask, "--dry-run", input=LINES)
+    error = run(*ask, "--budget", "1", input=LINES, raises=UsageError)
     assert "a budget needs a price" in str(error)
+    miss = run(*ask, "--replay", input=LINES, raises=ReplayMiss)
+    assert "2 requests are not in the ledger" in str(miss)
+    assert "'one'" in str(miss)
 
 
 @pytest.mark.parametrize(
@@ -142,17 +138,14 @@ def test_the_ledger_is_shown_by_model_and_purpose(run, filled):
     assert json.loads(rows[1]["failures"]) == m["failures"]
 
 
-def test_failures_are_listed_with_their_reasons(run, filled):
+def test_failures_are_listed_and_an_empty_ledger_is_shown_as_such(run, filled, tmp_path):
     lines = json.loads(run("ledger", "--failures", "--json"))
     assert sorted(line["kind"] for line in lines) == ["invalid", "rejected"]
     assert "2 requests without a value" in run("ledger", "--failures")
-
-
-def test_an_empty_ledger_is_shown_as_such(run, tmp_path):
-    Ledger(tmp_path / "l.sqlite").close()
-    assert run("ledger").startswith("cost $0.00, by prices of")
-    assert run("ledger", "--csv") == ""
-    assert run("ledger", "--json") == "[]\n"
+    Ledger(tmp_path / "empty.sqlite").close()
+    assert run("ledger", "empty.sqlite").startswith("cost $0.00, by prices of")
+    assert run("ledger", "empty.sqlite", "--csv") == ""
+    assert run("ledger", "empty.sqlite", "--json") == "[]\n"
 
 
 def test_export_and_import(run, filled, tmp_path):
@@ -166,7 +159,7 @@ def test_export_and_import(run, filled, tmp_path):
     assert json.loads(run("ledger", new, "--json")) == json.loads(run("ledger", "--json"))
 
 
-def test_check_tries_chat_schema_and_tools(endpoint, run, tmp_path):
+def test_check_tries_chat_schema_and_tools_and_names_what_failed(endpoint, run, tmp_path):
     endpoint(answer)
     out = run("check", "openai:m")
     names = [line[:9].strip() for line in out.splitlines()]
@@ -174,31 +167,20 @@ def test_check_tries_chat_schema_and_tools(endpoint, run, tmp_path):
     assert out.count("ok in") == 3
     assert "price      unknown per million tokens" in out
     assert not (tmp_path / "l.sqlite").exists()
-
-
-def test_check_names_what_failed(endpoint, run, capsys):
-    def no_tools(body, nth, digest):
-        error = Reply('{"error": {"message": "no tools here"}}', 400)
-        return error if "tools" in body else answer(body, nth, digest)
-
-    endpoint(no_tools)
-    assert (
-        str(run("check", "openai:gpt-4o", raises=ModelError)) == "openai:gpt-4o failed: tool call"
-    )
-    endpoint(lambda *_: Reply("{}", 400))
+    endpoint(lambda body, *_: Reply("{}", 400) if "tools" in body else answer(body, 0, ""))
     error = run("check", "openai:gpt-4o", raises=ModelError)
-    assert str(error) == "openai:gpt-4o failed: chat, schema, tool call"
+    assert str(error) == "openai:gpt-4o failed: tool call"
 
 
-def results(path, reply):
-    """What the batch service returns for a file of requests."""
+def batched(path, reply, **changes):
+    """What the batch service returns for a file of requests, last first."""
     lines = []
     for line in map(json.loads, path.read_text().splitlines()):
         assert (line["method"], line["url"]) == ("POST", "/v1/chat/completions")
         status, body = reply(line["body"])
         response = {"status_code": status, "request_id": "r", "body": body}
-        lines.append({"id": "b", "custom_id": line["custom_id"], "response": response})
-    return "".join(json.dumps(line) + "\n" for line in reversed(lines))
+        lines.append({"id": "b", "custom_id": line["custom_id"], "response": response} | changes)
+    return [json.dumps(line) + "\n" for line in reversed(lines)]
 
 
 def test_a_batch_is_written_answered_elsewhere_and_imported(endpoint, run, tmp_path):
@@ -207,7 +189,7 @@ def test_a_batch_is_written_answered_elsewhere_and_imported(endpoint, run, tmp_p
     asked = [{"messages": "one"}, {"messages": "two", "purpose": "p"}]
     asked += [{"messages": "three", "schema": schema}, {"messages": "bad"}]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
-    arguments = ["complete", "in.jsonl", "-m", "openai:m"]
+    arguments, file = ["complete", "in.jsonl", "-m", "openai:m"], tmp_path / "r.jsonl"
     run("complete", "-", "-m", "openai:m", input='{"messages": "one"}')
 
     def reply(body):
@@ -217,23 +199,43 @@ def test_a_batch_is_written_answered_elsewhere_and_imported(endpoint, run, tmp_p
         return 200, json.loads(chat('{"capital": "Rome"}' if repaired else "batched"))
 
     assert "3 requests written to b.jsonl" in run(*arguments, "--batch", "b.jsonl")
-    (tmp_path / "r.jsonl").write_text(results(tmp_path / "b.jsonl", reply))
-    assert run("import", "r.jsonl") == "2 answers recorded, 1 requests failed\n"
+    first, *rest = batched(tmp_path / "b.jsonl", reply)
+    file.write_text(first)
+    said = (
+        "0 answers recorded, 1 requests failed\n2 requests written for batches have no result yet\n"
+    )
+    assert run("import", "r.jsonl") == said
+    assert "not in the ledger" in str(run(*arguments, "--replay", raises=ReplayMiss))
+    file.write_text("".join([*rest, *rest]))
+    assert run("import", "r.jsonl") == "2 answers recorded, 0 requests failed, 2 already there\n"
     # The invalid answer is repaired, and the failed request written again, by the next batch.
     assert "2 requests written" in run(*arguments, "--batch", "b.jsonl")
-    (tmp_path / "r.jsonl").write_text(results(tmp_path / "b.jsonl", reply))
+    file.write_text("".join(batched(tmp_path / "b.jsonl", reply)))
     assert run("import", "r.jsonl") == "1 answers recorded, 1 requests failed\n"
     run(*arguments, "-o", "out.jsonl", "--replay", raises=ModelError)
     lines = list(map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines()))
-    assert [line.get("text") for line in lines] == [
-        "re: one",
-        "batched",
-        '{"capital": "Rome"}',
-        None,
-    ]
+    texts = [line.get("text") for line in lines]
+    assert texts == ["re: one", "batched", '{"capital": "Rome"}', None]
     assert (lines[2]["repaired"], lines[3]["kind"]) == (True, "server_error")
     assert server.asked.total() == 1
-    run("complete", "in.jsonl", "-m", "openai:other", "--batch", "c.jsonl", "--ledger", "o.sqlite")
-    (tmp_path / "r.jsonl").write_text(results(tmp_path / "c.jsonl", reply))
-    error = run("import", "r.jsonl", raises=DataError)
-    assert "r.jsonl: result 1: no request" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"custom_id": "foreign"}, "result 1: no request 'foreign' was written from"),
+        ({"custom_id": None}, "result 1: no request None was written from"),
+    ],
+)
+def test_results_of_another_batch_are_refused_and_none_recorded(run, tmp_path, changes, says):
+    run("complete", "-", "-m", "openai:m", "--batch", "b.jsonl", input=LINES)
+    good = batched(tmp_path / "b.jsonl", lambda _: (200, json.loads(chat())))
+    bad = batched(tmp_path / "b.jsonl", lambda _: (200, json.loads(chat())), **changes)
+    for name, lines in (("bad", [bad[0], good[1]]), ("good", good)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
+    assert f"bad.jsonl: {says}" in str(run("import", "bad.jsonl", raises=DataError))
+    assert "2 answers recorded" in run("import", "good.jsonl")
+    (tmp_path / "b.jsonl").write_text('{"id": "b"}\n')
+    error = str(run("import", "b.jsonl", raises=DataError))
+    assert "not the export of a ledger" in error
+    assert "custom_id" in error
