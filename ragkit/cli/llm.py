@@ -64,12 +64,9 @@ def import_(file, ledger):
 
     with Ledger(ledger_path(ledger)) as book:
         if '"custom_id"' in read_text(file).partition("\n")[0]:
-            answers, failed, held = import_results(book, file)
-            there = f", {held:,} already there" if held else ""
-            click.echo(f"{answers:,} answers recorded, {failed:,} requests failed{there}")
-            waiting = sum(line["failures"].get("pending", 0) for line in book.summary())
-            if waiting:
-                click.echo(f"{waiting:,} requests written for batches have no result yet")
+            answers, failed, held, waiting = import_results(book, file)
+            said = f"{answers:,} answers recorded, {failed:,} requests failed"
+            click.echo(f"{said}, {held:,} already there, {waiting:,} without a result yet")
         else:
             new, held = book.import_(file)
             click.echo(f"{new:,} exchanges added, {held:,} already there")

@@ -403,12 +403,12 @@ def write_batch(client: Client, requests: Iterable[Request | str], path: str | P
     return len(missing)
 
 
-def import_results(ledger: Ledger, path: str | Path) -> tuple[int, int, int]:
+def import_results(ledger: Ledger, path: str | Path) -> tuple[int, int, int, int]:
     """Record the answers in a file of batch results, or none if a line is wrong.
 
-    Returns how many answers and failures were recorded, and how many results were left out, as
-    their request has a final answer. Raises `DataError` if a line is not a batch result, or its
-    request was not written from this ledger.
+    Returns how many answers and how many failures were recorded, how many results were left out
+    because their request has a final answer, and how many requests of batches still have none.
+    Raises `DataError` if a line is not a batch result, or its request is not of this ledger.
     """
     rows, held = {}, 0
     for number, result in enumerate(read_jsonl(path, ("custom_id", "response")), 1):
@@ -433,4 +433,5 @@ def import_results(ledger: Ledger, path: str | Path) -> tuple[int, int, int]:
             rows[asked.key] = replace(row, attempts=1, asked_at=exchange.now())
     ledger.add(rows.values())
     failed = sum(row.state == "failed" for row in rows.values())
-    return len(rows) - failed, failed, held
+    waiting = sum(row.kind == "pending" for row in ledger.failures())
+    return len(rows) - failed, failed, held, waiting
