@@ -121,8 +121,12 @@ OPTIONS = {
     "bm25": "k1 b mode fields",
     "dense": "encoder long chunk_tokens overlap fields backend",
     "hybrid": "method k0 depth weights",
+    "opensearch": "server k1 b shards fields overwrite batch timeout",
+    "qdrant": "server encoder exact fields overwrite",
+    "agent": "policy steps seconds sandbox budget",
     "rerank": "reranker depth long window_tokens overlap fields",
     "reader": "reranker sentences threshold",
+    "openai:toy": "concurrency budget timeout",
 }
 PARTS = 'kind = "hybrid", retrievers = ["bm25", "bm25"]'
 
@@ -135,6 +139,7 @@ def test_an_option_of_a_wrong_type_is_one_error(tmp_path, kind, option, value):
     text = {
         "rerank": f'retriever = "bm25"\nrerank = {{ {option} = {value} }}',
         "reader": f'retriever = "bm25"\nreader = {{ kind = "extractive", {option} = {value} }}',
+        "openai:toy": f'retriever = "bm25"\nreader = {{ kind = "{kind}", {option} = {value} }}',
         "hybrid": f"retriever = {{ {PARTS}, {option} = {value} }}",
     }.get(kind, f'retriever = {{ kind = "{kind}", {option} = {value} }}')
     with pytest.raises(UsageError, match=f"systems.toml, line 1: system 'a': .*{option}"):

@@ -16,7 +16,7 @@ from ragkit import checks
 from ragkit.errors import UsageError
 from ragkit.llm import Client
 from ragkit.systems.agent.offline import Offline
-from ragkit.systems.agent.sandbox import open_sandbox
+from ragkit.systems.agent.sandbox import SANDBOXES, open_sandbox
 from ragkit.systems.agent.tree import corpus_tree
 from ragkit.systems.retrieval.frames import Retriever
 
@@ -151,7 +151,8 @@ class BashAgent(Retriever):
             client = Client(policy, ledger=ledger, budget=budget)
         self.steps, self.k = checks.whole(steps, "steps"), checks.whole(k, "k")
         self.seconds = checks.number(seconds, "seconds", least=0.01)
-        self.policy, self.folder, self.sandbox, self.client = policy, folder, sandbox, client
+        self.sandbox = checks.choice(sandbox, "sandbox", ["auto", *SANDBOXES])
+        self.policy, self.folder, self.client = policy, folder, client
         self.system = system or f"bash-{policy}"
 
     def fit(self, documents: pd.DataFrame) -> BashAgent:

@@ -18,17 +18,12 @@ def run(asked: dict[str, Any]) -> tuple[str, int, bool]:
     """Run a line; return its text, exit status, and whether the time was up."""
     import bashkit
 
-    bash = bashkit.Bash(
-        cwd="/corpus",
-        env={"HOME": "/", "LC_ALL": "C.UTF-8"},
-        timeout_seconds=asked["seconds"],
-        max_commands=COMMANDS,
-        max_loop_iterations=COMMANDS,
-        max_memory=asked["memory_bytes"],
-        mounts=[{"host_path": asked["folder"], "vfs_path": "/corpus", "writable": False}],
-        allowed_mount_paths=[asked["folder"]],
-        readonly_filesystem=True,
-    )
+    folder = {"host_path": asked["folder"], "vfs_path": "/corpus", "writable": False}
+    limits = {"timeout_seconds": asked["seconds"], "max_memory": asked["memory_bytes"]}
+    limits |= {"max_commands": COMMANDS, "max_loop_iterations": COMMANDS}
+    limits |= {"readonly_filesystem": True, "allowed_mount_paths": [asked["folder"]]}
+    environment = {"HOME": "/", "LC_ALL": "C.UTF-8"}
+    bash = bashkit.Bash(cwd="/corpus", env=environment, mounts=[folder], **limits)
     done = bash.execute_sync(asked["line"])
     late = "execution timeout" in (done.error or "")
     text = done.stdout + ("" if late else done.stderr)

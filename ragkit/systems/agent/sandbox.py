@@ -116,16 +116,10 @@ class Sandlock(Sandbox):
     def _run(self, line, seconds):
         import sandlock
 
-        box = sandlock.Sandbox(
-            fs_readable=[*(path for path in TOOLS if Path(path).exists()), str(self.folder)],
-            fs_writable=["/dev/null"],
-            clean_env=True,
-            env=ENVIRONMENT,
-            cwd=str(self.folder),
-            max_memory=self.memory_bytes,
-            max_processes=PROCESSES,
-            no_coredump=True,
-        )
+        readable = [*(path for path in TOOLS if Path(path).exists()), str(self.folder)]
+        limits = {"max_memory": self.memory_bytes, "max_processes": PROCESSES, "no_coredump": True}
+        limits |= {"fs_readable": readable, "fs_writable": ["/dev/null"], "clean_env": True}
+        box = sandlock.Sandbox(env=ENVIRONMENT, cwd=str(self.folder), **limits)
         command = ["/bin/bash", "-c", WRAPPED, "bash", line, str(self.output_bytes + 1)]
         done = box.run(command, timeout=seconds)
         late = done.reason == sandlock.ExitReason.TIMEOUT
