@@ -19,6 +19,9 @@ PARAMETERS = {"temperature": 0, "max_tokens": 1024}
 class OpenAI(Reader):
     """A chat model answers from the documents, with WixQA's settings unless told otherwise.
 
+    After a failure (refusal, time-out, an empty reply, a budget that is spent), the reading has the
+    answer None and the failure's kind and reason. What the ledger holds is not asked again.
+
     Parameters
     ----------
     model : str
@@ -29,9 +32,6 @@ class OpenAI(Reader):
         Instead of `PARAMETERS`, for models that take others.
     options
         Further options of `ragkit.llm.Client`, such as `concurrency` and `budget`.
-
-    After a failure (refusal, time-out, an empty reply, a budget that is spent), the reading has the
-    answer None and the failure's kind and reason. What the ledger holds is not asked again.
     """
 
     def __init__(

@@ -88,16 +88,15 @@ class BM25(Saved):
         self.system = system or {"lucene": "bm25"}.get(mode, f"bm25-{mode}")
 
     def fit(self, documents) -> BM25:
-        self.doc_ids_ = []
+        doc_ids = []
 
         def texts():
             for doc_id, text in document_texts(documents, self.fields):
-                self.doc_ids_.append(doc_id)
+                doc_ids.append(doc_id)
                 yield text
 
         terms, counts = count_terms(texts(), MODES[self.mode][0])
-        arrays = {"data": counts.data, "indices": counts.indices, "indptr": counts.indptr}
-        return self._use(self.doc_ids_, list(terms), **arrays)
+        return self._use(doc_ids, list(terms), counts.data, counts.indices, counts.indptr)
 
     def _settings(self):
         return {"index": "BM25", "mode": self.mode, "fields": list(self.fields)}
