@@ -223,38 +223,16 @@ def _story(world: World, row: dict, code: str, stream: Stream) -> _Story:
     vendor = stream.pick(world.subjects["vendor"])
     offer = between(21, 88) * 1000 + between(1, 9) * 50
     cost = offer - between(3, 12) * 500
-    first = [name.split()[0] for name in people]
-    what, cause, effect, follow = row["incident"]
-    decisions = [
-        {"question": question, "chosen": chosen, "rejected": rejected, "reason": reason}
-        | {"source": ("confluence", "google_drive", "confluence")[i], "number": str(i + 1)}
-        | {"part": row["part"][i], "owner": people[i + 1], "owner_first": first[i + 1]}
-        for i, (question, chosen, rejected, reason) in enumerate(row["decision"])
-    ]
-    lists = {
-        "decisions": decisions,
-        "pilots": [
-            {"pilot": pilot.name, "contact": pilot.contact, "devices": count, "subject": pilot}
-            | {"states": f"pilot{i} short" if i == 2 else f"pilot{i}"}
-            for i, (pilot, count) in enumerate(zip(pilots, devices, strict=True))
-        ],
-        "parts": [
-            {"part": part, "owner": people[1 + i], "question": decisions[i % 3]["question"]}
-            for i, part in enumerate(row["part"])
-        ],
-        "weeks": [
-            {"part": row["part"][i], "pilot": pilots[i].name, "first": first[i + 1]}
-            | {"week": str(4 * i + 5), "again": f" ({i + 1})" if i else ""}
-            for i in range(3)
-        ],
-    }
+    days = {"start": start, "planned": planned, "incident": incident, "moved": moved}
+    days |= {"after": after, "changed_day": incident - timedelta(days=2)}
+    for name, later in (("pilot_day", 64), ("pilots_day", 88), ("away", 60)):
+        days[name] = start + timedelta(days=later)
+    money = {"budget": budget, "offer": offer, "planned_cost": cost, "difference": offer - cost}
+    lists = _lists(row, people, pilots, devices)
     slots = Slots(
+        row,
         code=code,
-        title=row["title"],
-        goal=row["goal"],
-        why=row["why"],
         scarce=row["short"],
-        initiative=row["initiative"],
         lead=people[0],
         sponsor=sponsor,
         short=row["acronym"][1],
@@ -263,10 +241,6 @@ def _story(world: World, row: dict, code: str, stream: Stream) -> _Story:
         base=base,
         goal_value=goal_value,
         got=got,
-        budget=f"{budget:,} euros",
-        offer=f"{offer:,} euros",
-        planned_cost=f"{cost:,} euros",
-        difference=f"{offer - cost:,} euros",
         offer_number=f"{offer:,}",
         planned_number=f"{cost:,}",
         vendor=vendor.name,
@@ -274,26 +248,48 @@ def _story(world: World, row: dict, code: str, stream: Stream) -> _Story:
         ticket=ticket,
         hours=str(hours),
         opened=str(max(1, hours // 4)),
-        what=what,
-        cause=cause,
-        effect=effect,
-        follow=follow,
-        start=say_date(start),
-        planned=say_date(planned),
-        moved=say_date(moved),
-        pilot_day=say_date(start + timedelta(days=64)),
-        pilots_day=say_date(start + timedelta(days=88)),
-        away_month=say_date(start + timedelta(days=60)).split()[1],
-        changed_day=say_date(incident - timedelta(days=2)),
+        away_month=say_date(days["away"]).split()[1],
         someone=lambda pen: pen.stream.pick(people),
         Risk=lambda pen: pen.stream.pick(row["risk"]).capitalize(),
+        **{name: f"{amount:,} euros" for name, amount in money.items()},
+        **{name: say_date(day) for name, day in days.items()},
+        **dict(zip(("what", "cause", "effect", "follow"), row["incident"], strict=True)),
     )
-    for name in ("decisions", "pilots", "parts"):
-        for i, item in enumerate(lists[name]):
-            slots |= {f"{key}{i}": value for key, value in item.items() if f"{key}{i}" not in slots}
+    for own in ("decisions", "pilots", "parts"):
+        for i, item in enumerate(lists[own]):
+            slots |= {f"{name}{i}": value for name, value in item.items()}
+    first = [name.split()[0] for name in people]
     for name, values in (("person", people), ("first", first), ("risk", row["risk"])):
         slots |= {f"{name}{i}": value for i, value in enumerate(values)}
-    return _Story(slots, {"start": start, "incident": incident, "after": after}, lists, people)
+    return _Story(slots, days, lists, people)
+
+
+def _lists(row: dict, people: list[str], pilots: list, devices: list[str]) -> dict[str, list[dict]]:
+    """Return what a project has several of, each with its slots."""
+    sources = ("confluence", "google_drive", "confluence")
+    first, questions = [name.split()[0] for name in people], [d[0] for d in row["decision"]]
+    return {
+        "decisions": [
+            dict(zip(("question", "chosen", "rejected", "reason"), decision, strict=True))
+            | {"source": sources[i], "number": str(i + 1), "part": row["part"][i]}
+            | {"owner": people[i + 1], "owner_first": first[i + 1]}
+            for i, decision in enumerate(row["decision"])
+        ],
+        "pilots": [
+            {"pilot": pilot.name, "contact": pilot.contact, "devices": count, "subject": pilot}
+            | {"states": f"pilot{i} short" if i == 2 else f"pilot{i}"}
+            for i, (pilot, count) in enumerate(zip(pilots, devices, strict=True))
+        ],
+        "parts": [
+            {"part": part, "owner": people[1 + i], "question": questions[i % 3]}
+            for i, part in enumerate(row["part"])
+        ],
+        "weeks": [
+            {"part": row["part"][i], "pilot": pilots[i].name, "first": first[i + 1]}
+            | {"week": str(4 * i + 5), "again": f" ({i + 1})" if i else ""}
+            for i in range(3)
+        ],
+    }
 
 
 def _scripted(world, code, number, place, lines, pen, story, facts) -> Brief:

@@ -7,6 +7,7 @@ so documents can be written in any order, in parallel, on any machine, and still
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
@@ -173,28 +174,15 @@ class World:
         people = []
         for i, name in enumerate(names):
             stream = Stream(self.seed, "employee", i)
-            manager = (
-                None
-                if i == 0
-                else names[0]
-                if i < 9
-                else names[1 + stream.below(min(i - 1, count // 8))]
-            )
-            people.append(
-                Employee(
-                    name,
-                    "Chief Executive"
-                    if i == 0
-                    else "Head of Department"
-                    if i < 9
-                    else stream.pick(titles),
-                    teams[i % len(teams)].name,
-                    stream.pick(offices).name,
-                    manager,
-                    stream.between(self.founded, 2025),
-                    f"{name.split()[0].lower()}-{name.split()[1][0].lower()}{i}",
-                )
-            )
+            manager, title = None if i == 0 else names[0], "Head of Department"
+            if i >= 9:
+                manager = names[1 + stream.below(min(i - 1, count // 8))]
+                title = stream.pick(titles)
+            title = title if i else "Chief Executive"
+            team, office = teams[i % len(teams)].name, stream.pick(offices).name
+            since, (given, family) = stream.between(self.founded, 2025), name.split()
+            handle = f"{given.lower()}-{family[0].lower()}{i}"
+            people.append(Employee(name, title, team, office, manager, since, handle))
         return people
 
     @cached_property
@@ -214,29 +202,12 @@ class World:
     @cached_property
     def initiatives(self) -> list[Initiative]:
         found = []
-        for i, (title, goal, why, measure, start, target) in enumerate(banks.rows("initiatives")):
+        for i, (title, goal, why, measure, *ends) in enumerate(banks.rows("initiatives")):
             stream = Stream(self.seed, "initiative", i)
-            found.append(
-                Initiative(
-                    self.code(i),
-                    title,
-                    goal,
-                    why,
-                    measure,
-                    self.value(start, stream),
-                    self.value(target, stream),
-                    self.staff[1 + i],
-                )
-            )
+            start, target = (self.value(end, stream) for end in ends)
+            owner = self.staff[1 + i]
+            found.append(Initiative(self.code(i), title, goal, why, measure, start, target, owner))
         return found
-
-    def subject(self, name: str) -> Subject:
-        """Return the subject of that name."""
-        return self._by_name[name]
-
-    @cached_property
-    def _by_name(self) -> dict[str, Subject]:
-        return {s.name: s for subjects in self.subjects.values() for s in subjects}
 
     def short(self, subject: Subject) -> str:
         """Return the part of a name that colleagues use for short, or "" if others share it."""
@@ -256,10 +227,8 @@ class World:
                 own = [row[0] for row in banks.rows("trades") if row[3] == topic]
                 pool = [s for s in pool if s.label in (own or ["supplier"])]
             elif kind == "team":
-                roles = banks.words(
-                    "business roles" if area in BUSINESS_AREAS else "engineering roles"
-                )
-                roles = {role.split(" | ")[0] for role in roles}
+                part = "business" if area in BUSINESS_AREAS else "engineering"
+                roles = {row[0] for row in banks.rows(f"{part} roles")}
                 pool = [s for s in pool if s.label in roles]
             near = [s for s in pool if s.region == region] if region else []
             self._pools[key] = near or pool
@@ -312,51 +281,47 @@ class World:
         raise UsageError(f"{values!r} has no value beside {sorted(taken)}")
 
     def _subjects(self, kind: str) -> list[Subject]:
+        """Return the subjects of a kind; the numbers of scopes grow, so that facts do not run out."""
+        rows, count, scopes = self._table(kind)
         regions = banks.rows("regions")
         found: list[Subject] = []
         taken: set[str] = set()
-        size = self.documents
-        if kind == "customer":
-            rows, count = banks.rows("segments"), self.customers_count
-            scopes = banks.words("store scopes")
-        elif kind == "vendor":
-            rows, count = banks.rows("trades"), min(1400, 54 + size // 250)
-            scopes = banks.words("vendor scopes")
-        elif kind == "office":
-            rows = [(trait, trait) for trait in banks.words("office traits")]
-            count, scopes = min(len(rows), 8 + size // 1500), banks.words("office scopes")
-        else:
-            engineering = [
-                tuple(r.split(" | ")) for r in banks.sections("world")["engineering roles"]
-            ]
-            business = [tuple(r.split(" | ")) for r in banks.sections("world")["business roles"]]
-            rows = [row for pair in zip(engineering, business, strict=True) for row in pair]
-            count, scopes = min(96, 24 + size // 4000), ()
         for i in range(count):
             stream = Stream(self.seed, kind, i)
             row = rows[i % len(rows)]
             region, where = regions[stream.below(len(regions))]
-            where = banks.alternatives(where)[0]
-            own, nick = scopes, ""
-            if kind == "team":
-                word = "engineering scopes" if i % 2 == 0 else "business scopes"
-                own = banks.words(word)
-            # Numbers of scopes grow with the corpus so that facts do not run out.
-            few = stream.sample(own, 3 + min(len(own) - 3, size // 12000 + stream.below(3)))
+            where, nick = banks.alternatives(where)[0], ""
+            own = scopes[i % len(scopes)]
+            extra = min(len(own) - 3, self.documents // 12000 + stream.below(3))
+            few = stream.sample(own, 3 + extra)
             name = self._subject_name(kind, row, stream, taken, i)
             taken.add(name)
             if kind == "office":
-                far, label = f"the people at {row[0]}", row[0]
+                far = f"the people at {row[0]}"
             elif kind == "team":
-                far, label = row[1] if i < len(rows) else f"{row[1]} {where}", row[0]
+                far = row[1] if i < len(rows) else f"{row[1]} {where}"
             else:
                 nick = stream.pick(banks.alternatives(row[2]))
-                far, label = f"{nick} {where}", row[0]
-            contact = (
-                f"{stream.pick(banks.words('given names'))} {stream.pick(banks.words('surnames'))}"
-            )
-            found.append(Subject(kind, name, far, label, region, tuple(few), contact, nick))
+                far = f"{nick} {where}"
+            given, family = (stream.pick(banks.words(part)) for part in ("given names", "surnames"))
+            contact = f"{given} {family}"
+            found.append(Subject(kind, name, far, row[0], region, tuple(few), contact, nick))
         return found
+
+    def _table(self, kind: str) -> tuple[Sequence, int, list[tuple[str, ...]]]:
+        """Return the rows that subjects of a kind are made from, their number, and their scopes."""
+        size = self.documents
+        if kind == "customer":
+            return banks.rows("segments"), self.customers_count, [banks.words("store scopes")]
+        if kind == "vendor":
+            return banks.rows("trades"), min(1400, 54 + size // 250), [banks.words("vendor scopes")]
+        if kind == "office":
+            rows = [(trait, trait) for trait in banks.words("office traits")]
+            return rows, min(len(rows), 8 + size // 1500), [banks.words("office scopes")]
+        roles = [banks.rows(f"{part} roles") for part in ("engineering", "business")]
+        rows = [row for pair in zip(*roles, strict=True) for row in pair]
+        scopes = [banks.words(f"{part} scopes") for part in ("engineering", "business")]
+        return rows, min(96, 24 + size // 4000), scopes
 
     def _subject_name(self, kind, row, stream, taken, i) -> str:
         for _ in range(1000):
