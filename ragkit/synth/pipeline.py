@@ -400,28 +400,13 @@ def questions(run: Run) -> dict:
     return {"questions": len(asked), "metadata_questions": len(more), "rejected": rejected}
 
 
-# From the names of the benchmark's files to those of the workspace, or of its answers.
-ANSWERS = {
-    "question_id": "question_id",
-    "answer": "gold_answer",
-    "document_ids": "expected_doc_ids",
-}
-ASKED = {
-    "question_id": "question_id",
-    "text": "question",
-    "type": "question_type",
-    "answer": "gold_answer",
-    "facts": "answer_facts",
-    "gold_doc_ids": "expected_doc_ids",
-    "source_types": "source_types",
-}
-WRITTEN = {
-    "doc_id": "doc_id",
-    "source": "source_type",
-    "title": "title",
-    "text": "content",
-    "path": "path",
-}
+# Names of the workspace, or of an answer, with those of the benchmark's files.
+ANSWERS = "question_id answer=gold_answer document_ids=expected_doc_ids"
+ASKED = (
+    "question_id text=question type=question_type answer=gold_answer facts=answer_facts "
+    "gold_doc_ids=expected_doc_ids source_types"
+)
+WRITTEN = "doc_id source=source_type title text=content path"
 
 
 def export(run: Run) -> dict:
@@ -549,14 +534,14 @@ STAGES: dict[str, Callable[[Run], dict]] = {
 }
 
 
-def _apart(function, out: Path, settings: Settings, task):
-    """Run a task in a process of its own, which keeps its plan for the next one."""
-    return function(_run(out, settings), task)
-
-
 @lru_cache(maxsize=1)
 def _run(out: Path, settings: Settings) -> Run:
+    """Return the run of a process of its own, kept for the next task."""
     return Run(out, settings)
+
+
+def _apart(function, out: Path, settings: Settings, task):
+    return function(_run(out, settings), task)
 
 
 def _placed(document: dict, folder: str | None) -> dict:
@@ -565,8 +550,9 @@ def _placed(document: dict, folder: str | None) -> dict:
     return {**document, "path": f"{folder}/{document['path'].rpartition('/')[2]}"}
 
 
-def _renamed(rows: list[dict], names: dict[str, str]) -> list[dict]:
-    return [{new: row[old] for new, old in names.items()} for row in rows]
+def _renamed(rows: list[dict], names: str) -> list[dict]:
+    pairs = [(new, old or new) for new, _, old in (n.partition("=") for n in names.split())]
+    return [{new: row[old] for new, old in pairs} for row in rows]
 
 
 def _json(path: Path, value) -> None:
