@@ -103,6 +103,8 @@ class ModelAuthor:
 
     def pending(self, briefs: Sequence[Brief]) -> list[Request]:
         """Return the requests, repairs included, that the ledger has no answer to."""
+        if not len(self.client.ledger):
+            return self.requests(briefs, [self.frames.write(brief) for brief in briefs])
         lacking: list[Request] = []
 
         def recall(requests):
@@ -297,16 +299,12 @@ def estimate(author: ModelAuthor, batches: Iterable[Sequence[Brief]], later: int
     chosen = chosen[:: max(1, len(chosen) // SAMPLE)]
     each = sum(request_tokens(r.plain(author.name))[0] for r in chosen)
     said = sum(map(_length, chosen)) / LETTERS
-    tokens = (
-        round(requests * each / max(1, len(chosen))),
-        round(requests * said / max(1, len(chosen))),
-    )
+    tokens = tuple(round(requests * n / max(1, len(chosen))) for n in (each, said))
     prices, limit = author.client.prices, PARAMETERS["max_tokens"]
     # A repair repeats the answer, which is at most as long as the limit.
     dear = prices.cost(author.name, most * (tokens[0] // max(1, requests) + limit), most * limit)
-    return Cost(
-        author.name, documents, requests, most, tokens, prices.cost(author.name, *tokens), dear
-    )
+    cost = prices.cost(author.name, *tokens)
+    return Cost(author.name, documents, requests, most, tokens, cost, dear)
 
 
 def _length(request: Request) -> int:
