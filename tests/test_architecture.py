@@ -86,7 +86,7 @@ def test_modules_form_no_circle():
 def test_files_and_functions_are_short():
     for path in FILES:
         place = path.relative_to(ROOT).as_posix()
-        if room(path) == "synth":  # long tables of phrases
+        if path.parent.name in ("datamorgana", "helpcentre"):  # long tables of phrases
             continue
         text = path.read_text("utf-8")
         assert text.count("\n") <= 600, place
