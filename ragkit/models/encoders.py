@@ -11,8 +11,6 @@ from ragkit import checks
 from ragkit.errors import DataError
 from ragkit.models.base import BATCH, MAX_CHARACTERS, Model, opened
 
-KINDS = ("passage", "query")
-
 
 class Encoder(Model):
     """A sentence encoder, as `ragkit.models.encoder` returns it.
@@ -52,7 +50,8 @@ class Encoder(Model):
         return np.array(counts, dtype=np.int64)
 
     def _prefixed(self, texts, kind) -> list[str]:
-        prefix = "" if kind is None else getattr(self.card, checks.choice(kind, "kind", KINDS))
+        known = ("passage", "query")
+        prefix = "" if kind is None else getattr(self.card, checks.choice(kind, "kind", known))
         return [prefix + text for text in checks.strings(texts, "texts")]
 
     def _unit(self, texts: list[str]) -> np.ndarray:

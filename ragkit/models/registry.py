@@ -21,10 +21,6 @@ from ragkit import checks, paths
 from ragkit.errors import FetchError, HashMismatch, ModelError
 from ragkit.files import atomic_path, sha256
 
-TABLE = Path(__file__).with_name("registry.toml")
-# The files of a hub repository that are used.
-HUB_FILES = ["*.json", "vocab.txt", "model.safetensors", "1_Pooling/*"]
-
 
 @dataclass(frozen=True)
 class Card:
@@ -70,8 +66,8 @@ class Card:
 @cache
 def cards() -> dict[str, Card]:
     """Return all models by name, in the order of `registry.toml`."""
-    rows = tomllib.loads(TABLE.read_text("utf-8"))["model"]
-    return {row["name"]: Card(**row) for row in rows}
+    table = tomllib.loads(Path(__file__).with_name("registry.toml").read_text("utf-8"))
+    return {row["name"]: Card(**row) for row in table["model"]}
 
 
 def card(name: str, kind: str | None = None) -> Card:
@@ -208,8 +204,9 @@ def _from_hub(model: Card) -> None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
+    used = ["*.json", "vocab.txt", "model.safetensors", "1_Pooling/*"]
     try:
-        folder = Path(snapshot_download(model.hub, allow_patterns=HUB_FILES))
+        folder = Path(snapshot_download(model.hub, allow_patterns=used))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         hint = f"offline, {model.fallback} can stand in for it" if model.fallback else None

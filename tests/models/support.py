@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,12 @@ def fetched(*names: str) -> None:
     for name in names:
         if find(cards()[name]) is None:
             pytest.skip(f"the weights of {name} are not here: {cards()[name].command}")
+
+
+def kept(folder: Path) -> int:
+    """Return the number of results in the store of a folder."""
+    with sqlite3.connect(folder / "store.sqlite") as base:
+        return base.execute("SELECT COUNT(*) FROM results").fetchone()[0]
 
 
 def tiny_tokenizer(folder: Path) -> None:

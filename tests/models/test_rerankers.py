@@ -80,12 +80,10 @@ def test_a_reranker_of_the_hub(tmp_path, monkeypatch):
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = BertForSequenceClassification.from_pretrained(folder)
+    options = {"return_tensors": "pt", "truncation": True, "max_length": 32}
     with torch.no_grad():
         plain = [
-            model(
-                **tokenizer("the ferry", text, return_tensors="pt", truncation=True, max_length=32)
-            ).logits.item()
-            for text in passages
+            model(**tokenizer("the ferry", text, **options)).logits.item() for text in passages
         ]
     assert scores.tolist() == pytest.approx(plain, abs=1e-6)
     assert [tiny.score("the ferry", [text])[0] for text in passages] == scores.tolist()
