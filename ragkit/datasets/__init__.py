@@ -24,7 +24,16 @@ from ragkit.errors import DataError, MissingData
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Dataset", "PROFILES", "files", "in_sample", "load", "names", "overview"]
+__all__ = [
+    "Dataset",
+    "PROFILES",
+    "files",
+    "in_sample",
+    "load",
+    "load_optional",
+    "names",
+    "overview",
+]
 
 PROFILES = ("sample", "paper")
 
@@ -69,6 +78,17 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
     dataset = registry.declared()[checks.choice(name, "dataset", names())]
     place = paths.SAMPLE if profile == "sample" else Store(data)
     return base.registered(dataset, profile, place)
+
+
+def load_optional(
+    name: str, *, profile: str = "sample", data: str | os.PathLike | None = None
+) -> Dataset | None:
+    """Load a benchmark as `load` does, or say in a sentence why it cannot be loaded, and return None."""
+    try:
+        return load(name, profile=profile, data=data)
+    except (MissingData, DataError) as error:
+        print(f"Without {name}: {error.message}. What needs it is left out.")
+        return None
 
 
 def overview(*, profile: str = "sample", data: str | os.PathLike | None = None) -> pd.DataFrame:

@@ -20,38 +20,32 @@ from pathlib import Path
 
 from ragkit import checks, datasets, paths
 from ragkit.datasets.registry import Store, entry
-from ragkit.errors import DataError, RagkitError, UsageError, did_you_mean
+from ragkit.errors import DataError, MissingData, RagkitError, UsageError, did_you_mean
 from ragkit.report import notebook, results
 
 CATALOGUE = paths.NOTEBOOKS / "catalogue.toml"
 LOCK = paths.ROOT / "requirements.lock"
+LARGE = 100_000_000  # bytes of a dataset that is not read only to see whether it can be
 
 
 @dataclass(frozen=True)
 class Step:
     """A notebook of the catalogue.
 
-    It cannot run without `datasets` (in the profile "sample" without `sample`, if that is given),
-    uses the `optional` ones where they are at hand, and reads the results of the notebooks `after`
-    which it runs ("*": all). `covers` are the printed tables that it measures, as PAPER:TABLE,
-    `paper` its parameters in the profile "paper"; `shows_sample` says that it shows the sample
-    there as well.
+    It cannot run without `datasets`, uses the `optional` ones where they are at hand, and reads the
+    results of the notebooks `after` which it runs ("*": all). `covers` are the printed tables that
+    it measures, as PAPER:TABLE, `paper` its parameters in the profile "paper"; `shows_sample` says
+    that it shows the sample there as well.
     """
 
     name: str
     datasets: Sequence[str] = ()
-    sample: Sequence[str] | None = None
     optional: Sequence[str] = ()
     after: Sequence[str] = ()
     covers: Sequence[str] = ()
     threads: int = 1
     shows_sample: bool = False
     paper: dict = field(default_factory=dict)
-
-    def needs(self, profile: str) -> Sequence[str]:
-        """Return the datasets that it cannot run without."""
-        other = profile == "sample" and self.sample is not None
-        return self.sample if other else self.datasets
 
     @property
     def path(self) -> Path:
@@ -74,7 +68,7 @@ def catalogue(path: Path = CATALOGUE) -> list[Step]:
         _known(row, Step.__dataclass_fields__, f"{where} has the unknown field")
         step = Step(**row)
         _known(set(step.after) - {"*"}, [s.name for s in steps], f"{where} must stand after")
-        asked = (*step.datasets, *(step.sample or ()), *step.optional)
+        asked = (*step.datasets, *step.optional)
         _known(asked, datasets.names(), f"{where} needs the unknown dataset")
         if not step.path.is_file():
             raise DataError(f"{where} has no file {step.path.name}")
@@ -154,27 +148,37 @@ def make_plan(profile: str = "sample", data: str | None = None) -> Plan:
     missing: dict[str, tuple[str, str]] = {}
     for step in steps:
         problems = [(f"{n} cannot run", missing[n][1]) for n in step.after if n in missing]
-        problems += [lack for name in step.needs(profile) for lack in _lacks(name, store)]
+        problems += [lack for name in step.datasets for lack in _lacks(name, store, data)]
         if problems:
             missing[step.name] = problems[0]
     named = str(Path(data).resolve()) if data else ""
     return Plan(profile, named, steps, missing, store)
 
 
-def _lacks(name: str, store: Store | None) -> Iterator[tuple[str, str]]:
-    """Yield what keeps a dataset from being loaded, each with what to do; without a store, of the sample."""
+def _lacks(name: str, store: Store | None, data: str | None) -> Iterator[tuple[str, str]]:
+    """Yield what keeps a dataset from being loaded, each with what to do; without a store, of the sample.
+
+    A dataset with a file that no registered digest vouches for is read to see, unless it is large.
+    """
     if store is None:
         if not datasets.in_sample(name):
             yield f"the sample has no {name}", "make reproduce PROFILE=paper"
         return
-    for path in datasets.files(name, optional=False):
-        try:
-            if store.find(path) is None:
+    at_hand = []
+    try:
+        for path in datasets.files(name):
+            found = store.find(path)
+            if found:
+                at_hand.append(found)
+            elif path in datasets.files(name, optional=False):
                 fetched = entry(path).url
                 how = f"ragkit data fetch {name}" if fetched else "DATA=a folder that has it"
                 yield f"{path} is missing", how
-        except DataError as error:
-            yield error.message, error.hint or ""
+        small = sum(found.path.stat().st_size for found in at_hand) < LARGE
+        if small and any(found.state != "verified" for found in at_hand):
+            datasets.load(name, profile="paper", data=data)
+    except (DataError, MissingData) as error:
+        yield error.message, error.hint or ""
 
 
 def snakemake(plan: Plan, *arguments: str, **options) -> subprocess.CompletedProcess:
