@@ -379,7 +379,7 @@ def _located(
                 place = f"{name}: row {number}" if name else f"row {number}"
                 yield place, _object(row, place)
     elif ending in (".csv", ".tsv"):
-        yield from _table(read_text(path), "\t" if ending == ".tsv" else ",", columns)
+        yield from table_lines(read_text(path), "\t" if ending == ".tsv" else ",", columns)
     elif ending == ".parquet":
         yield from ((f"row {number}", row) for number, row in enumerate(_parquet(path), start=1))
     else:
@@ -425,8 +425,10 @@ def _object(value, place: str) -> dict:
     return value
 
 
-def _table(text: str, separator: str, columns: Sequence[str]) -> Iterator[tuple[str, dict]]:
-    """Yield the rows of a CSV or TSV file with their places."""
+def table_lines(
+    text: str, separator: str = ",", columns: Sequence[str] = ()
+) -> Iterator[tuple[str, dict]]:
+    """Yield the rows of CSV or TSV text with their places; see `read_rows`."""
     # Strict, so that a quotation mark left open does not swallow the rest of the file.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:

@@ -58,8 +58,6 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
 
     Raises
     ------
-    UsageError
-        If the name or the profile is unknown.
     MissingData
         If no part of it is at hand.
     DataError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +10,8 @@ import pandas as pd
 from ragkit import schema
 from ragkit.datasets import readers
 from ragkit.datasets.registry import Declaration, Found
-from ragkit.files import json_lines, named, read_archive, zip_texts
+from ragkit.errors import DataError
+from ragkit.files import json_lines, named, read_archive, require, table_lines, zip_texts
 
 
 def enterprise(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
@@ -77,13 +78,20 @@ def erb_ranks(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     """
     tables = {}
     for name, text in sorted(zip_texts(found.path, ".csv")):
-        table = pd.read_csv(io.StringIO(text))
-        depths = [int(column[5:]) for column in table if column.startswith("rank@")]
-        if depths:
-            table = table.rename(columns={"question_id": "item_id"})
-            table["first_gold_rank"] = table[f"rank@{max(depths)}"]
-            table["score"] = (table["first_gold_rank"] <= 10).astype(float)
-            tables[Path(name).stem] = table[["item_id", "score", "first_gold_rank"]]
+        with named(f"{found.path}: {name}"):
+            rows = [row for _, row in table_lines(text)]
+            depths = [
+                column[5:] for column in (rows or [{}])[0] if re.fullmatch(r"rank@\d+", column)
+            ]
+            if depths:
+                rank = f"rank@{max(depths, key=int)}"
+                require(rows[0], ("question_id",), "line 1")
+                table = pd.DataFrame({"item_id": [row["question_id"] for row in rows]})
+                table["first_gold_rank"] = [schema.number(row[rank], rank) for row in rows]
+                table.insert(1, "score", (table["first_gold_rank"] <= 10).astype(float))
+                tables[Path(name).stem] = table
+    if not tables:
+        raise DataError(f"{found.path}: no table with a column rank@K")
     every = max(map(len, tables.values()))
     whole = {name: table for name, table in tables.items() if len(table) == every}
     scores = pd.concat(whole, names=["subject_id"]).reset_index(level=0).reset_index(drop=True)

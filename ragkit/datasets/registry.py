@@ -145,15 +145,13 @@ class Found:
     @property
     def provenance(self) -> dict[str, str]:
         """The file, its origin, extent, licence and note."""
-        file, origin, licence, note = (
-            getattr(self.entry, name) for name in ("path", "origin", "licence", "note")
-        )
+        one = self.entry
+        told = (one.path, one.origin, self.extent, one.licence, one.note)
         if self.state == "missing":
-            origin = licence = note = ""
+            told = (one.path, "", self.extent, "", "")
         elif self.state == "sample":
-            file, origin, licence, note = self.entry.sample, "embedded sample", "MIT", ""
-        told = {"file": file, "origin": origin, "extent": self.extent}
-        return told | {"licence": licence, "note": note}
+            told = (one.sample, "embedded sample", self.extent, "MIT", "")
+        return dict(zip(("file", "origin", "extent", "licence", "note"), told, strict=True))
 
 
 @cache
@@ -263,14 +261,13 @@ class Store:
 
     def need(self, path: str) -> Found:
         """Return what `find` finds, or raise `MissingData` with the command that gets it."""
-        found = self.find(path)
-        if found is None:
-            wanted = entry(path)
-            hint = f"{wanted.fetch_command}, or name a folder that has it as DATA=..."
-            if not wanted.url:
-                hint = f"it cannot be fetched ({wanted.origin}): name a folder that has it"
-            raise MissingData(f"{path} is not here", hint)
-        return found
+        if found := self.find(path):
+            return found
+        wanted = entry(path)
+        hint = f"{wanted.fetch_command}, or name a folder that has it as DATA=..."
+        if not wanted.url:
+            hint = f"it cannot be fetched ({wanted.origin}): name a folder that has it"
+        raise MissingData(f"{path} is not here", hint)
 
     def _locate(self, wanted: Entry) -> tuple[Path, str] | None:
         others = []
