@@ -43,16 +43,31 @@ def erb(out, dry_run, batch, jobs, ledger, budget, concurrency, yes, **counts):
 
 
 @command.define
-def helpcentre(out, dry_run, **counts):
-    from ragkit.synth.helpcentre import HelpCentre, generate_helpcentre
+def helpcentre(out, dry_run, ledger, budget, concurrency, yes, batch, **asked):
+    from ragkit.synth.helpcentre import begun, generate_helpcentre
+    from ragkit.synth.stages import BatchWritten
 
-    if dry_run:
-        _show(HelpCentre(**counts).summary())
-        return
-    with _progress(counts["articles"]) as progress:
-        found = generate_helpcentre(out, **counts, progress=progress)
-    asked = sum(row["questions"] for row in found["sets"].values())
-    click.echo(f"{counts['articles']:,} articles and {asked:,} questions in {out}")
+    ledger = ledger or out / "ledger.sqlite"
+    options = _options(asked["author"], ledger, budget, concurrency, batch)
+    if dry_run or options:
+        names = ("articles", "expertwritten", "simulated", "seed", "documents", "author")
+        centre = begun(**{name: asked[name] for name in names}, options=_unwritten(options))
+        if options:
+            click.echo("\n".join(centre.estimate()))
+        else:
+            _show(centre.summary())
+        if dry_run:
+            return
+    _confirm(options, yes or batch)
+    with _progress(1) as progress:
+        try:
+            found = generate_helpcentre(out, **asked, progress=progress, author_options=options)
+        except BatchWritten as written:
+            return click.echo(str(written))
+    questions = sum(row["questions"] for row in found["sets"].values())
+    click.echo(f"{sum(found['articles'].values()):,} articles and {questions:,} questions in {out}")
+    if found.get("left_out"):
+        click.echo(f"{found['left_out']:,} left out: see {out / 'left_out.jsonl'}")
 
 
 @command.define

@@ -1,7 +1,8 @@
-"""A help centre in the shape of WixQA, written from the facts of an invented product.
+"""A help centre in the shape of WixQA: articles of three types and three question sets (section 3).
 
-Articles of three types and three question sets (section 3 of the paper). No language model is
-used: every answer is made of sentences that its gold articles state.
+Without a language model, articles and questions come from the facts of an invented product, and
+every answer is made of sentences that its gold articles state. A model asks about these articles or
+about those of a user.
 
 >>> from ragkit.synth.helpcentre import HelpCentre, generate_helpcentre
 >>> centre = HelpCentre(articles=30, seed=7)
@@ -20,10 +21,12 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
 
+from ragkit import checks
 from ragkit.datasets import reported
 from ragkit.errors import UsageError
-from ragkit.files import write_text
+from ragkit.files import sha256, write_text
 from ragkit.synth import banks
+from ragkit.synth.author import AuthorOptions, check_author
 from ragkit.synth.briefs import shares
 from ragkit.synth.helpcentre.articles import Article, Desk, Fact
 from ragkit.synth.helpcentre.product import (
@@ -34,7 +37,8 @@ from ragkit.synth.helpcentre.product import (
     topics,
     trait_faults,
 )
-from ragkit.synth.helpcentre.questions import Asker, Question
+from ragkit.synth.helpcentre.questions import Asker
+from ragkit.synth.helpcentre.sets import ModelCentre, Question, load_pages, make_set, pages_of
 from ragkit.synth.stamp import begin
 
 __all__ = ["Article", "Fact", "HelpCentre", "Question", "generate_helpcentre"]
@@ -57,6 +61,8 @@ class HelpCentre:
     expertwritten, simulated : int, optional
         Questions in these sets, by default 200 but no more than two thirds of the articles. The
         synthetic set has one for each article.
+    limited : bool
+        Whether the articles are to be generated, so that there can be only so many.
 
     Attributes
     ----------
@@ -83,11 +89,10 @@ class HelpCentre:
         seed: int,
         expertwritten: int | None = None,
         simulated: int | None = None,
+        limited: bool = True,
     ):
-        if articles < 1:
-            raise UsageError(f"articles must be at least 1, not {articles}")
-        if seed < 0:
-            raise UsageError(f"seed must be at least 0, not {seed}")
+        checks.whole(articles, "articles")
+        checks.whole(seed, "seed", least=0)
         self.seed = seed
         self.product = product_name(seed)
         usual = min(200, articles * 2 // 3)
@@ -112,7 +117,7 @@ class HelpCentre:
         }
         room = capacity()
         for name, count in self.types.items():
-            if count > room[name]:
+            if limited and count > room[name]:
                 most = min(int(room[t] * printed.sum() / printed[t]) for t in printed.index)
                 raise UsageError(
                     f"{articles:,} articles would be {count:,} of type {name}, and the banks hold "
@@ -210,17 +215,15 @@ class HelpCentre:
 
     @cached_property
     def questions(self) -> dict[str, list[Question]]:
-        asker = Asker(self.desk, self.articles)
-        made = {}
-        for name in ("expertwritten", "simulated"):
+        asker, made = Asker(self.desk, self.articles), {}
+        for name, count in self.sets.items():
             draw = self.desk.stream("set", name)
-            made[name] = asker.make_set(name, self.sets[name], self.multi[name], draw)
+            pairs, singles = [], [(article,) for article in self.articles]
+            if name != "synthetic":
+                pairs, singles = asker.pairs(draw), asker.singles(draw)
+            rows = make_set(asker, name, count, self.multi[name], singles, pairs, [])
+            made[name] = rows if name == "synthetic" else draw.sample(rows, len(rows))
             self.progress(name, 1, 1)
-        made["synthetic"] = [
-            asker.synthetic(article, self.desk.stream("synthetic", article.topic.name))
-            for article in self.articles
-        ]
-        self.progress("synthetic", 1, 1)
         return made
 
 
@@ -239,19 +242,23 @@ def capacity() -> dict[str, int]:
 def generate_helpcentre(
     out: str | Path,
     *,
-    articles: int,
+    articles: int | None = None,
     seed: int,
     expertwritten: int | None = None,
     simulated: int | None = None,
+    documents: str | Path | None = None,
+    author: str = "offline",
     progress: Callable[[str, int, int], None] | None = None,
+    author_options: AuthorOptions | None = None,
 ) -> dict:
     """Write a help centre and its question sets to `out`; return the statistics.
 
     `out/wixqa` has the benchmark's own layout. Beside it stand `documents.jsonl` and
     `questions.jsonl` in ragkit's columns, which `ragkit.datasets.load(str(out))` reads, questions
     with the sentences of which their answers are made; `facts.jsonl` (every fact, its values, its
-    article and sentence) and `cases.jsonl` (problems with cause and remedy); `dialogues.jsonl` (from which the simulated questions are distilled) and
-    `statistics.json`. The same arguments give the same bytes on every machine.
+    article and sentence) and `cases.jsonl` (problems with cause and remedy); `dialogues.jsonl`
+    (from which the simulated questions are distilled) and `statistics.json`. The same arguments
+    give the same bytes on every machine.
 
     Parameters
     ----------
@@ -259,9 +266,17 @@ def generate_helpcentre(
         A new or empty folder, or one that the same settings have begun: its files are written
         again, to the same bytes.
     articles, seed, expertwritten, simulated
-        See `HelpCentre`.
+        See `HelpCentre`. `articles` may be left out for `documents`: all of them.
+    documents : path-like, optional
+        A folder with articles of yours in documents.jsonl, for a model as author. Default: the
+        articles are generated.
+    author : str
+        `offline`, or `openai:MODEL` for the questions; `left_out.jsonl` then names what the model
+        spoilt.
     progress : callable, optional
         Called with stage, steps done and steps in all.
+    author_options : AuthorOptions, optional
+        For a model as author.
 
     Returns
     -------
@@ -273,13 +288,23 @@ def generate_helpcentre(
     UsageError
         If the counts are impossible, or the folder holds other files or was begun with other
         settings.
+    DataError
+        If the documents are no articles, or there is no model to ask about them.
+    ModelError
+        If the endpoint did not answer, or gave no usable question of a set.
+    BatchWritten
+        If the options name a batch file and the ledger lacks answers.
     OSError
         If the disk does not take a file.
     """
     out = Path(out)
     counts = {"articles": articles, "expertwritten": expertwritten, "simulated": simulated}
+    centre = begun(documents, author, author_options, seed=seed, **counts)
     stamp = {**counts, "seed": seed, "banks": banks.fingerprint()}
-    centre = HelpCentre(seed=seed, **counts)
+    if author != "offline":
+        read = sha256(Path(documents) / "documents.jsonl") if documents else None
+        stamp |= {"author": author, "sha256 of documents.jsonl": read}
+        begin(out, stamp)  # the ledger may be in the folder
     if progress:
         centre.progress = progress
     made = centre.questions  # what cannot be made fails before a folder is begun
@@ -294,10 +319,12 @@ def generate_helpcentre(
             key = f"{name}-{number:04d}"
             asked.append(_own_row(key, name, question))
             if question.dialogue:
-                turns = [{"who": who, "text": text} for who, text in question.dialogue]
-                dialogues.append({"question_id": key, "turns": turns})
-    _jsonl(out / "facts.jsonl", list(_facts(centre)))
-    _jsonl(out / "cases.jsonl", list(_cases(centre)))
+                dialogues.append({"question_id": key, "turns": list(question.dialogue)})
+    if author == "offline":
+        _jsonl(out / "facts.jsonl", list(_facts(centre)))
+        _jsonl(out / "cases.jsonl", list(_cases(centre)))
+    elif centre.lost:
+        _jsonl(out / "left_out.jsonl", [one.row() for one in centre.lost])
     _jsonl(out / "questions.jsonl", asked)
     _jsonl(out / "documents.jsonl", [_own_document(article) for article in centre.articles])
     if dialogues:
@@ -307,6 +334,38 @@ def generate_helpcentre(
     return found
 
 
+def begun(
+    documents: str | Path | None, author: str, options: AuthorOptions | None, **counts
+) -> HelpCentre | ModelCentre:
+    """Return the help centre whose articles and sets are to be made; nothing is asked or written.
+
+    Parameters
+    ----------
+    documents, author, options
+        See `generate_helpcentre`.
+    **counts
+        Those of `HelpCentre`.
+    """
+    check_author(author)
+    if author == "offline" and (documents or options):
+        raise UsageError(
+            "without a language model, questions are made only from the facts of generated "
+            "articles: no documents and no options of a model",
+            "add --author openai:MODEL",
+        )
+    pages = load_pages(documents, counts["articles"]) if documents else None
+    if pages:
+        counts["articles"] = len(pages)
+    if counts["articles"] is None:
+        raise UsageError("how many articles?", "give --articles, or your own with --documents")
+    centre = HelpCentre(**counts, limited=pages is None)
+    if author == "offline":
+        return centre
+    product = "" if pages else centre.product
+    pages = pages or pages_of(centre.articles)
+    return ModelCentre(pages, centre.sets, centre.multi, centre.seed, author, options, product)
+
+
 def describe(centre: HelpCentre) -> dict:
     """Return counts, and medians in words, of articles and sets."""
 
@@ -314,7 +373,7 @@ def describe(centre: HelpCentre) -> dict:
         return statistics.median(len(text.split()) for text in texts)
 
     kinds = {
-        name: words(a.contents for a in centre.articles if a.topic.type == name)
+        name: words(a.contents for a in centre.articles if a.type == name)
         for name, count in centre.types.items()
         if count
     }
@@ -328,7 +387,8 @@ def describe(centre: HelpCentre) -> dict:
         for name, rows in centre.questions.items()
         if rows
     }
-    return {
+    lost = len(getattr(centre, "lost", ()))
+    return ({"left_out": lost} if lost else {}) | {
         "product": centre.product,
         "seed": centre.seed,
         "articles": dict(centre.types),
@@ -380,7 +440,7 @@ def _own_row(key: str, name: str, question: Question) -> dict:
 def _own_document(article: Article) -> dict:
     return {
         "doc_id": article.id,
-        "source": article.topic.type,
+        "source": article.type,
         "title": article.title,
         "text": article.contents,
         "url": article.url,

@@ -87,6 +87,10 @@ class Article:
     def id(self) -> str:
         return sha256(self.url.encode()).hexdigest()
 
+    @property
+    def type(self) -> str:
+        return self.topic.type
+
     def row(self) -> dict[str, str]:
         """Return the article in the layout of the benchmark."""
         return {

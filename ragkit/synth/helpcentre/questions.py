@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import combinations
 
-from ragkit.errors import UsageError
 from ragkit.synth import banks
 from ragkit.synth.helpcentre.articles import Article, Desk, Fact
 from ragkit.synth.helpcentre.product import an, kinds, phrases, words
+from ragkit.synth.helpcentre.sets import Draft
 from ragkit.synth.pen import cap
+from ragkit.synth.stages import Check, Rejected, Task
 from ragkit.synth.streams import Stream
 
 # How often a user says it without the product's own noun.
@@ -21,37 +21,8 @@ FREE = ("basic", "chain", "link")  # groups whose facts can be asked for on thei
 DAYS = ("Monday", "Tuesday", "Thursday", "Friday", "Saturday", "1 April", "the 15th")
 
 
-@dataclass(frozen=True)
-class Question:
-    """A question with its answer, the articles that give it, and the facts that it is made of.
-
-    Parameters
-    ----------
-    text, answer : str
-    articles : tuple of Article
-    facts : tuple of Fact
-        Their statements stand in the answer and in the articles, word for word.
-    dialogue : tuple of (str, str)
-        Who said what before, for a simulated question.
-    """
-
-    text: str
-    answer: str
-    articles: tuple[Article, ...]
-    facts: tuple[Fact, ...]
-    dialogue: tuple[tuple[str, str], ...] = ()
-
-    def row(self) -> dict:
-        """Return the question in the layout of the benchmark."""
-        return {
-            "question": self.text,
-            "answer": self.answer,
-            "article_ids": [article.id for article in self.articles],
-        }
-
-
 class Asker:
-    """Asks about the articles of one help centre.
+    """The offline author of the question sets: asks about the articles of one help centre.
 
     Parameters
     ----------
@@ -66,6 +37,21 @@ class Asker:
         stated = Counter(fact.statement for a in articles for fact in (*a.steps, *a.facts))
         self.places = [f" {line}" if line[0] != "," else line for line in phrases("where", "asks")]
         self.unique = {statement for statement, n in stated.items() if n == 1}
+
+    def answer(
+        self, stage: str, tasks: Sequence[Task], check: Check | None = None
+    ) -> list[dict | Rejected]:
+        """Return the data of each task of a stage, as a model would."""
+        found = []
+        for task in tasks:
+            data = getattr(self, stage)(task.given)
+            reason = check(task, data) if check else ""
+            found.append(Rejected(stage, task.item, reason) if reason else data)
+        return found
+
+    def _stream(self, draft: Draft) -> Stream:
+        ids = "+".join(article.topic.name for article in draft.articles)
+        return self.desk.stream(draft.name, ids, draft.turn)
 
     # What is asked
 
@@ -88,8 +74,9 @@ class Asker:
             return text[:1].lower() + text[1:]
         return pen.fill(draw.pick(lines["lay"][0]), noun)
 
-    def expert(self, articles: tuple[Article, ...], draw: Stream) -> Question:
+    def expert(self, draft: Draft) -> dict:
         """Return a question as users type it, and an answer as an expert writes it."""
+        articles, draw = draft.articles, self._stream(draft)
         nouns = self.desk.lay(articles[0], draw, LAY["expertwritten"])
         asks = [self.ask(article, draw, "expertwritten", nouns) for article in articles]
         wanted: list[Fact] = []
@@ -116,7 +103,7 @@ class Asker:
         if draw.chance(0.35):
             text = misspell(text, draw, draw.between(1, 2))
         answer, used = self._expert_answer(articles, wanted, draw)
-        return Question(text, answer, articles, tuple(used))
+        return {"question": text, "answer": answer, "facts": used}
 
     def _context(self, draw: Stream) -> str:
         line = draw.pick(phrases("context", "asks"))
@@ -162,8 +149,9 @@ class Asker:
         own = [fact for fact in article.facts if fact.statement in self.unique]
         return draw.sample(own, len(own))
 
-    def simulated(self, articles: tuple[Article, ...], draw: Stream) -> Question:
-        """Return a short question and answer, distilled from a dialogue that is kept beside it."""
+    def dialogue(self, draft: Draft) -> dict:
+        """Return a dialogue, and the short question and answer that it is distilled to."""
+        articles, draw = draft.articles, self._stream(draft)
         nouns = self.desk.lay(articles[0], draw, LAY["simulated"])
         said: list[tuple[str, str]] = []
         texts, answers, used = [], [], []
@@ -181,7 +169,12 @@ class Asker:
             text = "? ".join(texts)
         else:
             text = texts[0]
-        return Question(f"{text}?", " ".join(answers), articles, tuple(used), tuple(said))
+        turns = [{"who": who, "text": line} for who, line in said]
+        short = {"question": f"{text}?", "answer": " ".join(answers), "facts": used}
+        return {"turns": turns, "short": short}
+
+    def distill(self, draft: Draft) -> dict:
+        return draft.data["short"]
 
     def _short(self, article, draw, noun, alone) -> tuple[str, list[Fact]]:
         topic, pen = article.topic, article.pen
@@ -214,14 +207,16 @@ class Asker:
         text = pen.fill(draw.pick(phrases("simulated.how", "asks")), more)
         return text, article.steps[: draw.between(3, 4) if alone else 2] + own[: 0 if alone else 1]
 
-    def synthetic(self, article: Article, draw: Stream) -> Question:
+    def extract(self, draft: Draft) -> dict:
         """Return a question in the article's words, and what the article says."""
+        (article,) = draft.articles
         topic, pen = article.topic, article.pen
+        draw = self.desk.stream("synthetic", topic.name)
         if topic.type != "article":
             lines = banks.alternatives(phrases(f"{topic.kind}.ask")[0])
             text = pen.fill(draw.pick(lines))
             answer = " ".join(fact.statement for fact in article.facts)
-            return Question(text, answer, (article,), tuple(article.facts))
+            return {"question": text, "answer": answer, "facts": article.facts}
         facts = draw.sample(article.facts, len(article.facts))
         # What is asked beside the remedy should not be the remedy.
         facts.sort(key=lambda fact: fact.attribute in ("cause", "fix", "what", "is"))
@@ -236,54 +231,22 @@ class Asker:
         told = " ".join(fact.statement for fact in facts)
         how = numbered(article.steps)
         answer = f"{how}\n\n{told}" if draw.chance(0.6) else f"{told}\n\n{how}"
-        return Question(text, answer, (article,), (*article.steps, *facts))
+        return {"question": text, "answer": answer, "facts": [*article.steps, *facts]}
+
+    def review(self, draft: Draft) -> dict:
+        """Return which articles state something of the answer that no other article states."""
+        sole = {f.fact_id for f in draft.data["facts"] if f.statement in self.unique}
+        needed = [
+            n
+            for n, article in enumerate(draft.articles, 1)
+            if draft.name == "synthetic"  # which has a question for every article
+            or any(fact.fact_id in sole for fact in (*article.steps, *article.facts))
+        ]
+        return {"clear": True, "answered": bool(needed), "needed": needed, "reason": ""}
 
     # The sets
 
-    def make_set(self, name: str, count: int, multi: int, draw: Stream) -> list[Question]:
-        """Return `count` different questions, `multi` of them about two articles.
-
-        Raises
-        ------
-        UsageError
-            If the articles do not suffice.
-        """
-        make: Callable = self.expert if name == "expertwritten" else self.simulated
-        pairs = self._pairs(draw)
-        pool = self._pool(draw)
-        jobs = [pairs, pool]
-        wanted = [multi, count - multi]
-        made: list[Question] = []
-        seen: set[str] = set()
-        for candidates, number in zip(jobs, wanted, strict=True):
-            left = number
-            for round_ in range(4):
-                for articles in candidates if left else ():
-                    ids = "+".join(article.topic.name for article in articles)
-                    question = make(articles, self.desk.stream(name, ids, round_))
-                    if question.text.lower() not in seen and self._needed(question):
-                        seen.add(question.text.lower())
-                        made.append(question)
-                        left -= 1
-                        if not left:
-                            break
-            if left:
-                raise UsageError(
-                    f"{len(self.articles):,} articles cannot carry {count:,} {name} questions, "
-                    f"{multi:,} of them about two articles",
-                    "ask for fewer questions or make more articles",
-                )
-        return draw.sample(made, len(made))
-
-    def _needed(self, question: Question) -> bool:
-        """Return whether each article states something of the answer that no other states."""
-        sole = {fact.fact_id for fact in question.facts if fact.statement in self.unique}
-        return all(
-            any(fact.fact_id in sole for fact in (*article.steps, *article.facts))
-            for article in question.articles
-        )
-
-    def _pool(self, draw: Stream) -> list[tuple[Article, ...]]:
+    def singles(self, draw: Stream) -> list[tuple[Article, ...]]:
         """Return single articles in the order of use, mostly tutorials."""
         by_type = defaultdict(list)
         for article in self.articles:
@@ -299,7 +262,7 @@ class Asker:
             plain, rest = plain[12:], rest[1:]
         return [(article,) for article in order]
 
-    def _pairs(self, draw: Stream) -> list[tuple[Article, ...]]:
+    def pairs(self, draw: Stream) -> list[tuple[Article, ...]]:
         """Return pairs about one thing that need both: each says what the other does not."""
         by_thing = defaultdict(list)
         for article in self.articles:

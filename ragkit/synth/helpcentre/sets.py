@@ -1,0 +1,333 @@
+"""The question sets of a help centre, in stages that a model or the recorded facts answer.
+
+WixQA, sections 3.2 to 3.4: synthetic questions are extracted from an article with a prompt for its
+type; simulated ones are distilled from a dialogue; expert-written ones are asked by a user and
+answered at length, from one article or two. What does not pass the review is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+from ragkit import checks
+from ragkit.errors import DataError, ModelError, UsageError
+from ragkit.files import read_jsonl, require
+from ragkit.synth.author import AuthorOptions
+from ragkit.synth.helpcentre.articles import Fact
+from ragkit.synth.stages import Author, Model, Rejected, Task
+from ragkit.synth.streams import Stream
+
+PROMPTS = Path(__file__).parent / "prompts"
+STAGES = {
+    "expertwritten": ("expert",),
+    "simulated": ("dialogue", "distill"),
+    "synthetic": ("extract",),
+}
+TYPES = ("article", "feature_request", "known_issue")
+ROUNDS = 4  # times that all articles are tried by the offline author
+TRIED = 2  # articles, or pairs, that a model tries for a question
+
+
+@dataclass(frozen=True)
+class Page:
+    """An article of anybody's help centre."""
+
+    id: str
+    url: str
+    title: str
+    contents: str
+    type: str
+
+    steps = facts = ()
+
+    def row(self) -> dict[str, str]:
+        """Return the article in the layout of the benchmark."""
+        names = ("id", "url", "contents")
+        found = {name: getattr(self, name) for name in names}
+        return found | {"article_type": self.type, "title": self.title}
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A question on its way through the stages: its set, articles, turn, and what was answered."""
+
+    name: str
+    articles: tuple
+    turn: int = 0
+    data: dict = field(default_factory=dict)
+
+    @property
+    def item(self) -> str:
+        return f"{self.name} question on {' and '.join(repr(a.title) for a in self.articles)}"
+
+    def task(self, stage: str) -> Task:
+        """Return the task of a stage, for a model and for the offline author."""
+        texts = [f"[{n}] {a.contents}" for n, a in enumerate(self.articles, 1)]
+        values = {"articles": "\n\n".join(texts)}
+        prompt = f"extract-{self.articles[0].type}" if stage == "extract" else ""
+        if stage == "distill":
+            values["dialogue"] = "\n".join(f"{t['who']}: {t['text']}" for t in self.data["turns"])
+        if stage == "review":
+            values |= {name: self.data[name] for name in ("question", "answer")}
+        return Task(self.item, values, self, prompt, self.turn)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question and its answer.
+
+    Parameters
+    ----------
+    text, answer : str
+    articles : tuple of Article or Page
+    facts : tuple of Fact
+        What the answer states, word for word; a model's have no id.
+    dialogue : tuple of dict
+        Who said what before, for a simulated question.
+    """
+
+    text: str
+    answer: str
+    articles: tuple
+    facts: tuple
+    dialogue: tuple = ()
+
+    def row(self) -> dict:
+        """Return the question in the layout of the benchmark."""
+        ids = [article.id for article in self.articles]
+        return {"question": self.text, "answer": self.answer, "article_ids": ids}
+
+
+def passed(author: Author, drafts: list[Draft], lost: list[Rejected]) -> Iterator[Question]:
+    """Yield the questions that pass every stage and the review; `lost` takes the others."""
+    stages = STAGES[drafts[0].name] if drafts else ()
+    for stage in (*stages, "review"):
+        results = author.answer(stage, [d.task(stage) for d in drafts], CHECKS.get(stage))
+        lost += [data for data in results if isinstance(data, Rejected)]
+        drafts = [
+            replace(draft, data=draft.data | data)
+            for draft, data in zip(drafts, results, strict=True)
+            if not isinstance(data, Rejected)
+        ]
+    for draft in drafts:
+        data, reason = draft.data, verdict(draft)
+        if reason:
+            lost.append(Rejected("review", draft.item, reason))
+            continue
+        facts = tuple(map(_fact, data["facts"]))
+        turns = tuple(data.get("turns", ()))
+        yield Question(data["question"], data["answer"], draft.articles, facts, turns)
+
+
+def _fact(said: str | Fact) -> Fact:
+    return said if isinstance(said, Fact) else Fact("", "", "", (), said)
+
+
+def _foreign(task: Task, data: dict) -> str:
+    known = len(task.given.articles)
+    foreign = [n for n in data["needed"] if not 1 <= n <= known]
+    return f"needed: there is no article {foreign[0]} of {known}" if foreign else ""
+
+
+def _unsaid(task: Task, data: dict) -> str:
+    """Return the first fact that the answer was to state and does not."""
+    said = " ".join(data["answer"].split())
+    for fact in data["facts"]:
+        text = " ".join(_fact(fact).statement.split())
+        if text not in said:
+            return f"the answer leaves out a fact that it names: {text!r}"
+    return ""
+
+
+CHECKS: dict[str, Callable[[Task, dict], str]] = {
+    "expert": _unsaid,
+    "distill": _unsaid,
+    "extract": _unsaid,
+    "review": _foreign,
+}
+
+
+def verdict(draft: Draft) -> str:
+    """Return why a question is left out, or an empty string."""
+    data = draft.data
+    if not data["clear"]:
+        return "it is no clear question to a help centre"
+    if not data["answered"]:
+        return "its articles do not carry the answer"
+    return "" if len(set(data["needed"])) == len(draft.articles) else "one article answers it alone"
+
+
+def make_set(
+    author: Author,
+    name: str,
+    count: int,
+    multi: int,
+    singles: Sequence[tuple],
+    pairs: Sequence[tuple],
+    lost: list[Rejected],
+) -> list[Question]:
+    """Return `count` different questions of a set, `multi` of them about two articles.
+
+    A model that spoils too many gives fewer, and `lost` says why.
+
+    Raises
+    ------
+    UsageError
+        If the recorded facts do not suffice.
+    """
+    model, made, seen = isinstance(author, Model), [], set()
+    for candidates, number in ((pairs, multi), (singles, count - multi)):
+        supply = ((articles, turn) for turn in range(ROUNDS) for articles in candidates)
+        supply = islice(supply, TRIED * number) if model else supply
+        wanted = len(made) + number
+        while len(made) < wanted:
+            begun = [Draft(name, a, turn) for a, turn in islice(supply, wanted - len(made))]
+            for question in passed(author, begun, lost):
+                if question.text.lower() in seen:
+                    item = Draft(name, question.articles).item
+                    lost.append(Rejected(STAGES[name][-1], item, "asked before"))
+                    continue
+                seen.add(question.text.lower())
+                made.append(question)
+            if not begun and model:
+                break
+            if not begun:
+                raise UsageError(
+                    f"{len(singles):,} articles cannot carry {count:,} {name} questions, "
+                    f"{multi:,} of them about two articles",
+                    "ask for fewer questions or make more articles",
+                )
+    return made
+
+
+# Articles of the user, or of a generated help centre, for a model
+
+
+class ModelCentre:
+    """A help centre whose questions a model writes.
+
+    Parameters
+    ----------
+    pages : sequence of Page
+    sets, multi : dict of str to int
+        Questions by set, and those of them about two articles.
+    seed : int
+    author : str
+        `openai:MODEL`.
+    options : AuthorOptions
+    product : str
+
+    Attributes
+    ----------
+    questions : dict of str to list of Question
+    lost : list of Rejected
+    """
+
+    def __init__(self, pages, sets, multi, seed: int, author: str, options, product: str = ""):
+        self.articles, self.sets, self.multi, self.seed = list(pages), sets, multi, seed
+        self.types, self.product = Counter(page.type for page in pages), product
+        self._name, self._options = author, options or AuthorOptions()
+        self.lost: list[Rejected] = []
+        self.progress: Callable[[str, int, int], None] = lambda stage, done, total: None
+
+    @cached_property
+    def author(self) -> Model:
+        return Model(self._name, PROMPTS, self._options)
+
+    def _singles(self, name: str) -> list[tuple]:
+        if name == "synthetic":
+            return [(page,) for page in self.articles]
+        order = Stream(self.seed, "helpcentre", name).sample(self.articles, len(self.articles))
+        return [(page,) for page in order]
+
+    def _pairs(self) -> list[tuple]:
+        """Return pairs of articles that a word search finds near one another."""
+        from ragkit.systems.retrieval.bm25 import BM25
+
+        if not any(self.multi.values()):
+            return []
+        rows = ({"doc_id": p.id, "title": p.title, "text": p.contents} for p in self.articles)
+        runs = BM25().fit(rows).search([page.title for page in self.articles], k=3)
+        by_id = {page.id: page for page in self.articles}
+        found = {
+            tuple(sorted((self.articles[int(n)].id, other)))
+            for n, other in zip(runs["question_id"], runs["doc_id"], strict=True)
+            if self.articles[int(n)].id != other
+        }
+        pairs = [(by_id[a], by_id[b]) for a, b in sorted(found)]
+        return Stream(self.seed, "helpcentre", "pairs").sample(pairs, len(pairs))
+
+    @cached_property
+    def questions(self) -> dict[str, list[Question]]:
+        pairs, found = self._pairs(), {}
+        for name, count in self.sets.items():
+            made = make_set(
+                self.author, name, count, self.multi[name], self._singles(name), pairs, self.lost
+            )
+            if count and not made:
+                raise ModelError(
+                    f"no {name} question is usable: {self.lost[-1].reason}",
+                    "change the prompt or the model; what was answered is in the ledger",
+                )
+            found[name] = made
+            self.progress(name, len(made), count)
+        return found
+
+    def estimate(self) -> list[str]:
+        """Return in lines the requests expected and their cost."""
+        pairs, plan = self._pairs(), {}
+        turns = [{"who": who, "text": "what is said " * 8} for who in ("user", "bot") * 2]
+        data = {"turns": turns, "question": "what is asked " * 4, "answer": "what it says " * 30}
+        for name, count in self.sets.items():
+            multi = self.multi[name]
+            chosen = [*pairs[:multi], *self._singles(name)[: count - multi]]
+            for n, articles in enumerate(chosen):
+                own = data | {"question": f"{n}: {data['question']}"}
+                for stage in (*STAGES[name], "review"):
+                    plan.setdefault(stage, []).append(Draft(name, articles, 0, own).task(stage))
+        lines = [
+            f"{len(self.articles):,} articles, {sum(self.sets.values()):,} questions; requests:"
+        ]
+        return [*lines, *self.author.estimate(plan)]
+
+
+def load_pages(folder: str | Path, most: int | None = None) -> list[Page]:
+    """Read the articles of documents.jsonl: doc_id, title, text, and where known source and url.
+
+    Parameters
+    ----------
+    folder : path-like
+    most : int, optional
+        Read no more articles than this.
+
+    Raises
+    ------
+    DataError
+        If there are none, or a row lacks a column.
+    """
+    path = Path(folder) / "documents.jsonl"
+    if not path.exists() or not path.stat().st_size:
+        raise DataError(f"{folder}: no articles (documents.jsonl is missing or empty)")
+    if most is not None:
+        checks.whole(most, "articles")
+    columns, pages = ("doc_id", "title", "text"), []
+    for number, row in enumerate(read_jsonl(path, columns)[:most], 1):
+        require(row, columns, f"{path}: line {number}")
+        kind = row.get("source") if row.get("source") in TYPES else "article"
+        text = (
+            row["text"]
+            if row["text"].startswith(row["title"])
+            else f"{row['title']}\n{row['text']}"
+        )
+        pages.append(Page(row["doc_id"], row.get("url", ""), row["title"], text, kind))
+    return pages
+
+
+def pages_of(articles: Iterable) -> list[Page]:
+    """Return generated articles as pages."""
+    return [Page(a.id, a.url, a.title, a.contents, a.type) for a in articles]
