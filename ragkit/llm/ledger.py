@@ -140,13 +140,17 @@ class Ledger:
     def claim(self, key: str) -> bool:
         """Claim the right to ask for `key` until `release`; return whether it was free."""
         self._set_aside()
-        file, claimed = self._claims()
-        with _claiming, suppress(BlockingIOError, PermissionError):  # another process has the lock
-            if key not in claimed:
-                if file is not None:
-                    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, int(key[:15], 16))
-                claimed.add(key)
-                return True
+        try:
+            file, claimed = self._claims()
+            with _claiming, suppress(BlockingIOError):  # another process has the lock
+                if key not in claimed:
+                    if file is not None:
+                        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, int(key[:15], 16))
+                    claimed.add(key)
+                    return True
+        except OSError as error:
+            said = f"{self.path}-claims: cannot be locked ({error.strerror})"
+            raise DataError(said, "a ledger must be on a local disk") from None
         return False
 
     def release(self, key: str) -> None:

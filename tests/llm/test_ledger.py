@@ -1,3 +1,5 @@
+import errno
+import fcntl
 import gzip
 import json
 import multiprocessing
@@ -93,6 +95,15 @@ def test_a_claim_is_exclusive_until_it_is_released_or_its_process_ends(path, els
         child.kill()
         child.join()
         assert two.claim(second) is True
+
+
+def test_a_disk_without_locks_is_refused(path, monkeypatch):
+    def lockf(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "lockf", lockf)
+    with pytest.raises(DataError, match="claims: cannot be locked .*No locks.*\n.*local disk"):
+        Ledger(path).claim("a" * 64)
 
 
 def _write_rows(path, start, stop, barrier):
