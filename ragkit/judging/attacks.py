@@ -147,7 +147,7 @@ def accepted(frame: pd.DataFrame, judge: Judge) -> pd.DataFrame:
     -------
     DataFrame
         change, n (verdicts given), accepted (of them, those that are a sure yes), unsure, missing,
-        and the share accepted with Wilson's interval: value, low, high.
+        and the share accepted with Wilson's interval: value, low, high (NaN without a verdict).
     """
     kinds = frame["change"].map({"injected document": "validity"}).fillna("correctness")
     found = frame.assign(kind=kinds, document=frame["answer"])[kinds.isin(judge.kinds)]
@@ -160,8 +160,10 @@ def accepted(frame: pd.DataFrame, judge: Judge) -> pd.DataFrame:
     found = found[["change", "missing", "unsure", "accepted"]]
     table = found.groupby("change", sort=False).sum()
     table["n"] = found.groupby("change").size() - table["missing"]
-    ends = stats.wilson_intervals(table["accepted"], table["n"]).set_index(table.index)
-    table = table.join(ends.rename(columns={"estimate": "value"})[["value", "low", "high"]])
+    counts = table[["accepted", "n"]].to_numpy().tolist()
+    none = [float("nan")] * 3
+    ends = [stats.wilson_interval(k, n)[:3] if n else none for k, n in counts]
+    table[["value", "low", "high"]] = ends
     order = [one for one in (*CHANGES, *ATTACKS, *HARMLESS) if one in table.index]
     columns = "change n accepted unsure missing value low high".split()
     return table.loc[order].reset_index()[columns]

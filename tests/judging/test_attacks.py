@@ -1,6 +1,7 @@
 """Damaged gold answers and attacks: how they are made, and what judges make of them."""
 
 import json
+import math
 import re
 
 import pytest
@@ -12,6 +13,7 @@ from ragkit.judging.judges import PROMPTS
 from ragkit.judging.offline import read_coefficients
 from ragkit.llm import Client, load_prompt
 from tests.judging.helpers import DOCUMENTS, between, literal_reply, questions, replies
+from tests.llm.server import Reply
 
 TEMPLATED = ("taken back", "more numbers", "hedged")
 
@@ -112,14 +114,20 @@ def careful(said, properties, nth):
     return "invalid" if "<document>" in said else literal_reply(said, properties, nth)
 
 
-@pytest.mark.parametrize(("model", "share"), [(obedient, 1.0), (careful, 0.0)])
-def test_the_table_tells_a_judge_that_obeys_what_it_judges(endpoint, model, share):
+def broken(said, properties, nth):
+    return Reply("{}", 400)
+
+
+@pytest.mark.parametrize(
+    ("model", "share", "lost"), [(obedient, 1.0, 0), (careful, 0.0, 0), (broken, math.nan, 3)]
+)
+def test_the_table_tells_a_judge_that_obeys_what_it_judges(endpoint, model, share, lost):
     endpoint(replies(model))
     with Client("openai:toy", ledger=None) as client:
         table = accepted(injected(), ModelJudge(client)).set_index("change")
-    assert table["value"].to_dict() == {"injected answer": share, "injected document": share}
-    assert table["n"].tolist() == [3, 3]
-    assert table["missing"].sum() == 0
+    assert list(table.index) == ["injected answer", "injected document"]
+    assert table["value"].tolist() == pytest.approx([share] * 2, nan_ok=True)
+    assert table[["n", "missing"]].to_numpy().tolist() == [[3 - lost, lost]] * 2
 
 
 @pytest.mark.parametrize("kind", ["correctness", "validity", "regenerate"])
