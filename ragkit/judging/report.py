@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import pandas as pd
 from ragkit import checks
 from ragkit.errors import DataError, UsageError
 from ragkit.files import read_json, write_text
-from ragkit.judging.judges import code
+from ragkit.judging.judges import Verdict, code
 from ragkit.measures import stats
 
+VERDICT = [field.name for field in fields(Verdict)]
 # Metric to the level of measurement of its repeats; None if no judge decides it.
 METRICS = {
     "answered": None,
@@ -266,13 +268,15 @@ class Evaluation:
             for record in self.records
             for verdict in record["verdicts"]
         ]
-        columns = "value verdict score unsure reason model spread repeats".split()
-        frame = pd.DataFrame(rows).rename(columns={"value": "verdict", "values": "repeats"})
+        columns = (
+            "system question_id kind item value verdict score unsure reason model spread repeats"
+        )
+        frame = pd.DataFrame(rows, columns=["system", "question_id", "kind", "item", *VERDICT])
+        frame = frame.rename(columns={"value": "verdict", "values": "repeats"})
         pairs = zip(frame["kind"], frame["verdict"], strict=True)
         frame["value"] = [code(kind, value) for kind, value in pairs]
         frame["repeats"] = frame["repeats"].map(len)
-        frame = frame[["system", "question_id", "kind", "item", *columns]]
-        return frame.astype({"score": float, "spread": float})
+        return frame[columns.split()].astype({"value": float, "score": float, "spread": float})
 
     @property
     def summary(self) -> pd.DataFrame:

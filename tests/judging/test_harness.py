@@ -138,7 +138,9 @@ def test_answers_or_documents_alone(tmp_path):
     with pytest.raises(DataError, match="no row has an answer") as caught:
         run(nothing)
     assert "--parts documents" in caught.value.hint
-    table = overall(run(nothing, Scripted(None), Options(parts="documents")))
+    report = run(nothing, Scripted(None), Options(parts="documents"))
+    assert report.verdicts.empty
+    table = overall(report)
     assert (table.loc["document_recall", "value"], table.loc["correctness", "of"]) == (0.5, 0)
     path = write_jsonl(tmp_path / "silent.jsonl", [{"question_id": "q1", "answer": "red"}])
     table = overall(run(path, options=Options(parts="answers")))
