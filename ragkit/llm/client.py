@@ -148,16 +148,9 @@ class Client:
         progress : bool, optional
             Show a progress bar. Default: on a terminal and in a notebook.
 
-        Raises
-        ------
-        UsageError
-            If a request is not one, or contains the key.
-        ReplayMiss
-            On replay, if the ledger lacks a request.
-        ModelError
-            If the endpoint cannot be used at all: no key, a refused key, an unknown model.
-        DataError
-            If the ledger cannot be written.
+        Raises `UsageError` if a request is not one or contains the key, `ReplayMiss` on replay if
+        the ledger lacks a request, `ModelError` if the endpoint cannot be used at all (no key, a
+        refused key, an unknown model), and `DataError` if the ledger cannot be written.
         """
         asked, outcomes, missing = self._recall(requests)
         if missing and self.replay:

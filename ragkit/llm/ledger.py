@@ -73,12 +73,8 @@ class Ledger:
     readonly : bool
         Open for reading only; the file must exist.
 
-    Raises
-    ------
-    DataError
-        If the file is not a ledger, is damaged, of another format, or cannot be written.
-    MissingData
-        If `readonly` is set and there is no file.
+    Raises `DataError` if the file is not a ledger, is damaged, of another format, or cannot be
+    written, and `MissingData` if `readonly` is set and there is no file.
     """
 
     def __init__(self, path: str | Path | None, *, readonly: bool = False):

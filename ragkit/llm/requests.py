@@ -81,10 +81,7 @@ class Request:
         Labels that are not part of the key: one for the ledger's tables, such as "judge", and
         the name and version of the prompt, as `Prompt.id` gives it.
 
-    Raises
-    ------
-    UsageError
-        If a parameter does not have its form.
+    Raises `UsageError` if a parameter does not have its form.
     """
 
     messages: Sequence[Mapping[str, Any]]
