@@ -12,32 +12,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ragkit.errors import DataError
+from ragkit.synth.datamorgana.words import phrases
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _DETAIL = re.compile(
     r"\d[\d.,:–-]*\s?(?:%|[^\W\d_]+)|\b[A-Z]{2,}-\d+|(?<![.!?:]\s)(?<!^)(?<!\n)\b[A-Z][a-z]+ [A-Z][a-z]+"
 )
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-_STALE = re.compile(
-    r"\b(superseded|obsolete|deprecated|out of date|outdated|no longer (?:valid|maintained|in force))\b",
-    re.I,
-)
-_ADVERT = re.compile(
-    r"\b(act now|buy now|best[- ]in[- ]class|world[- ]class|unbeatable|once[- ]in[- ]a[- ]lifetime|"
-    r"money[- ]back|limited offer|click here|subscribe|you won't believe|revolutionary|miracle|"
-    r"guaranteed results|discount code)\b",
-    re.I,
-)
-_HEARSAY = re.compile(
-    r"\b(rumou?r has it|i guess|i heard|they say that|in my opinion|i feel|dear diary|trust me)\b",
-    re.I,
-)
-_TOXIC = re.compile(
-    r"\b(idiots?|moron(?:s|ic)?|scum|vermin|shut up|bastards?|bullshit|damn you|fuck\w*|kill yourself|"
-    r"hate (?:you|them all)|worthless (?:people|trash)|pathetic losers?|stupid (?:people|cow))\b",
-    re.I,
-)
-_SEXUAL = re.compile(r"\b(porn\w*|erotic\w*|nude|nudity|orgasm\w*|sexual intercourse|xxx)\b", re.I)
+
+
+def _found(what: str, text: str) -> int:
+    """Return how many phrases of a kind, those of `phrases.toml`, a text has."""
+    return len(re.findall(rf"\b(?:{'|'.join(phrases()['filters'][what])})\b", text, re.I))
 
 
 @dataclass(frozen=True)
@@ -79,8 +65,7 @@ def interest(text: str) -> Score:
 
 def credibility(text: str) -> Score:
     """Score a text lower for advertising, hearsay, and questions that nobody answers."""
-    adverts = len(_ADVERT.findall(text))
-    hearsay = len(_HEARSAY.findall(text))
+    adverts, hearsay = _found("adverts", text), _found("hearsay", text)
     sentences = [s for s in re.split(r"(?<=[.!?])\s+", text.strip()) if s]
     asked = sum(s.endswith("?") for s in sentences) / max(1, len(sentences))
     lost = min(3, 2 * adverts) + min(2, hearsay) + (2 if asked > 0.6 else 0)
@@ -90,15 +75,15 @@ def credibility(text: str) -> Score:
 
 def toxicity(text: str) -> Score:
     """Score insults and hate; each counts twice, and shouting once."""
-    found = _TOXIC.findall(text)
+    found = _found("insults", text)
     words = _WORD.findall(text)
     loud = sum(len(w) > 3 and w.isupper() for w in words) > 0.5 * len(words) > 0
-    return Score(min(5, 1 + 2 * len(found) + loud), f"{len(found)} insults")
+    return Score(min(5, 1 + 2 * found + loud), f"{found} insults")
 
 
 def sexuality(text: str) -> Score:
     """Score explicit words; each counts twice."""
-    n = len(_SEXUAL.findall(text))
+    n = _found("explicit", text)
     return Score(min(5, 1 + 2 * n), f"{n} explicit words")
 
 
@@ -108,7 +93,7 @@ def freshness(text: str, *, now: int = 2026) -> Score:
     A text without a year is neither old nor new and scores 3.
     """
     years = [int(y) for y in _YEAR.findall(text) if int(y) <= now + 1]
-    stale = len(_STALE.findall(text))
+    stale = _found("stale", text)
     value = 5 - _step(now - max(years), (1, 2, 4, 8)) + 1 if years else 3
     why = (f"latest year {max(years)}" if years else "no year") + f", {stale} marks of age"
     return Score(max(1, value - 2 * min(stale, 2)), why)
@@ -169,26 +154,22 @@ def judge(
     verdicts = Verdicts()
     seen: dict[str, str] = {}
     for doc_id, text in documents:
-        key = " ".join(text.lower().split())
-        words = len(text.split())
-        if key in seen:
-            verdicts.fail(doc_id, "duplicate", f"the same text as {seen[key]}")
-            continue
-        seen[key] = doc_id
-        if words < min_words:
-            verdicts.fail(doc_id, "too short", f"{words} words, fewer than {min_words}")
-            continue
-        if words > max_words:
-            verdicts.fail(doc_id, "too long", f"{words} words, more than {max_words}")
+        key, words = " ".join(text.lower().split()), len(text.split())
+        reasons = {
+            "duplicate": f"the same text as {seen[key]}" if key in seen else "",
+            "too short": f"{words} words, fewer than {min_words}" if words < min_words else "",
+            "too long": f"{words} words, more than {max_words}" if words > max_words else "",
+        }
+        seen.setdefault(key, doc_id)
+        failed = [(what, reason) for what, reason in reasons.items() if reason]
+        if failed:
+            verdicts.fail(doc_id, *failed[0])
             continue
         for name, limit in limits.items():
             score = scores[doc_id][name] if scores else CRITERIA[name](text)
             if not limit.at_least <= score.value <= limit.at_most:
-                bound = (
-                    f"below {limit.at_least}"
-                    if score.value < limit.at_least
-                    else f"above {limit.at_most}"
-                )
+                low = score.value < limit.at_least
+                bound = f"below {limit.at_least}" if low else f"above {limit.at_most}"
                 verdicts.fail(doc_id, name, f"{name} {score.value} is {bound} ({score.why})")
                 break
         else:

@@ -264,23 +264,8 @@ def effects(frame: pd.DataFrame, *, level: float = 0.95, seed: int = 0) -> pd.Da
         categorization, measure, category, n, value, low, high: means with BCa bootstrap intervals
         over questions, shares with Wilson's. Categories without a question have no row.
     """
-    import pandas as pd
 
-    rows = []
-    for name, measure, column in EFFECTS:
-        for category in _order(frame, name):
-            values = frame.loc[frame[name] == category, column].dropna()
-            if values.empty:
-                continue
-            if column in SHARES:
-                value, low, high, n = stats.wilson_interval(
-                    int(values.sum()), len(values), level=level
-                )
-            else:
-                value, low, high, n = stats.bootstrap_interval(values, level=level, seed=seed)
-            rows.append((name, measure, category, n, value, low, high))
-    columns = ["categorization", "measure", "category", "n", "value", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)
+    return _by_category(frame, EFFECTS, level, seed)
 
 
 def means(
@@ -303,15 +288,30 @@ def means(
     DataFrame
         categorization, category, n, share (the mean), low, high
     """
+    wanted = [(name, "share", column) for name in names]
+    table = _by_category(frame, wanted, level, seed)
+    return table.drop(columns="measure").rename(columns={"value": "share"})
+
+
+def _by_category(frame: pd.DataFrame, wanted, level: float, seed: int) -> pd.DataFrame:
+    """Return the mean of columns by category: `wanted` are categorization, measure and column."""
     import pandas as pd
 
     rows = []
-    for name in names:
+    for name, measure, column in wanted:
         for category in _order(frame, name):
-            values = frame.loc[frame[name] == category, column]
-            value, low, high, n = stats.bootstrap_interval(values, level=level, seed=seed)
-            rows.append((name, category, n, value, low, high))
-    return pd.DataFrame(rows, columns=["categorization", "category", "n", "share", "low", "high"])
+            values = frame.loc[frame[name] == category, column].dropna()
+            if values.empty:
+                continue
+            if column in SHARES:
+                value, low, high, n = stats.wilson_interval(
+                    int(values.sum()), len(values), level=level
+                )
+            else:
+                value, low, high, n = stats.bootstrap_interval(values, level=level, seed=seed)
+            rows.append((name, measure, category, n, value, low, high))
+    columns = ["categorization", "measure", "category", "n", "value", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _order(frame: pd.DataFrame, name: str) -> list[str]:
