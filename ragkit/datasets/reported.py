@@ -10,6 +10,9 @@ it, `value` the same as a float in `unit`, and the five columns before them are 
     row, column, metric
             the table's own labels and the field's term, in lower case with underscores
 
+`status` says what an unmeasured number is: a *setting*, a number *restated* from another place, true
+*by construction*, one that *needs data* or *needs a model* (`command` would fill it), or *human* work.
+
 A cell that cannot be read any more stays as a row without `printed` and `value`, with a note.
 Contradictions are left as they are: a note names them, and `audit` finds them again by arithmetic.
 """
@@ -82,7 +85,7 @@ def load(
     -------
     pandas.DataFrame
         One row a number, in the order of the papers: paper, table, row, column, metric, printed,
-        value (float, NaN for a lost cell), unit, note, and decimals (Int64, NA for a lost cell):
+        value (float, NaN for a lost cell), unit, status, command, note, and decimals (Int64, NA for a lost cell):
         `printed` is right to half a unit of its last digit, `0.5 * 10 ** -decimals`.
 
     Raises

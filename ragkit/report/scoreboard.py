@@ -54,7 +54,8 @@ def render(board: pd.DataFrame) -> str:
 
     `board` is a scoreboard of the profile "paper".
     """
-    counts = tables.counts(board).rename(index=figures.NAMES).reset_index()
+    counts = tables.counts(board).rename(index=figures.NAMES)
+    counts = counts.loc[:, counts.any()].reset_index()
     table4 = tables.wide(board[(board["paper"] == "liverag") & (board["table"] == "4")])
     cells = pd.DataFrame(index=pd.Index(table4.index.map(figures.NAMES), name="set"))
     for column in dict.fromkeys(column for column, _ in table4.columns):

@@ -8,6 +8,12 @@ close             measured, within 1 % of the number, or within 5 % and one unit
 differs           measured, and further off
 substitute        measured with another model or other data, which the note names
 not run           nothing in this run measures it
+needs data        a notebook measures it once `command` has fetched the data
+needs a model     a notebook measures it with the model that `command` names
+human             people rated it
+setting           a choice of the authors, such as a model's name or a scale: no result
+restated          printed elsewhere as well, as the note says
+by construction   true of the data by the way they are made
 not available     the printed number is lost, or the data to measure it cannot be obtained
 ================  ==========================================================================
 """
@@ -29,7 +35,7 @@ from ragkit.files import write_text
 from ragkit.report.figures import NAMES, STYLE
 
 KEY = ["paper", "table", "row", "column", "metric"]
-SCOREBOARD = [*KEY, "printed", "value", "measured", "status", "note"]
+SCOREBOARD = [*KEY, "printed", "value", "measured", "status", "command", "note"]
 MEASURED = [*KEY, "measured", "substitute", "note"]
 COLOURS = {status: row["fill"] for status, row in STYLE["status"].items()}
 STATUSES = tuple(COLOURS)
@@ -138,14 +144,18 @@ def compare(
     joined = printed.merge(measured, on=KEY, how="left", suffixes=("", "_ours"), indicator="side")
     rows = joined.to_dict("records")
     for row in rows:
-        notes = [row.get("note")]
+        notes, declared = [row.get("note")], row.get("status")
         if row["side"] == "both":
             row["status"] = status(row["printed"], row["value"], row["measured"], row["substitute"])
             notes += [row["substitute"], row["note_ours"]]
         else:
             row["status"] = "not available" if math.isnan(row["value"]) else "not run"
-            if row["status"] == "not run" and reasons:
+        if row["status"] in ("not run", "not available") and not math.isnan(row["value"]):
+            row["status"] = declared or row["status"]
+            if row["status"] in ("not run", "needs data") and reasons:
                 notes.append(reasons.get(f"{row['paper']}:{row['table']}"))
+        if not row["status"].startswith("needs"):
+            row["command"] = ""
         row["note"] = "; ".join(note for note in notes if isinstance(note, str) and note)
     return pd.DataFrame(rows, columns=SCOREBOARD).astype({"measured": float})
 

@@ -13,7 +13,7 @@ from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.paths import REPORTED
 
 HEADER = ",".join(reported.COLUMNS)
-ROW = "wixqa,2,expertwritten,multi_article,multi_article_share,27%,27,percent,"
+ROW = "wixqa,2,expertwritten,multi_article,multi_article_share,27%,27,percent,,,"
 
 
 @pytest.fixture(scope="module")
@@ -198,11 +198,12 @@ def test_audit_names_a_number_that_is_not_there(folder, paper, line, message):
             "line 2: unit should match .*percent.*, found 'percents'",
         ),
         (ROW.replace("percent", ""), "line 2: unit should match .* found ''"),
+        (ROW.replace("percent,", "percent,someday"), "line 2: status should match"),
         (ROW.replace("expertwritten", " "), "line 2: row should match .* found ' '"),
         (ROW.replace("_share", " share"), "line 2: metric should match"),
         (ROW.replace("wixqa,2", "wixqa,Table 2"), "line 2: table should match .* found 'Table 2'"),
         (ROW.replace("wixqa,", "liverag,"), "line 2: paper should match wixqa, found 'liverag'"),
-        (ROW + ",more", r"line 2: expected 9 columns, found 10"),
+        (ROW + ",more", r"line 2: expected 11 columns, found 12"),
         (ROW.replace("27%", '"27%'), "line 2: unexpected end of data"),
     ],
 )

@@ -125,3 +125,27 @@ def test_written_tables_are_the_same_bytes_and_complete(tmp_path):
         assert "3.062" in one.read_text("utf-8")
     assert tables.COLOURS["match"] in (tmp_path / "one" / "table.html").read_text("utf-8")
     assert r"100 \%" in (tmp_path / "one" / "table.tex").read_text("utf-8")
+
+
+def test_an_unmeasured_number_is_what_its_row_declares():
+    board = tables.compare(reported.load(), tables.nothing()).set_index(tables.KEY)
+    rows = {
+        ("wixqa", "3", "bm25+gpt_4o", "f1", "token_f1"): "needs a model",
+        ("wixqa", "2", "simulated", "size", "n_questions"): "needs data",
+        ("wixqa", "text:3.4", "synthetic", "sample", "n_reviewed_questions"): "human",
+        ("wixqa", "appendix:F", "flashrag", "temperature", "temperature"): "setting",
+        ("wixqa", "text:abstract", "simulated", "size", "n_questions"): "restated",
+        (
+            "enterpriserag_bench",
+            "appendix:B.4",
+            "llm_shuffle",
+            "share",
+            "moved_share",
+        ): "by construction",
+        ("liverag", "5", "easy", "acs", "acs"): "not run",
+    }
+    assert board.loc[list(rows), "status"].to_dict() == rows
+    named = board["command"].str.startswith("ragkit ")
+    assert (named == board["status"].isin(["needs data", "needs a model"])).all()
+    restated = board[board["status"] == "restated"]
+    assert restated["note"].str.contains("printed (first in|in Table)").all()

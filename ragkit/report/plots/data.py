@@ -68,18 +68,19 @@ def volumes(sizes: pd.DataFrame, printed: pd.DataFrame, *, label: str = "generat
 def statuses(counts: pd.DataFrame) -> Figure:
     """Draw how many printed numbers of each paper have each status (`tables.counts`)."""
     papers = counts.drop(index="all")
-    shown = papers[list(STATUS_MARKS)].rename(index=NAMES).iloc[::-1]
-    fig, ax = axes("page", 1.7)
-    paints = [paint for paint, _ in STATUS_MARKS.values()]
+    total = counts.loc["all"]
+    found = {name: paint for name, (paint, _) in STATUS_MARKS.items() if total[name]}
+    shown = papers[list(found)].rename(index=NAMES).iloc[::-1]
+    fig, ax = axes("page", 1.9)
+    paints = list(found.values())
     shown.plot.barh(stacked=True, color=paints, width=0.75, legend=False, ax=ax)
     for bars, status in zip(ax.containers, shown, strict=True):
         wide = shown[status] > 0.03 * papers["numbers"].max()
         labels = shown[status].astype(str).where(wide, "")
         ax.bar_label(bars, labels, label_type="center", fontsize=7)
     ax.set(xlabel="printed numbers", ylabel="")
-    total = counts.loc["all"]
-    marks = {f"{name} ({total[name]})": (paint, "s") for name, (paint, _) in STATUS_MARKS.items()}
-    legend(fig, marks, loc="upper center")
+    marks = {f"{name} ({total[name]})": (paint, "s") for name, paint in found.items()}
+    legend(fig, marks, loc="upper center", ncols=min(6, len(marks)))
     return fig
 
 
