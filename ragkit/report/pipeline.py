@@ -156,10 +156,7 @@ def make_plan(profile: str = "sample", data: str | None = None) -> Plan:
 
 
 def _lacks(name: str, store: Store | None, data: str | None) -> Iterator[tuple[str, str]]:
-    """Yield what keeps a dataset from being loaded, each with what to do; without a store, of the sample.
-
-    A dataset with a file that no registered digest vouches for is read to see, unless it is large.
-    """
+    """Yield what keeps a dataset from being loaded, with what to do; without a store, of the sample."""
     if store is None:
         if not datasets.in_sample(name):
             yield f"the sample has no {name}", "make reproduce PROFILE=paper"
@@ -167,15 +164,14 @@ def _lacks(name: str, store: Store | None, data: str | None) -> Iterator[tuple[s
     at_hand = []
     try:
         for path in datasets.files(name):
-            found = store.find(path)
-            if found:
+            if found := store.find(path):
                 at_hand.append(found)
             elif path in datasets.files(name, optional=False):
-                fetched = entry(path).url
-                how = f"ragkit data fetch {name}" if fetched else "DATA=a folder that has it"
+                address = entry(path).url
+                how = f"ragkit data fetch {name}" if address else "DATA=a folder that has it"
                 yield f"{path} is missing", how
-        small = sum(found.path.stat().st_size for found in at_hand) < LARGE
-        if small and any(found.state != "verified" for found in at_hand):
+        vouched = all(found.state == "verified" for found in at_hand)
+        if not vouched and sum(found.path.stat().st_size for found in at_hand) < LARGE:
             datasets.load(name, profile="paper", data=data)
     except (DataError, MissingData) as error:
         yield error.message, error.hint or ""

@@ -154,8 +154,7 @@ def compare(
             row["status"] = declared or row["status"]
             if row["status"] in ("not run", "needs data") and reasons:
                 notes.append(reasons.get(f"{row['paper']}:{row['table']}"))
-        if not row["status"].startswith("needs"):
-            row["command"] = ""
+        row["command"] = row.get("command") if row["status"].startswith("needs") else ""
         row["note"] = "; ".join(note for note in notes if isinstance(note, str) and note)
     return pd.DataFrame(rows, columns=SCOREBOARD).astype({"measured": float})
 

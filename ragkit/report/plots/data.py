@@ -72,8 +72,7 @@ def statuses(counts: pd.DataFrame) -> Figure:
     found = {name: paint for name, (paint, _) in STATUS_MARKS.items() if total[name]}
     shown = papers[list(found)].rename(index=NAMES).iloc[::-1]
     fig, ax = axes("page", 1.9)
-    paints = list(found.values())
-    shown.plot.barh(stacked=True, color=paints, width=0.75, legend=False, ax=ax)
+    shown.plot.barh(stacked=True, color=[*found.values()], width=0.75, legend=False, ax=ax)
     for bars, status in zip(ax.containers, shown, strict=True):
         wide = shown[status] > 0.03 * papers["numbers"].max()
         labels = shown[status].astype(str).where(wide, "")
