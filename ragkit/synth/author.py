@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from ragkit.errors import UsageError
 from ragkit.synth.briefs import Brief
-from ragkit.synth.world import World
 
 if TYPE_CHECKING:
     from ragkit.llm import Client
@@ -71,33 +70,6 @@ class AuthorOptions:
 
         options = {key: value for key, value in asdict(self).items() if key != "batch"}
         return Client(name, **options, parameters=parameters)
-
-
-def make_author(name: str, world: World, options: AuthorOptions | None = None) -> Author:
-    """Return the author called `offline` or `openai:MODEL`.
-
-    Parameters
-    ----------
-    name : str
-    world : World
-    options : AuthorOptions, optional
-        For a model.
-
-    Raises
-    ------
-    UsageError
-        If there is no such author, or the offline author is given options.
-    """
-    check_author(name)
-    if name == "offline":
-        if options is not None:
-            raise UsageError("the offline author takes no options of a model")
-        from ragkit.synth.offline import Offline
-
-        return Offline(world)
-    from ragkit.synth.model import ModelAuthor
-
-    return ModelAuthor(name, world, options or AuthorOptions())
 
 
 def check_author(name: str) -> None:

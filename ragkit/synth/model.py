@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragkit.errors import ModelError
+from ragkit.errors import ModelError, UsageError
 from ragkit.llm import Failure, Request, Value, dollars, load_prompt
 from ragkit.llm.prices import request_tokens
 from ragkit.synth import banks
-from ragkit.synth.author import TOGETHER, AuthorOptions, LeftOut
+from ragkit.synth.author import TOGETHER, Author, AuthorOptions, LeftOut, check_author
 from ragkit.synth.briefs import Brief
 from ragkit.synth.offline import Offline
 from ragkit.synth.world import World
@@ -317,3 +317,26 @@ def _neighbourhood(brief: Brief) -> str:
 
 def _controls(text: str) -> bool:
     return any(unicodedata.category(letter) == "Cc" for letter in text)
+
+
+def make_author(name: str, world: World, options: AuthorOptions | None = None) -> Author:
+    """Return the author called `offline` or `openai:MODEL`.
+
+    Parameters
+    ----------
+    name : str
+    world : World
+    options : AuthorOptions, optional
+        For a model.
+
+    Raises
+    ------
+    UsageError
+        If there is no such author, or the offline author is given options.
+    """
+    check_author(name)
+    if name == "offline":
+        if options is not None:
+            raise UsageError("the offline author takes no options of a model")
+        return Offline(world)
+    return ModelAuthor(name, world, options or AuthorOptions())

@@ -32,7 +32,7 @@ from ragkit.errors import DataError, RagkitError, UsageError
 from ragkit.files import atomic_path, read_json, read_jsonl, write_text
 from ragkit.llm import write_batch
 from ragkit.synth import banks, noise
-from ragkit.synth.author import TOGETHER, AuthorOptions, LeftOut, make_author
+from ragkit.synth.author import TOGETHER, AuthorOptions, LeftOut
 from ragkit.synth.briefs import SOURCES, Brief, Point
 from ragkit.synth.corpus import Corpus, visible
 from ragkit.synth.index import Index, shard_path, write_shard
@@ -132,6 +132,8 @@ class Run:
 
     @cached_property
     def author(self):
+        from ragkit.synth.model import make_author
+
         return make_author(self.settings.author, self.plan.world, self.author_options)
 
     def folder(self, number: int) -> Path:
