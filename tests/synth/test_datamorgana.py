@@ -18,6 +18,7 @@ from ragkit.synth.author import AuthorOptions
 from ragkit.synth.datamorgana import load_config, make_questions, words
 from ragkit.synth.datamorgana.collection import load
 from ragkit.synth.datamorgana.config import DEFAULT
+from ragkit.synth.datamorgana.make import _redrawn
 from ragkit.synth.datamorgana.mistakes import error_rate
 from ragkit.synth.datamorgana.offline import POLITE
 from ragkit.synth.datamorgana.words import phrases
@@ -407,3 +408,12 @@ def test_a_help_centre_hands_over_its_facts_too(tmp_path):
             facts[note["facts"][0]].value.lower()
             in row["Supporting_Documents"][0]["content"].lower()
         )
+
+
+def test_categories_that_no_document_carries_are_drawn_anew():
+    config = load_config(None)
+    given = config.draw(Stream(0, "categories", 1))
+    found = [_redrawn(config, 0, 1, given, again) for again in (1, 2)]
+    assert {one["Answer Type"] for one in found} == {given["Answer Type"]}
+    assert given not in found
+    assert found[0] != found[1]

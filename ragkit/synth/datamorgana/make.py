@@ -30,6 +30,7 @@ QUERIES, CANDIDATES = 3, 5  # for a second document, and documents for each of t
 NEAR = 5  # other documents that a question is tried on
 RATED = 2.0  # documents rated for each question, by a model
 ROUNDS = 3  # documents that a model tries for a question
+AGAIN = 2  # times that categories which no document carries are drawn anew
 TRIED = 8  # times that the offline author goes through all documents in vain
 # The number of words that Table 1 asks for.
 LENGTHS = {
@@ -319,12 +320,18 @@ def write(
     refused: Counter[str] = Counter()
     orders = {kind: _supply(author, pool, seed, kind) for kind in _kinds(drawn)}
     lost: list[Rejected] = []
-    idle = 0  # documents tried since the last question was made
+    idle = again = 0  # documents tried since the last question was made; drawings anew
     for turn in count():
         open_ = [i for i in range(len(drawn)) if i not in done]
         most = len(pool.documents) * min(len(open_), TRIED)
         vain = idle > most if offline else turn == ROUNDS
-        if not open_ or vain:
+        if open_ and vain and offline and again < AGAIN:
+            idle, again = 0, again + 1
+            drawn = [
+                d if i in done else _redrawn(config, seed, i, d, again) for i, d in enumerate(drawn)
+            ]
+            refused["categories drawn anew"] += len(open_)
+        elif not open_ or vain:
             break
         lost, begun = [], []
         for i in open_:
@@ -343,6 +350,17 @@ def write(
         _too_many(collection, len(pool.documents), what)
     left += [one for one in lost if len(done) < len(drawn)]
     return [done[i] for i in sorted(done)], refused
+
+
+def _redrawn(
+    config: Config, seed: int, i: int, given: dict[str, str], again: int
+) -> dict[str, str]:
+    """Return other categories of the same answer type, or the given ones if there are none."""
+    for attempt in range(200):
+        found = config.draw(Stream(seed, "categories", i, again, attempt))
+        if found != given and found["Answer Type"] == given["Answer Type"]:
+            return found
+    return given
 
 
 def _kinds(drawn: list[dict[str, str]]) -> set[str | None]:
