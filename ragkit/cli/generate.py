@@ -74,7 +74,8 @@ def helpcentre(out, dry_run, ledger, budget, concurrency, yes, batch, **asked):
 def datamorgana(documents, out, dry_run, ledger, budget, concurrency, yes, batch, **asked):
     from ragkit.files import read_json
     from ragkit.synth.datamorgana import estimate, load_config, make_questions
-    from ragkit.synth.datamorgana.make import beside, settings
+    from ragkit.synth.datamorgana.make import settings
+    from ragkit.synth.datamorgana.report import beside
     from ragkit.synth.stages import BatchWritten
     from ragkit.synth.stamp import check_same
 

@@ -9,6 +9,7 @@ Without a language model the questions come from the facts that a generated comp
 """
 
 from ragkit.synth.datamorgana.config import Category, Config, load_config
-from ragkit.synth.datamorgana.make import Benchmark, estimate, make_questions
+from ragkit.synth.datamorgana.make import estimate, make_questions
+from ragkit.synth.datamorgana.report import Benchmark
 
 __all__ = ["Benchmark", "Category", "Config", "estimate", "load_config", "make_questions"]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
 from math import gcd
@@ -13,13 +12,13 @@ from pathlib import Path
 
 from ragkit import checks
 from ragkit.errors import DataError, ModelError, UsageError
-from ragkit.files import sha256, write_text
+from ragkit.files import sha256
 from ragkit.synth.author import AuthorOptions, check_author
 from ragkit.synth.datamorgana.collection import MAKE, Collection, Fact, load
 from ragkit.synth.datamorgana.config import Config, load_config, offline_only
 from ragkit.synth.datamorgana.filters import Score, Verdicts, judge
 from ragkit.synth.datamorgana.offline import Draft, Offline
-from ragkit.synth.datamorgana.report import note, report, row, sessions
+from ragkit.synth.datamorgana.report import Benchmark, note, report, row, sessions
 from ragkit.synth.stages import Author, Model, Rejected, Task
 from ragkit.synth.streams import Stream
 
@@ -39,45 +38,6 @@ LENGTHS = {
     "long-search-query": (7, 10**6),
 }
 Progress = Callable[[str, int, int], None]
-
-
-@dataclass
-class Benchmark:
-    """Questions in the fields of LiveRAG's appendix B, notes on each, and the statistics.
-
-    Attributes
-    ----------
-    rows : list of dict
-    notes : list of dict
-        `Index`, the text `correct` without spelling mistakes, `error_rate` (edits for each
-        character), `overlap` (share of words in common with the documents), `facts` (the ids of
-        those asked for) and `marks` (what the documents say of them).
-    report : dict
-    left_out : list of dict
-        Questions and documents that the author spoilt: stage, item, reason and remedy.
-    """
-
-    rows: list[dict] = field(default_factory=list)
-    notes: list[dict] = field(default_factory=list)
-    report: dict = field(default_factory=dict)
-    left_out: list[dict] = field(default_factory=list)
-
-    def write(self, out: str | Path) -> None:
-        """Write `out` and beside it `STEM.notes.jsonl`, `STEM.report.json`, `STEM.left_out.jsonl`.
-
-        The last one only if something was left out.
-        """
-        out = Path(out)
-        write_text(beside(out, "notes.jsonl"), _lines(self.notes))
-        told = json.dumps(self.report, ensure_ascii=False, indent=1) + "\n"
-        write_text(beside(out, "report.json"), told)
-        if self.left_out:
-            write_text(beside(out, "left_out.jsonl"), _lines(self.left_out))
-        write_text(out, _lines(self.rows))
-
-
-def beside(out: Path, tail: str) -> Path:
-    return out.with_name(f"{out.name.removesuffix('.jsonl')}.{tail}")
 
 
 @dataclass(frozen=True)
@@ -610,7 +570,3 @@ def _plan(collection, config, seed, drawn) -> dict[str, list[Task]]:
         "check": [_check_task(d) for d in drafts],
         "claims": [_claims_task(d) for d in drafts],
     }
-
-
-def _lines(rows: list[dict]) -> str:
-    return "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING
 
+from ragkit.files import write_text
 from ragkit.synth.briefs import shares
 from ragkit.synth.datamorgana import words
 from ragkit.synth.datamorgana.collection import Collection
@@ -19,6 +22,49 @@ if TYPE_CHECKING:
 
 # The challenge had two sessions of 500 questions each, 105 of which were in both.
 SESSIONS = {"First": 395, "Second": 395, "Both": 105}
+
+
+@dataclass
+class Benchmark:
+    """Questions in the fields of LiveRAG's appendix B, notes on each, and the statistics.
+
+    Attributes
+    ----------
+    rows : list of dict
+    notes : list of dict
+        `Index`, the text `correct` without spelling mistakes, `error_rate` (edits for each
+        character), `overlap` (share of words in common with the documents), `facts` (the ids of
+        those asked for) and `marks` (what the documents say of them).
+    report : dict
+    left_out : list of dict
+        Questions and documents that the author spoilt: stage, item, reason and remedy.
+    """
+
+    rows: list[dict] = field(default_factory=list)
+    notes: list[dict] = field(default_factory=list)
+    report: dict = field(default_factory=dict)
+    left_out: list[dict] = field(default_factory=list)
+
+    def write(self, out: str | Path) -> None:
+        """Write `out` and beside it `STEM.notes.jsonl`, `STEM.report.json`, `STEM.left_out.jsonl`.
+
+        The last one only if something was left out.
+        """
+        out = Path(out)
+        write_text(beside(out, "notes.jsonl"), _lines(self.notes))
+        told = json.dumps(self.report, ensure_ascii=False, indent=1) + "\n"
+        write_text(beside(out, "report.json"), told)
+        if self.left_out:
+            write_text(beside(out, "left_out.jsonl"), _lines(self.left_out))
+        write_text(out, _lines(self.rows))
+
+
+def beside(out: Path, tail: str) -> Path:
+    return out.with_name(f"{out.name.removesuffix('.jsonl')}.{tail}")
+
+
+def _lines(rows: list[dict]) -> str:
+    return "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows)
 
 
 def row(index: int, draft: Draft, claims: dict, session: str, collection: Collection) -> dict:

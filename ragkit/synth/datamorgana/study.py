@@ -17,9 +17,9 @@ from ragkit.measures import stats
 from ragkit.synth.datamorgana import words
 from ragkit.synth.datamorgana.collection import load
 from ragkit.synth.datamorgana.config import KNOWN, Config, offline_only
-from ragkit.synth.datamorgana.make import Benchmark
 from ragkit.synth.datamorgana.mistakes import error_rate
 from ragkit.synth.datamorgana.offline import POLITE, Refused, about_facts, write
+from ragkit.synth.datamorgana.report import Benchmark
 from ragkit.synth.streams import Stream
 
 if TYPE_CHECKING:
