@@ -91,4 +91,6 @@ def test_every_notebook_runs_on_the_official_files_alone(official, tmp_path):
     assert len(measured) > 200
     assert isinstance(tables.counts(board), pd.DataFrame)
     # These files are other releases than the registered ones: no number of theirs is a match.
-    assert set(measured["status"]) == {"substitute"}
+    known = measured[measured["value"].notna()]  # the others lost their printed number
+    assert set(known["status"]) == {"substitute"}
+    assert set(measured["status"]) <= {"substitute", "not available"}
