@@ -10,8 +10,9 @@ it, `value` the same as a float in `unit`, and the five columns before them are 
     row, column, metric
             the table's own labels and the field's term, in lower case with underscores
 
-`status` says what an unmeasured number is: a *setting*, a number *restated* from another place, true
-*by construction*, one that *needs data* or *needs a model* (`command` would fill it), or *human* work.
+`status` says what an unmeasured number is: a *setting*, a number *restated* from another place or
+*quoted* from other people, true *by construction*, one that *needs data* or *needs a model* (`command`
+would fill it), *human* work, or *not available*: the data behind it is not published.
 
 A cell that cannot be read any more stays as a row without `printed` and `value`, with a note.
 Contradictions are left as they are: a note names them, and `audit` finds them again by arithmetic.

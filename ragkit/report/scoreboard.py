@@ -54,8 +54,10 @@ def render(board: pd.DataFrame) -> str:
 
     `board` is a scoreboard of the profile "paper".
     """
-    counts = tables.counts(board).rename(index=figures.NAMES)
-    counts = counts.loc[:, counts.any()].reset_index()
+    counts = tables.counts(board)
+    counts = counts.loc[:, counts.any()].assign(matching=matching(board))
+    counts = counts.rename(index=figures.NAMES).rename(columns={"matching": "what matches"})
+    counts = counts.fillna("").reset_index()
     table4 = tables.wide(board[(board["paper"] == "liverag") & (board["table"] == "4")])
     cells = pd.DataFrame(index=pd.Index(table4.index.map(figures.NAMES), name="set"))
     for column in dict.fromkeys(column for column, _ in table4.columns):
@@ -68,6 +70,14 @@ def render(board: pd.DataFrame) -> str:
         table=cells.to_markdown(disable_numparse=True),
         figures="\n\n".join(f"![{t}](figures/{f})" for t, f in figures.STYLE["strip"].items()),
     )
+
+
+def matching(board: pd.DataFrame) -> pd.Series:
+    """Return, by paper, in words how many numbers of each metric match: "32 gold documents"."""
+    rows = board[(board["status"] == "match") & (board["table"] != "leaderboard")]
+    found = rows.groupby("paper")["metric"].value_counts().reset_index()
+    words = found["count"].astype(str) + " " + found["metric"].str.removeprefix("n_").str.replace("_", " ")
+    return words.groupby(found["paper"]).agg(", ".join)
 
 
 def update(text: str, part: str) -> str:

@@ -12,6 +12,7 @@ needs data        a notebook measures it once `command` has fetched the data
 needs a model     a notebook measures it with the model that `command` names
 human             people rated it
 setting           a choice of the authors, such as a model's name or a scale: no result
+quoted            a number of other people's work, such as the size of another benchmark
 restated          printed elsewhere as well, as the note says
 by construction   true of the data by the way they are made
 not available     the printed number is lost, or the data to measure it cannot be obtained
@@ -160,12 +161,17 @@ def compare(
 
 
 def counts(scoreboard: pd.DataFrame) -> pd.DataFrame:
-    """Return how many numbers of each paper have each status; one row a paper, and all."""
+    """Return how many numbers have each status: one row a paper, all papers, and the leaderboard.
+
+    The public leaderboard's numbers are in no paper, so "all" leaves them out.
+    """
     for name in sorted(set(scoreboard["status"])):
         checks.choice(name, "status", STATUSES)
-    table = pd.crosstab(scoreboard["paper"], scoreboard["status"])
-    table = table.reindex(columns=list(STATUSES), fill_value=0)
-    table.loc["all"] = table.sum()
+    group = scoreboard["paper"].mask(scoreboard["table"] == "leaderboard", "leaderboard")
+    table = pd.crosstab(group, scoreboard["status"]).reindex(columns=list(STATUSES), fill_value=0)
+    papers = table.drop(index="leaderboard", errors="ignore")
+    papers.loc["all"] = papers.sum()
+    table = pd.concat([papers, table.loc[table.index == "leaderboard"]])
     table["numbers"] = table.sum(axis=1)
     return table.rename_axis(index="paper", columns=None)
 
