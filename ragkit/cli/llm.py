@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
 import click
 
-from ragkit import checks, paths
+from ragkit import checks
 from ragkit.cli import declare
 from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.files import json_lines, named, read_text, write_text
@@ -20,7 +19,7 @@ command = declare.Group("llm")
 
 @command.define
 def ledger(file, form, failures):
-    from ragkit.llm import Ledger, dollars, load_prices
+    from ragkit.llm import Ledger, dollars, ledger_path, load_prices
 
     with Ledger(ledger_path(file), readonly=True) as book:
         if failures:
@@ -48,7 +47,7 @@ def ledger(file, form, failures):
 
 @command.define
 def export(out, ledger, model, purpose):
-    from ragkit.llm import Ledger
+    from ragkit.llm import Ledger, ledger_path
 
     with Ledger(ledger_path(ledger), readonly=True) as book:
         for option, given in (("model", model), ("purpose", purpose)):
@@ -60,7 +59,7 @@ def export(out, ledger, model, purpose):
 
 @command.define
 def import_(file, ledger):
-    from ragkit.llm import Ledger, import_results
+    from ragkit.llm import Ledger, import_results, ledger_path
 
     with Ledger(ledger_path(ledger)) as book:
         if '"custom_id"' in read_text(file).partition("\n")[0]:
@@ -137,13 +136,10 @@ def check(model, timeout):
         raise ModelError(f"{model} failed: {', '.join(failed)}")
 
 
-def ledger_path(given: Path | None) -> Path:
-    """Return the ledger of a command: the one given, that of the environment, or the workspace's."""
-    return Path(given or os.environ.get("RAGKIT_LEDGER") or paths.BUILD / "llm.sqlite")
-
-
 def client_options(given: dict) -> dict:
     """Take what concerns the client out of a command's options, and return it."""
+    from ragkit.llm import ledger_path
+
     limits = {name: given.pop(name) for name in ("temperature", "max_tokens")}
     options = {name: given.pop(name) for name in ("concurrency", "timeout", "budget")}
     options["parameters"] = {name: value for name, value in limits.items() if value is not None}

@@ -19,6 +19,10 @@ def command(systems, documents, questions, out, jobs, names, k, dry_run):
     declared = sweep.load(systems or SYSTEMS)
     if names:
         declared = sweep.select(declared, names)
+    elif systems is None:
+        declared, left_out = sweep.free(declared)
+        if left_out:
+            click.echo(f"left out unless named with --system: {', '.join(left_out)}", err=True)
     frames = [read_frame(documents, "documents"), read_frame(questions, "questions")]
     if dry_run:
         plan = sweep.plan(declared, *frames, k=k)

@@ -10,8 +10,9 @@ holds is not asked again; a ledger can be exported, shared and replayed without 
 
 from ragkit.llm.client import Client, ReplayMiss, import_results, write_batch
 from ragkit.llm.exchange import Exchange, Failure, Tally, ToolCall, Value, tally
-from ragkit.llm.ledger import Ledger
+from ragkit.llm.ledger import Ledger, ledger_path
 from ragkit.llm.prices import Estimate, Prices, count_tokens, dollars, load_prices
+from ragkit.llm.rehearsal import Rehearsal, Share
 from ragkit.llm.requests import Prompt, Request, load_prompt
 
 __all__ = [
@@ -22,14 +23,17 @@ __all__ = [
     "Ledger",
     "Prices",
     "Prompt",
+    "Rehearsal",
     "ReplayMiss",
     "Request",
+    "Share",
     "Tally",
     "ToolCall",
     "Value",
     "count_tokens",
     "dollars",
     "import_results",
+    "ledger_path",
     "load_prices",
     "load_prompt",
     "tally",

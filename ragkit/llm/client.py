@@ -133,6 +133,10 @@ class Client:
         """Close the ledger. The client can be used again."""
         self.ledger.close()
 
+    def body(self, row: Exchange) -> dict[str, Any]:
+        """Return the JSON body of a request, as the endpoint takes it."""
+        return exchange.body(row.plain, in_prompt=self.endpoint.schema_in_prompt)
+
     def complete(
         self, requests: Iterable[Request | str], *, progress: bool | None = None
     ) -> list[Value | Failure]:
@@ -309,7 +313,7 @@ class _Batch:
         cost = self.reserve(asked)
         while not self.stopped:
             try:
-                text = client.endpoint.attempt(self.connection, exchange.body(asked.plain))
+                text = client.endpoint.attempt(self.connection, client.body(asked))
                 break
             except Fault as caught:
                 fault = caught
@@ -388,12 +392,16 @@ def write_batch(client: Client, requests: Iterable[Request | str], path: str | P
     requests until `import_results` takes the answers. Invalid answers are repaired by the next
     batch.
     """
-    missing = client.missing(requests)
+    return write_rows(client, client.missing(requests), path)
+
+
+def write_rows(client: Client, rows: list[Exchange], path: str | Path) -> int:
+    """Write rows of the ledger that wait for an answer, as `write_batch` does."""
     call = {"method": "POST", "url": "/v1/chat/completions"}
-    lines = [call | {"custom_id": row.key, "body": exchange.body(row.plain)} for row in missing]
+    lines = [call | {"custom_id": row.key, "body": client.body(row)} for row in rows]
     write_text(path, "".join(f"{canonical(line)}\n" for line in lines))
-    client.ledger.add(missing)
-    return len(missing)
+    client.ledger.add(rows)
+    return len(rows)
 
 
 def import_results(ledger: Ledger, path: str | Path) -> tuple[int, int, int, int]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -17,6 +18,13 @@ from ragkit.llm.exchange import check_envelope
 
 if TYPE_CHECKING:
     import httpx2
+
+# Where the vendors speak OpenAI's protocol, by the name that begins the environment variables.
+ADDRESSES = {
+    "OPENAI": "https://api.openai.com/v1",
+    "ANTHROPIC": "https://api.anthropic.com/v1",
+    "GEMINI": "https://generativelanguage.googleapis.com/v1beta/openai",
+}
 
 
 class Fault(Exception):
@@ -46,7 +54,10 @@ class Endpoint:
     def url(self) -> str:
         """The address; a `ModelError` if it is none, or may hold a secret."""
         name = f"{self.environment}_BASE_URL"
-        address = os.environ.get(name) or "https://api.openai.com/v1"
+        address = os.environ.get(name) or ADDRESSES.get(self.environment)
+        if address is None:  # a key must not go to another vendor
+            hint = f"export {name}=https://..., the address that speaks OpenAI's protocol"
+            raise ModelError(f"{name} is not set", hint)
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             hint = "expected something like http://localhost:8000/v1"
@@ -59,6 +70,11 @@ class Endpoint:
         return address.rstrip("/")
 
     @property
+    def schema_in_prompt(self) -> bool:
+        """Whether `NAME_JSON=prompt` says that the endpoint takes no JSON schema."""
+        return os.environ.get(f"{self.environment}_JSON") == "prompt"
+
+    @property
     def _key(self) -> str:
         return os.environ.get(f"{self.environment}_API_KEY", "").strip()
 
@@ -69,6 +85,12 @@ class Endpoint:
         secret = len(key) >= 16 or len(key) >= 6 and any(c.isdigit() for c in key)
         return text.replace(key, "[redacted]") if secret else text
 
+    @property
+    def lacks(self) -> str:
+        """The name of the variable that has to hold a key; empty if one is there or not needed."""
+        local = urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
+        return "" if self._key or local else f"{self.environment}_API_KEY"
+
     def connect(self) -> httpx2.Client:
         """Return a connection for any number of threads.
 
@@ -76,12 +98,12 @@ class Endpoint:
         """
         import httpx2
 
-        name = f"{self.environment}_API_KEY"
-        if not self._key and urlsplit(self.url).hostname not in ("localhost", "127.0.0.1", "::1"):
+        if name := self.lacks:
             raise ModelError(
                 f"no key for {self.url}: {name} is not set",
                 f"export {name}=..., or {self.environment}_BASE_URL=... for a server of your own",
             )
+        name = f"{self.environment}_API_KEY"
         if not all("!" <= character <= "~" for character in self._key):
             raise ModelError(f"{name} holds a blank or a character that no key has")
         return httpx2.Client(
@@ -92,9 +114,17 @@ class Endpoint:
             verify=_certificates(),
         )
 
-    def attempt(self, connection: httpx2.Client, body: Mapping[str, Any]) -> str:
-        """Send `body` to the chat endpoint once; return the JSON text of the reply.
+    def attempt(
+        self,
+        connection: httpx2.Client,
+        body: Mapping[str, Any],
+        *,
+        service: str = "chat/completions",
+        check: Callable[[str], str | None] = check_envelope,
+    ) -> str:
+        """Send `body` to a service of the endpoint once; return the JSON text of the reply.
 
+        `check` returns what is wrong with a reply. Unless told otherwise it is that of a chat.
         Raises `Fault` if there is no usable reply, and `ModelError` if no request can succeed: the
         key is refused, the model does not exist.
         """
@@ -102,8 +132,8 @@ class Endpoint:
         import httpx2
 
         try:
-            reply, text = self._post(connection, body)
-            wrong = check_envelope(text) if reply.is_success else None
+            reply, text = self._post(connection, body, service)
+            wrong = check(text) if reply.is_success else None
             if reply.is_success and wrong is None:
                 return text
             failure = Fault("garbage", wrong) if wrong else self._status(reply, text)
@@ -119,12 +149,12 @@ class Endpoint:
             failure = ModelError(f"the call failed: {said}")
         raise failure
 
-    def _post(self, connection: httpx2.Client, body: Mapping[str, Any]):
+    def _post(self, connection: httpx2.Client, body: Mapping[str, Any], service: str):
         """Return the reply and its text without the key."""
         import httpx2
 
         ends, content = time.monotonic() + self.timeout, b""
-        with connection.stream("POST", f"{self.url}/chat/completions", json=body) as reply:
+        with connection.stream("POST", f"{self.url}/{service}", json=body) as reply:
             for part in reply.iter_bytes():
                 content += part
                 if time.monotonic() > ends:  # the library bounds each read, not their sum
@@ -142,6 +172,9 @@ class Endpoint:
             return ModelError(f"{self.url} refused the key in {self.environment}_API_KEY: {reason}")
         if status == 404:
             return ModelError(f"{self.url} knows no such model or address: {reason}")
+        if status == 400 and re.search(r"response_format|json_schema", reason):
+            hint = f"export {self.environment}_JSON=prompt, which puts the schema into the prompt"
+            return ModelError(f"{self.url} takes no JSON schema: {reason}", hint)
         if status in (408, 409, 425, 429) or status >= 500:
             kind = "rate_limit" if status == 429 else "server_error"
             again = error.get("code") != "insufficient_quota"

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ragkit.llm.requests import DECISIVE, Request, canonical, digest, validator
+from ragkit.llm.requests import DECISIVE, Request, canonical, digest, load_prompt, validator
 
 # Failures that asking again would only repeat: they stay in the ledger for good.
 FINAL = frozenset({"invalid", "refused", "filtered", "rejected"})
@@ -297,12 +297,21 @@ def answered(asked: Exchange, text: str) -> Exchange:
     return replace(asked, state=state, **said, **dict(zip(TOKENS, known, strict=True)))
 
 
-def body(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON body that sends a request to the endpoint."""
+def body(plain: Mapping[str, Any], *, in_prompt: bool = False) -> dict[str, Any]:
+    """Return the JSON body that sends a request to the endpoint.
+
+    With `in_prompt` a schema stands behind the messages, for endpoints that take none.
+    """
     parameters = dict(plain["parameters"])
     sent = {"model": plain["model"].partition(":")[2], "messages": plain["messages"]}
     sent |= parameters.pop("extra_body", {}) | parameters
-    if (schema := plain["schema"]) is not None:
+    schema = plain["schema"]
+    if schema is not None and in_prompt:
+        sent["messages"] = [
+            *plain["messages"],
+            *load_prompt("schema").messages(schema=canonical(schema)),
+        ]
+    elif schema is not None:
         answer = {"name": "answer", "schema": schema, "strict": _is_strict(schema)}
         sent["response_format"] = {"type": "json_schema", "json_schema": answer}
     if plain["tools"]:

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ragkit import paths
 from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.files import atomic_path, json_lines, named, read_text, require
 from ragkit.llm.exchange import Exchange
@@ -56,6 +57,11 @@ FROM calls GROUP BY model, purpose ORDER BY model, purpose
 """
 _claims: dict[tuple, tuple] = {}  # open files of claims and the keys claimed, by process and ledger
 _claiming = threading.Lock()
+
+
+def ledger_path(given: str | Path | None = None) -> Path:
+    """Return where answers are kept: the path given, `$RAGKIT_LEDGER`, or the workspace's ledger."""
+    return Path(given or os.environ.get("RAGKIT_LEDGER") or paths.BUILD / "llm.sqlite")
 
 
 class DiskFull(DataError):

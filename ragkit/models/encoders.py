@@ -10,6 +10,7 @@ import numpy as np
 from ragkit import checks
 from ragkit.errors import DataError
 from ragkit.models.base import BATCH, MAX_CHARACTERS, Model, opened
+from ragkit.models.endpoint import EndpointEncoder
 
 
 class Encoder(Model):
@@ -70,13 +71,15 @@ class Encoder(Model):
         return vectors / norms
 
 
-def encoder(name: str, *, threads: int = 1) -> Encoder:
+def encoder(name: str, *, threads: int = 1) -> Encoder | EndpointEncoder:
     """Return an encoder of `ragkit.models.cards()` that uses so many CPU threads.
 
-    Models of the hub use a GPU where there is one. Raises `UsageError` if there is no encoder of
+    `openai:NAME` is an embedding model behind an endpoint. Models of the hub use a GPU where there is one. Raises `UsageError` if there is no encoder of
     that name, `ModelError` if its weights are not present; the hint is the command that fetches
     them.
     """
+    if name.startswith("openai:"):
+        return EndpointEncoder(name)
     return opened(Encoder, name, threads)
 
 

@@ -91,4 +91,5 @@ def test_an_unknown_prompt_is_refused(write, tmp_path):
 def test_every_shipped_prompt_fits_its_version():
     # A changed text without a changed version would mix two prompts under one name.
     found = {path.stem: load_prompt(path.stem).id for path in FOLDER.glob("*.md")}
-    assert found == {"check": "check@1:6d971796", "repair": "repair@1:efc59aee"}
+    expected = {"check": "check@1:6d971796", "repair": "repair@1:efc59aee"}
+    assert found == expected | {"schema": "schema@1:7c66cca5"}

@@ -62,7 +62,9 @@ def test_a_few_systems_and_a_dry_run(folder):
     assert isinstance(done.exception, UsageError)
     assert "did you mean 'two'" in str(done.exception)
     done = call(folder, "--dry-run", systems=())  # those of the workspace
-    count = len(sweep.load(paths.NOTEBOOKS / "systems.toml"))
+    free, left_out = sweep.free(sweep.load(paths.NOTEBOOKS / "systems.toml"))
+    assert {"text-embedding-3-large", "bash-agent-model"} <= set(left_out)
+    count = len(free)
     assert f"{count} systems x 2 questions" in done.output
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from ragkit import checks
 from ragkit.errors import UsageError
-from ragkit.llm import Client
+from ragkit.llm import Client, Request, load_prompt
 from ragkit.systems.agent.offline import Offline
 from ragkit.systems.agent.sandbox import SANDBOXES, open_sandbox
 from ragkit.systems.agent.tree import corpus_tree
@@ -112,7 +113,7 @@ class BashAgent(Retriever):
         What runs a model's command lines; see `ragkit.systems.agent.open_sandbox`.
     client : ragkit.llm.Client, optional
         Its `concurrency` is how many questions run at once. Default: one of `policy` with the
-        `ledger` (path) where answers are kept and the `budget` (USD).
+        `ledger` (path) where answers are kept, the `budget` (USD) and the `parameters`.
     system : str, optional
         See `Retriever`; "bash-" and the policy by default.
 
@@ -140,6 +141,7 @@ class BashAgent(Retriever):
         client: Client | None = None,
         ledger: str | Path | None = None,
         budget: float | None = None,
+        parameters: Mapping[str, Any] | None = None,
         system: str | None = None,
     ):
         if policy != "offline" and not str(policy).startswith("openai:"):
@@ -148,7 +150,7 @@ class BashAgent(Retriever):
         if client is not None and client.model != policy:
             raise UsageError(f"the client is of {client.model!r}, the policy is {policy!r}")
         if client is None and policy != "offline":
-            client = Client(policy, ledger=ledger, budget=budget)
+            client = Client(policy, ledger=ledger, budget=budget, parameters=parameters)
         self.steps, self.k = checks.whole(steps, "steps"), checks.whole(k, "k")
         self.seconds = checks.number(seconds, "seconds", least=0.01)
         self.sandbox = checks.choice(sandbox, "sandbox", ["auto", *SANDBOXES])
@@ -202,10 +204,8 @@ class BashAgent(Retriever):
 
     def _search_with_model(self, transcript: Transcript, k: int) -> list[tuple[str, float]] | None:
         """Let the model search; return (doc_id, 1 / rank), or None if it submitted nothing."""
-        from ragkit.llm import Request, load_prompt
-
-        prompt = load_prompt("search", PROMPTS)
-        messages = prompt.messages(question=transcript.question, k=k, steps=self.steps)
+        first = self.first_request(transcript.question, k)
+        messages = list(first.messages)
         ends, reminders = time.monotonic() + self.seconds, 0
         while True:
             over = "steps" if len(transcript.steps) >= self.steps else ""
@@ -213,7 +213,7 @@ class BashAgent(Retriever):
             if over:
                 transcript.stopped = over
                 messages.append({"role": "user", "content": USED_UP.format(over)})
-            request = Request(messages, tools=TOOLS, purpose="agent", prompt=prompt.id)
+            request = Request(messages, tools=TOOLS, purpose="agent", prompt=first.prompt)
             result = self.client.complete([request], progress=False)[0]
             for name in ("prompt_tokens", "completion_tokens"):
                 if (tokens := getattr(result, name)) is not None:
@@ -232,6 +232,12 @@ class BashAgent(Retriever):
                 if reminders > REMINDERS:
                     return transcript.fail("the model calls no tool")
                 messages.append({"role": "user", "content": NO_TOOL})
+
+    def first_request(self, question: str, k: int) -> Request:
+        """Return the request that begins the search for a question."""
+        prompt = load_prompt("search", PROMPTS)
+        values = {"question": question, "k": k, "steps": self.steps}
+        return prompt.request(values, tools=TOOLS, purpose="agent")
 
     def _answer_calls(self, transcript, calls, messages: list, ends: float) -> list[str] | None:
         """Run the tool calls in order, up to a submission; return what was submitted."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragkit import paths
-from ragkit.llm import Client, load_prompt
+from ragkit.llm import Client, ledger_path, load_prompt
 from ragkit.systems.readers.base import ABSTENTION, Document, Reader, Reading
 
 FOLDER = Path(__file__).parent / "templates"
@@ -18,6 +16,8 @@ PARAMETERS = {"temperature": 0, "max_tokens": 1024}
 
 class OpenAI(Reader):
     """A chat model answers from the documents, with WixQA's settings unless told otherwise.
+
+    `truncated` is how many answers of the last `read` were cut at the limit of tokens.
 
     After a failure (refusal, time-out, an empty reply, a budget that is spent), the reading has the
     answer None and the failure's kind and reason. What the ledger holds is not asked again.
@@ -30,6 +30,10 @@ class OpenAI(Reader):
         Default: `$RAGKIT_LEDGER`, else `build/llm.sqlite` of the workspace.
     parameters : mapping, optional
         Instead of `PARAMETERS`, for models that take others.
+    prompt : str
+        "answer", or "closed_book": the model answers from memory and is shown no document.
+    client : ragkit.llm.Client, optional
+        Instead of one with these options.
     options
         Further options of `ragkit.llm.Client`, such as `concurrency` and `budget`.
     """
@@ -40,22 +44,31 @@ class OpenAI(Reader):
         *,
         ledger: Any = ...,
         parameters: Mapping[str, Any] | None = None,
+        prompt: str = "answer",
+        client: Client | None = None,
         **options: Any,
     ):
         if ledger is ...:
-            ledger = os.environ.get("RAGKIT_LEDGER") or paths.BUILD / "llm.sqlite"
+            ledger = ledger_path()
         parameters = PARAMETERS if parameters is None else parameters
-        self._client = Client(model, ledger=ledger, parameters=parameters, **options)
-        self._prompt = load_prompt("answer", FOLDER)
-        self.name = model
+        options |= {"ledger": ledger, "parameters": parameters}
+        self.client = client or Client(model, **options)
+        self.prompt = load_prompt(prompt, FOLDER)
+        self.name, self.truncated = model, 0
 
     def read(self, tasks: Sequence[tuple[str, Sequence[Document]]]) -> list[Reading]:
         slots = (
             {"question": question, "documents": _numbered(documents), "abstention": ABSTENTION}
             for question, documents in tasks
         )
-        requests = [self._prompt.request(values, purpose="reader") for values in slots]
-        return [_reading(result) for result in self._client.complete(requests)]
+        needed = self.prompt.placeholders
+        requests = [
+            self.prompt.request({name: values[name] for name in needed}, purpose="reader")
+            for values in slots
+        ]
+        results = self.client.complete(requests)
+        self.truncated = sum(one.ok and one.finish_reason == "length" for one in results)
+        return [_reading(result) for result in results]
 
 
 def _reading(result) -> Reading:

@@ -72,6 +72,21 @@ class Retriever(ABC):
             raise UsageError(f"{type(self).__name__} has no index yet", "call fit(documents) first")
 
 
+class Nothing(Retriever):
+    """Find nothing: for a reader that answers from memory."""
+
+    _fitted = "system"
+
+    def __init__(self, *, system: str | None = None):
+        self.system = system or "closed-book"
+
+    def fit(self, documents) -> Nothing:
+        return self
+
+    def _search(self, ids, texts, k):
+        return [((), ()) for _ in texts]
+
+
 def check_fields(fields) -> tuple[str, ...]:
     """Return the names of the columns that make a document's text."""
     names = () if isinstance(fields, str) or not isinstance(fields, Iterable) else tuple(fields)

@@ -139,6 +139,14 @@ def plan(
     return pd.DataFrame(rows)
 
 
+def free(systems: Iterable[System]) -> tuple[list[System], list[str]]:
+    """Return the systems that ask no endpoint and whose weights are here, and the others' names."""
+    systems = list(systems)
+    missing = _missing_weights(system for system in systems if not system.paid)
+    able = [one for one in systems if not one.paid and one.name not in missing]
+    return able, [one.name for one in systems if one not in able]
+
+
 def sample_systems() -> list[System]:
     """Return the retrievers of `notebooks/systems.toml` whose weights come with the installation.
 

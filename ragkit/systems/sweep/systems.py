@@ -16,6 +16,7 @@ from typing import Any, get_type_hints
 from ragkit import checks
 from ragkit.errors import DataError, ModelError, RagkitError, UsageError
 from ragkit.files import read_text
+from ragkit.llm import ledger_path
 from ragkit.systems.retrieval.saved import Kept, Saved
 from ragkit.systems.sweep.steps import Leads
 
@@ -27,6 +28,7 @@ RETRIEVERS = {
     "opensearch": "ragkit.systems.retrieval.servers.OpenSearch",
     "qdrant": "ragkit.systems.retrieval.servers.Qdrant",
     "agent": "ragkit.systems.agent.BashAgent",
+    "none": "ragkit.systems.retrieval.frames.Nothing",
 }
 RERANK = "ragkit.systems.retrieval.rerank.Rerank"
 READERS = {
@@ -74,8 +76,16 @@ class System:
 
     @property
     def models(self) -> set[str]:
-        """Names of the encoders and rerankers that retrieval needs."""
-        return {part[key] for part in self._parts for key in MODELS if key in part}
+        """Names of the encoders, rerankers and language models that retrieval needs."""
+        named = {part[key] for part in self._parts for key in MODELS if key in part}
+        policies = {part.get("policy", "") for part in self._parts}
+        return named | {name for name in policies if name.startswith("openai:")}
+
+    @property
+    def paid(self) -> bool:
+        """Whether an endpoint is asked, which may cost money."""
+        names = self.models | {(self.reader or {}).get("kind", "")}
+        return any(name.startswith("openai:") for name in names)
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -215,6 +225,8 @@ def _retriever(spec: Mapping[str, Any]):
     options = {key: value for key, value in spec.items() if key != "kind"}
     if "retrievers" in options:
         options["retrievers"] = [_retriever(part) for part in options["retrievers"]]
+    if str(options.get("policy", "")).startswith("openai:"):
+        options.setdefault("ledger", ledger_path())
     retriever = _class(RETRIEVERS[spec["kind"]])(**options)
     return Kept(retriever) if isinstance(retriever, Saved) else retriever
 
