@@ -24,7 +24,7 @@ from ragkit.store import Store
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragkit.llm import Client, Estimate, Request
+    from ragkit.llm import Client, Estimate, Prompt, Request
 
 PROMPTS = Path(__file__).parent / "prompts"
 _DATA = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))
@@ -223,22 +223,28 @@ class ModelJudge(Judge):
     """A language model as judge, through the `ragkit.llm.Client` of an endpoint with a ledger.
 
     Every text stands in the prompt between tags of its own. Such tags inside a text are escaped
-    (`enclosed`), so that no text can end its part of the prompt.
+    (`enclosed`), so that no text can end its part of the prompt. `prompts` are used in the place
+    of ragkit's own, by kind: see `ragkit.llm.printed`.
     """
 
     kinds = frozenset(KINDS)
 
-    def __init__(self, client: Client):
+    def __init__(self, client: Client, prompts: Mapping[str, Prompt] | None = None):
         self.client = client
         self.name = client.model
+        self.prompts = dict(prompts or {})
 
     def close(self) -> None:
         self.client.close()
 
-    def describe(self, kinds: Sequence[str]) -> dict[str, Any]:
+    def prompt(self, kind: str) -> Prompt:
+        """Return the prompt for a kind of tasks."""
         from ragkit.llm import load_prompt
 
-        prompts = {kind: load_prompt(kind, PROMPTS) for kind in kinds}
+        return self.prompts.get(kind) or load_prompt(kind, PROMPTS)
+
+    def describe(self, kinds: Sequence[str]) -> dict[str, Any]:
+        prompts = {kind: self.prompt(kind) for kind in kinds}
         return {
             "name": self.name,
             "parameters": self.client.parameters,
@@ -262,12 +268,10 @@ class ModelJudge(Judge):
         return self.client.dry_run(self._requests(tasks, repeat, first))
 
     def _requests(self, tasks: Sequence[Task], repeat: int, first: int) -> list[Request]:
-        from ragkit.llm import load_prompt
-
         checks.whole(repeat, "repeat")
         requests = []
         for task in tasks:
-            prompt = load_prompt(task.kind, PROMPTS)
+            prompt = self.prompt(task.kind)
             tags = {tag for _, text in prompt.parts for tag in _TAG.findall(text)}
             fields = {name: enclosed(text, tags) for name, text in task.fields.items()}
             options = {"schema": _schema(task.kind), "purpose": f"judge {task.kind}"}

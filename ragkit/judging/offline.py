@@ -234,13 +234,14 @@ def load_judge(name: str, **options) -> Judge:
     """Return the judge of a name; another name raises `UsageError`.
 
     The names are "openai:MODEL", whose options are those of `ragkit.llm.Client` (such as
-    `ledger`), "offline", and "offline:FILE" with coefficients of your own.
+    `ledger`) or a `client`, and `prompts` as of `ModelJudge`; "offline", and "offline:FILE" with coefficients of your own.
     """
     scheme, _, rest = str(name).partition(":")
     if scheme == "openai":
         from ragkit.llm import Client
 
-        return ModelJudge(Client(name, **{"ledger": None, **options}))
+        client, prompts = options.pop("client", None), options.pop("prompts", None)
+        return ModelJudge(client or Client(name, **{"ledger": None, **options}), prompts)
     if scheme == "offline":
         return OfflineJudge(read_coefficients(Path(rest)) if rest else None, **options)
     raise UsageError(f"no judge is called {name!r}", did_you_mean(str(name), ("openai", "offline")))
