@@ -43,6 +43,29 @@ def erb(out, dry_run, batch, jobs, ledger, budget, concurrency, yes, **counts):
 
 
 @command.define
+def company(page, out, dry_run, ledger, budget, concurrency, yes, batch, **asked):
+    from ragkit.synth.company import estimate, generate_company
+    from ragkit.synth.stages import BatchWritten
+
+    ledger = ledger or out / "ledger.sqlite"
+    options = _options(asked["author"], ledger, budget, concurrency, batch)
+    for line in estimate(page, out, **asked, author_options=_unwritten(options)):
+        click.echo(line)
+    if dry_run:
+        return
+    _confirm(options, yes or batch)
+    with _progress(1) as progress:
+        try:
+            found = generate_company(page, out, **asked, progress=progress, author_options=options)
+        except BatchWritten as written:
+            return click.echo(str(written))
+    asked_for = sum(found["questions"].values())
+    click.echo(f"{found['documents']:,} documents and {asked_for:,} questions in {out}")
+    if found["left_out"]:
+        click.echo(f"{found['left_out']:,} left out: see {out / 'left_out.jsonl'}")
+
+
+@command.define
 def helpcentre(out, dry_run, ledger, budget, concurrency, yes, batch, **asked):
     from ragkit.synth.helpcentre import begun, generate_helpcentre
     from ragkit.synth.stages import BatchWritten

@@ -76,7 +76,7 @@ class Plan:
     def __init__(self, settings: Settings):
         self.settings = settings
         n, q = settings.documents, settings.questions
-        weights, sizes, self.gold_sources = _printed()
+        weights, sizes, self.gold_sources = printed()
         parts = shares(q, [weights[kind] for kind in TYPES])
         self.questions = need = dict(zip(TYPES, parts, strict=True))
         self.world = World(settings.seed, n)
@@ -158,7 +158,7 @@ class Plan:
         }
 
 
-def _printed() -> tuple[dict, dict, dict]:
+def printed() -> tuple[dict, dict, dict]:
     """Return the paper's counts: questions by type, documents by source, gold sources by type."""
     frame = reported.load()
     frame = frame[(frame["paper"] == "enterpriserag_bench") & frame["value"].notna()]

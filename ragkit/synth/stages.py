@@ -98,24 +98,32 @@ class Model:
     options : AuthorOptions
         With `batch`, requests that the ledger lacks are written to this file instead of being
         asked, and `BatchWritten` is raised.
+    parameters : mapping, optional
+        Options of every request. Default: `PARAMETERS`.
     """
 
-    def __init__(self, name: str, prompts: Path, options: AuthorOptions):
+    def __init__(
+        self, name: str, prompts: Path, options: AuthorOptions, parameters: Mapping | None = None
+    ):
         if options.batch and options.ledger is None:
             raise UsageError("a batch needs a ledger that takes its results")
         self.name, self.prompts, self.options = name, prompts, options
         self.schemas = read_json(prompts / "schemas.json")
-        self.client = options.client(name, PARAMETERS)
+        self.client = options.client(name, dict(parameters or PARAMETERS))
+        self._lacking: list[tuple[str, Request]] = []  # what the next batch file asks
 
     def request(self, stage: str, task: Task) -> Request:
         """Return the request of a task."""
         prompt = load_prompt(task.prompt or stage, self.prompts)
+        values = dict(task.values)
+        if "item" in prompt.placeholders:
+            values["item"] = task.item
         options = {"schema": self.schemas[stage], "purpose": stage, "repeat": task.turn}
-        return prompt.request(task.values, **options)
+        return prompt.request(values, **options)
 
     def answer(
-        self, stage: str, tasks: Sequence[Task], check: Check | None = None
-    ) -> list[dict | Rejected]:
+        self, stage: str, tasks: Sequence[Task], check: Check | None = None, *, wait: bool = True
+    ) -> list[dict | Rejected | None]:
         """Return the data of each task, or `Rejected` where the model gave none that passes.
 
         Parameters
@@ -124,6 +132,9 @@ class Model:
         tasks : sequence of Task
         check : callable, optional
             Returns what is wrong with the data of a task, or an empty string.
+        wait : bool
+            Whether all answers are needed before anything else can be asked. If not, a task that a
+            batch has to ask first has None, and `flush` writes the batch when there is no more.
 
         Raises
         ------
@@ -133,12 +144,15 @@ class Model:
             If a batch is wanted and the ledger lacks answers.
         """
         requests = [self.request(stage, task) for task in tasks]
-        found: list[dict | Rejected] = [Rejected(stage, task.item, "") for task in tasks]
+        found: list[dict | Rejected | None] = [None] * len(tasks)
         waiting = list(range(len(tasks)))
         for _ in range(TRIES):
             again = []
             results = self._complete(stage, [requests[i] for i in waiting])
             for i, result in zip(waiting, results, strict=True):
+                if result is None:
+                    found[i] = None
+                    continue
                 reason = "" if result.ok else f"{result.kind}: {result.reason}"
                 if result.ok and check:
                     reason = check(tasks[i], result.data)
@@ -148,15 +162,32 @@ class Model:
                     requests[i] = replace(repair, repeat=tasks[i].turn)
                     again.append(i)
             waiting = again
+        if wait:
+            self.flush()
         return found
 
-    def _complete(self, stage: str, requests: list[Request]):
+    def flush(self) -> None:
+        """Write the batch of all that had to wait, if there is any, and raise `BatchWritten`."""
+        if self._lacking:
+            stages, requests = zip(*self._lacking, strict=True)
+            self._lacking = []
+            count = write_batch(self.client, requests, self.options.batch)
+            path, ledger = Path(self.options.batch), self.client.ledger.path
+            raise BatchWritten(", ".join(dict.fromkeys(stages)), count, path, ledger)
+
+    def _complete(self, stage: str, requests: list[Request]) -> list:
+        """Return the results, and None for what waits for a batch."""
         if not requests:
             return []
-        batch = self.options.batch
-        if batch and self.client.missing(requests):
-            count = write_batch(self.client, requests, batch)
-            raise BatchWritten(stage, count, Path(batch), self.client.ledger.path)
+        if self.options.batch:
+            lacking = [bool(self.client.missing([request])) for request in requests]
+            self._lacking += [
+                (stage, r) for r, lacks in zip(requests, lacking, strict=True) if lacks
+            ]
+            if any(lacking):
+                held = [r for r, lacks in zip(requests, lacking, strict=True) if not lacks]
+                found = iter(self._complete(stage, held))
+                return [None if lacks else next(found) for lacks in lacking]
         results = self.client.complete(requests, progress=False)
         trouble = [r for r in results if not r.ok and r.kind not in FINAL]
         if len(results) > 1 and all(not r.ok and r.kind == "rejected" for r in results):

@@ -1,0 +1,118 @@
+"""A company's documents and questions, written by a model from a page about the company.
+
+EnterpriseRAG-Bench, sections 4 and 5.3, appendices B and C. The answers of every stage are files of
+`OUT/plan`, which may be edited between two runs; the same command goes on from there.
+
+>>> from ragkit.synth.company import generate_company
+>>> generate_company("company.md", "build/co", author="openai:gpt-4o", seed=0)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from ragkit.errors import DataError
+from ragkit.files import read_text, sha256
+from ragkit.synth.author import AuthorOptions
+from ragkit.synth.company import export
+from ragkit.synth.company.documents import Noise, Writer
+from ragkit.synth.company.estimate import Guess
+from ragkit.synth.company.files import PROMPTS, Files
+from ragkit.synth.company.plan import PAGE, Plan, Settings
+from ragkit.synth.stages import Model
+from ragkit.synth.stamp import begin
+
+__all__ = ["Settings", "estimate", "generate_company"]
+
+PARAMETERS = {"max_tokens": 16_000}
+
+
+def generate_company(
+    page: str | Path,
+    out: str | Path,
+    *,
+    author_options: AuthorOptions | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+    **settings,
+) -> dict:
+    """Make a company in `out`, or go on with one; return the statistics.
+
+    Parameters
+    ----------
+    page : path-like
+        What is known of the company, in words.
+    out : path-like
+        A new or empty folder, or one that the same settings have begun.
+    author_options : AuthorOptions, optional
+    progress : callable, optional
+        Called with stage, steps done and steps in all.
+    **settings
+        See `Settings`.
+
+    Returns
+    -------
+    dict
+        As in `statistics.json`.
+
+    Raises
+    ------
+    UsageError
+        If a setting is out of range, or the folder was begun with others.
+    DataError
+        If the page is empty or too long, or the file of a stage cannot be gone on with.
+    ModelError
+        If the endpoint did not answer, or gave nothing usable for a stage that all others need.
+    BatchWritten
+        If the options name a batch file and the ledger lacks answers.
+    """
+    settings, out = Settings(**settings), Path(out)
+    text = read_page(page)
+    begin(out, {**asdict(settings), "sha256 of the page": sha256(page)})
+    author = Model(settings.author, PROMPTS, author_options or AuthorOptions(), PARAMETERS)
+    made = _run(Files(out / "plan", author), text, settings, progress or (lambda *_: None))
+    return export.write(out, *made)
+
+
+def estimate(
+    page: str | Path, out: str | Path, *, author_options: AuthorOptions | None = None, **settings
+) -> list[str]:
+    """Return in lines what is still to be asked for a company, and its cost; nothing is asked.
+
+    Parameters
+    ----------
+    page, out, author_options, **settings
+        See `generate_company`.
+    """
+    settings, text = Settings(**settings), read_page(page)
+    options = author_options or AuthorOptions()
+    guess = Guess(settings.author, PROMPTS, options, PARAMETERS, settings, text)
+    _run(Files(Path(out) / "plan", guess, keep=False), text, settings, lambda *_: None)
+    head = f"{settings.documents:,} documents, {settings.questions:,} questions; requests:"
+    return [head, *guess.lines()]
+
+
+def _run(files: Files, page: str, settings: Settings, progress: Callable):
+    """Run all stages; return plan, documents, noise and what was left out."""
+    plan = Plan(files, page, settings)
+    progress("documents", 0, len(plan.entries))
+    writer = Writer(plan, files).write()
+    noise = Noise(plan, files, writer.texts).make()
+    return plan, writer, noise, [*writer.lost, *noise.lost]
+
+
+def read_page(path: str | Path) -> str:
+    """Return the text of a page about a company."""
+    text = read_text(path).strip()
+    if not text:
+        raise DataError(
+            f"stage 'company': {path}: the page is empty",
+            "say in a few paragraphs what the company does, for whom, with what, and who runs it",
+        )
+    if len(text) > PAGE:
+        raise DataError(
+            f"stage 'company': {path}: the page has {len(text):,} characters, at most {PAGE:,} fit",
+            "keep what all of its people would know; what is particular belongs in the projects",
+        )
+    return text

@@ -1,0 +1,322 @@
+"""The documents of a company: written one wave after another, then misfiled and half repeated.
+
+EnterpriseRAG-Bench, sections 4.1 and 4.2, appendices B.2 to B.4.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+
+from ragkit.synth.company.files import Files, fragment
+from ragkit.synth.company.plan import FORMS, METADATA, Plan, fault_of
+from ragkit.synth.noise import Tree
+from ragkit.synth.stages import Check, Rejected, Task
+from ragkit.synth.streams import Stream
+
+READS = 3  # times that a document may ask for the texts of others
+SHORTEST = 200  # characters
+MISFILED, SHUFFLED = 0.03, 0.05  # of the documents
+SHOWN = 12_000  # characters of another document in a prompt
+# What a prompt shows of an entry.
+OWN = "key source path title date people summary metadata".split()
+
+
+class Writer:
+    """Write the documents of a plan.
+
+    An entry is asked as soon as all that it reads is written: entries of a project read what their
+    manifest says, and what they ask for; those of a cluster, all earlier ones; the others little.
+
+    Parameters
+    ----------
+    plan : Plan
+    files : Files
+
+    Attributes
+    ----------
+    texts : dict of str to str
+        By key.
+    lost : list of Rejected
+    """
+
+    def __init__(self, plan: Plan, files: Files):
+        self.plan, self.files = plan, files
+        self.texts: dict[str, str] = {}
+        self.lost: list[Rejected] = []
+        self._needs = {key: self._reads(entry) for key, entry in plan.entries.items()}
+        self._asked: dict[str, int] = {}  # times that an entry has asked for texts
+        self._held: dict[str, str] = {}  # keys by text
+
+    def _reads(self, entry: dict) -> list[str]:
+        block = self.plan.manifests[entry["block"]]
+        if entry["kind"] == "cluster":
+            return [other["key"] for other in block[: block.index(entry)]]
+        return list(entry["reads"])
+
+    def write(self) -> Writer:
+        """Write everything; with a batch, as much as there are answers for.
+
+        Raises
+        ------
+        BatchWritten
+            If answers have to come from a batch.
+        """
+        waiting, settled = list(self.plan.entries), set()
+        while ready := [key for key in waiting if settled.issuperset(self._needs[key])]:
+            tasks = [self._task(key) for key in ready]
+            found = self.files.ask("document", tasks, self._fault, wait=False)
+            for key, data in zip(ready, found, strict=True):
+                if data and not isinstance(data, Rejected) and data.get("read"):
+                    self._asked[key] = self._asked.get(key, 0) + 1
+                    self._needs[key] += [k for k in data["read"] if k not in self._needs[key]]
+                    continue
+                waiting.remove(key)
+                if isinstance(data, Rejected):
+                    self.lost.append(data)
+                elif data:
+                    self.texts[key] = data["content"].strip()
+                if data:
+                    settled.add(key)
+        self.files.author.flush()
+        return self
+
+    def _task(self, key: str) -> Task:
+        entry, plan = self.plan.entries[key], self.plan
+        block, kind = plan.blocks[entry["block"]], entry["kind"]
+        siblings = [other for other in plan.manifests[entry["block"]] if other is not entry]
+        read = [k for k in self._needs[key] if k in self.texts]
+        values = {
+            "rules": rules(entry["source"]),
+            "entry": shown(entry),
+            "company": plan.overview,
+            "manifest": "\n".join(map(_line if kind == "project" else _path, siblings)) or "none",
+            "texts": "\n\n".join(f"[{k}]\n{self.texts[k][:SHOWN]}" for k in read) or "none",
+        }
+        if kind != "misc":
+            values["agents"] = plan.agents(entry["path"])
+        if kind == "project":
+            times = READS - self._asked.get(key, 0)
+            left = f"You may do so {times} more times." if times else "You have read enough now."
+            values |= {"left": left, "name": block["name"], "description": block["description"]}
+        elif kind == "cluster":
+            values |= {"question": block["question"], "carries": entry["carries"]}
+        return Task(f"document {key}", values, entry, f"document-{kind}")
+
+    def _fault(self, task: Task, data: dict) -> str:
+        """Return what is wrong with a document or with what it asks to read."""
+        entry, read = task.given, data.get("read")
+        if bool(read) == bool(data.get("content")):
+            return "either content or read"
+        if read:
+            block = self.plan.manifests[entry["block"]]
+            earlier = [other["key"] for other in block[: block.index(entry)]]
+            if entry["kind"] != "project":
+                return "this document has nothing to read: write it"
+            if lost := [key for key in read if key not in earlier]:
+                return f"{lost[0]!r} does not stand above this entry in the manifest"
+            new = [key for key in read if key not in self._needs[entry["key"]]]
+            return "" if new and self._asked.get(entry["key"], 0) < READS else "write it now"
+        text = data["content"].strip()
+        if fault := unfit(text):
+            return fault
+        if (held := self._held.setdefault(text, entry["key"])) != entry["key"]:
+            return f"this is the text of {held}"
+        numbers = re.findall(r"\d[\d.,:]*\d", entry.get("carries", ""))
+        if numbers and not any(number in text for number in numbers):
+            return f"it leaves out its part of the answer: {entry['carries']}"
+        return ""
+
+
+def unfit(text: str) -> str:
+    """Return why a text is no document, or an empty string."""
+    if any(unicodedata.category(letter) == "Cc" for letter in text if letter not in "\n\t"):
+        return "the content has control characters"
+    if len(text) < SHORTEST:
+        return f"the content has {len(text)} characters, at least {SHORTEST} are wanted"
+    return ""
+
+
+def rules(source: str) -> str:
+    """Return how a document of a source is written."""
+    return fragment("rules", form=FORMS[source]["form"], length=FORMS[source]["length"])
+
+
+def shown(entry: Mapping) -> str:
+    """Return an entry for a prompt."""
+    return json.dumps({name: entry[name] for name in OWN}, ensure_ascii=False, indent=1)
+
+
+def _line(entry: dict) -> str:
+    people = ", ".join(entry["people"])
+    return f"- {entry['key']} ({entry['date']}, {entry['path']}) {entry['title']}; {people}; {entry['summary']}"
+
+
+def _path(entry: dict) -> str:
+    carries = f": {entry['carries']}" if entry.get("carries") else ""
+    return f"- {entry['path']}{carries}"
+
+
+# Noise
+
+
+def walk(entries: Mapping[str, dict], stream: Stream, count: int, skip=frozenset()) -> list[str]:
+    """Return keys found by walks over the tree of folders, so that full ones are not preferred."""
+    folders: dict[str, dict[str, list[str]]] = {}
+    for key, entry in entries.items():
+        own = folders.setdefault(entry["source"], {})
+        own.setdefault(entry["path"].rpartition("/")[0], []).append(key)
+    trees = {source: Tree(own) for source, own in folders.items() if len(own) > 1}
+    found: list[str] = []
+    for _ in range(100 * count if trees else 0):
+        if len(found) == count:
+            break
+        tree = trees[stream.pick(list(trees))]
+        key = stream.pick(tree.members[tree.folder(stream)])
+        if key not in found and key not in skip:
+            found.append(key)
+    return found
+
+
+class Noise:
+    """What becomes of documents: misfiled by the model, shuffled at random, repeated with changes.
+
+    Parameters
+    ----------
+    plan : Plan
+    files : Files
+    texts : dict of str to str
+        The documents that were written.
+
+    Attributes
+    ----------
+    moves : dict of str to (str, str)
+        By key, "plausible" or "random" and the new path.
+    copies : dict of str to dict
+        Entries of near-duplicates, with `content`, `changed` and `original`.
+    lost : list of Rejected
+    """
+
+    def __init__(self, plan: Plan, files: Files, texts: Mapping[str, str]):
+        self.plan, self.files, self.texts = plan, files, texts
+        self.entries = {key: entry for key, entry in plan.entries.items() if key in texts}
+        self.lost: list[Rejected] = []
+        self.moves: dict[str, tuple[str, str]] = {}
+        self.copies: dict[str, dict] = {}
+
+    def make(self) -> Noise:
+        """Ask for all that is missing, in one batch."""
+        moved, copied = self._misfile(), self._repeat()
+        self.files.author.flush()
+        for kind, pairs in (("misfile", moved), ("near_duplicate", copied)):
+            for key, data in pairs:
+                if isinstance(data, Rejected):
+                    self.lost.append(data)
+                elif kind == "misfile":
+                    self.moves[key] = ("plausible", self._placed(key, data["path"]))
+                else:
+                    known = {"block": "near-duplicates", "kind": "near-duplicate", "original": key}
+                    about = self.entries[key]["summary"]
+                    again = f"{key}-again"
+                    self.copies[again] = data | known | {"key": again, "summary": about}
+        self._shuffle({key for key, _ in moved})
+        return self
+
+    def _stream(self, name: str) -> Stream:
+        return Stream(self.plan.settings.seed, "company", name)
+
+    def _folders(self, source: str) -> list[str]:
+        own = {e["path"].rpartition("/")[0] for e in self.entries.values() if e["source"] == source}
+        return sorted(own)
+
+    def _placed(self, key: str, folder: str) -> str:
+        return f"{folder.rstrip('/')}/{self.entries[key]['path'].rpartition('/')[2]}"
+
+    def _misfile(self) -> Sequence[tuple[str, dict | Rejected | None]]:
+        count = round(MISFILED * len(self.entries))
+        keys = walk(self.entries, self._stream("misfile"), count)
+        tasks = [
+            Task(
+                f"misfile {key}",
+                {
+                    "path": self.entries[key]["path"],
+                    "folders": "\n".join(self._folders(self.entries[key]["source"])),
+                    "document": self.texts[key][:SHOWN],
+                },
+                key,
+            )
+            for key in keys
+        ]
+        found = self.files.ask("misfile", tasks, self._no_place, wait=False)
+        return list(zip(keys, found, strict=True))
+
+    def _no_place(self, task: Task, data: dict) -> str:
+        entry, folder = self.entries[task.given], data["path"].rstrip("/")
+        if folder not in self._folders(entry["source"]):
+            return f"there is no folder {folder!r} in {entry['source']}"
+        return "it lies there already" if entry["path"].rpartition("/")[0] == folder else ""
+
+    def _shuffle(self, taken: set[str]) -> None:
+        stream = self._stream("shuffle")
+        for key in walk(self.entries, stream, round(SHUFFLED * len(self.entries)), taken):
+            here = self.entries[key]["path"].rpartition("/")[0]
+            others = [f for f in self._folders(self.entries[key]["source"]) if f != here]
+            self.moves[key] = ("random", self._placed(key, stream.pick(others)))
+
+    def _repeat(self) -> Sequence[tuple[str, dict | Rejected | None]]:
+        skip = {key for key, e in self.entries.items() if e["kind"] in ("cluster", "misc")}
+        count = self.plan.settings.duplicates
+        keys = walk(self.entries, self._stream("near-duplicates"), count, skip)
+        folders = [f for source in FORMS for f in self._folders(source)]
+        agents = "\n".join(f"{f}: {self._holds(f)}" for f in folders)
+        tasks = [
+            Task(
+                f"near-duplicate {key}",
+                {
+                    "rules": rules(self.entries[key]["source"]),
+                    "metadata": f"metadata has exactly these keys by source:\n{METADATA}",
+                    "entry": shown(self.entries[key]),
+                    "agents": agents,
+                    "document": self.texts[key],
+                },
+                key,
+            )
+            for key in keys
+        ]
+        found = self.files.ask("near_duplicate", tasks, self._no_copy, wait=False)
+        return list(zip(keys, found, strict=True))
+
+    def _holds(self, folder: str) -> str:
+        return self.plan.agents(f"{folder}/").rpartition("\n")[2].partition(": ")[2]
+
+    @property
+    def _no_copy(self) -> Check:
+        taken = {entry["path"] for entry in self.entries.values()}
+
+        def check(task: Task, data: dict) -> str:
+            entry, text = self.entries[task.given], data["content"].strip()
+            before, after = squeezed(self.texts[task.given]), squeezed(text)
+            if fault := fault_of(data) or unfit(text):
+                return fault
+            if data["path"] in taken:
+                return f"the path {data['path']!r} is taken"
+            if data["date"] < entry["date"]:
+                return f"it is dated before the original, {entry['date']}"
+            for one in data["changed"]:
+                if squeezed(one["before"]) not in before:
+                    return f"the original does not say {one['before']!r}"
+                if squeezed(one["after"]) not in after:
+                    return f"the document does not say {one['after']!r}"
+                if squeezed(one["before"]) == squeezed(one["after"]):
+                    return f"nothing has changed in {one['before']!r}"
+            taken.add(data["path"])
+            return ""
+
+        return check
+
+
+def squeezed(text: str) -> str:
+    """Return a text with single spaces."""
+    return " ".join(text.split())

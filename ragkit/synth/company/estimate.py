@@ -1,0 +1,180 @@
+"""What a company would cost: the pipeline runs on stand-ins of the answers that are not there yet."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ragkit.llm import count_tokens, dollars
+from ragkit.llm.prices import request_tokens
+from ragkit.synth.author import AuthorOptions
+from ragkit.synth.company.plan import FORMS, PROJECT, Settings
+from ragkit.synth.stages import Check, Model, Rejected, Task
+from ragkit.synth.streams import Stream
+
+
+class Guess(Model):
+    """Answer from the ledger, else with a stand-in that counts as a request.
+
+    Parameters
+    ----------
+    name, prompts, options, parameters
+        See `Model`. Nothing is asked.
+    settings : Settings
+    page : str
+
+    Attributes
+    ----------
+    calls, tokens_in, tokens_out : Counter
+        By stage.
+    """
+
+    def __init__(
+        self, name: str, prompts: Path, options: AuthorOptions, parameters, settings, page
+    ):
+        super().__init__(name, prompts, replace(options, batch=None), parameters)
+        self.settings: Settings = settings
+        self.page = page
+        self.calls, self.tokens_in, self.tokens_out = Counter(), Counter(), Counter()
+
+    def answer(
+        self, stage: str, tasks: Sequence[Task], check: Check | None = None, *, wait: bool = True
+    ) -> list[dict | Rejected | None]:
+        return [self._one(stage, task, check) for task in tasks]
+
+    def _one(self, stage: str, task: Task, check: Check | None) -> dict:
+        request = self.request(stage, task)
+        if not self.client.missing([request]):
+            (held,) = self.client.complete([request], progress=False)
+            if held.ok and not (check and check(task, held.data)):
+                return held.data
+        data = STAND_INS[stage](self, task)
+        self.calls[stage] += 1
+        self.tokens_in[stage] += request_tokens(request.plain(self.name))[0]
+        self.tokens_out[stage] += count_tokens(json.dumps(data), self.name)
+        return data
+
+    def text(self, item: str, characters: int) -> str:
+        """Return so many characters of the page, from a place that depends on the item."""
+        start = Stream("text", item).below(len(self.page))
+        words = self.page * (2 + characters // len(self.page))
+        return f"{item} {words[start : start + characters]}"[:characters]
+
+    def lines(self) -> list[str]:
+        """Return the estimate in lines."""
+        said = [f"  {count:>7,} {stage}" for stage, count in self.calls.items()]
+        tokens = self.tokens_in.total(), self.tokens_out.total()
+        price = self.client.prices.cost(self.name, *tokens)
+        cost = "price unknown" if price is None else f"about {dollars(price)}"
+        return [
+            *said,
+            f"{self.name}: about {self.calls.total():,} calls, {tokens[0]:,} tokens in and "
+            f"{tokens[1]:,} out: {cost}; repairs of answers come on top",
+        ]
+
+
+def _company(guess: Guess, task: Task) -> dict:
+    initiatives = [
+        {"name": f"Initiative {n}", "sponsor": "Person 0"}
+        | {key: guess.text(f"{key} {n}", 120) for key in ("why", "aim", "measure")}
+        for n in range(5)
+    ]
+    sources = [
+        {"source": s, "documents": n, "folders": [
+            {"path": f"{s}/{part}", "holds": guess.text(f"{s} {part}", 90)}
+            for part in ("one", "two", "three", "four", "five", "six")
+        ]}
+        for s, n in guess.settings.mix.items()
+    ]  # fmt: skip
+    overview = guess.text("overview", min(3000, len(guess.page)))
+    return {"name": "X", "overview": overview, "initiatives": initiatives, "sources": sources}
+
+
+def _people(guess: Guess, task: Task) -> dict:
+    rows = [
+        {
+            "name": f"Person {n}",
+            "role": "role of some kind",
+            "team": "team",
+            "note": guess.text(f"{n}", 60),
+        }
+        for n in range(task.values["people"])
+    ]
+    return {"people": [row | {"manager": "Person 0" * (n > 0)} for n, row in enumerate(rows)]}
+
+
+def _projects(guess: Guess, task: Task) -> dict:
+    number, total = task.values["projects"], task.values["documents"]
+    row = {"initiative": "Initiative 0", "people": [f"Person {n}" for n in range(6)]}
+    row["documents"] = max(1, total // number)
+    return {
+        "projects": [
+            row | {"name": f"project-{n}", "description": guess.text(f"project {n}", 500)}
+            for n in range(number)
+        ]
+    }
+
+
+def _clusters(guess: Guess, task: Task) -> dict:
+    return {
+        "clusters": [
+            {"name": f"cluster-{n}", "question": guess.text(f"cluster {n}", 100)}
+            | {"answer": guess.text(f"answer {n}", 300), "documents": 5}
+            for n in range(task.values["clusters"])
+        ]
+    }
+
+
+def _topics(guess: Guess, task: Task) -> dict:
+    rows = []
+    for kind in ("volume", "misc"):
+        left = task.values[kind]
+        while left:
+            size = min(left, PROJECT)
+            name = f"{kind}-{len(rows)}"
+            about = {"source": "several", "description": guess.text(name, 250), "kind": kind}
+            rows.append(about | {"name": name, "documents": size})
+            left -= size
+    return {"topics": rows}
+
+
+def _manifest(guess: Guess, task: Task) -> dict:
+    name, stream, rows = task.item.partition(" ")[2], Stream("mix", task.item), []
+    for n in range(1, task.values["n"] + 1):
+        source = stream.weighted(list(FORMS), list(guess.settings.mix.values()))
+        row = {"key": f"{name}-{n:02d}", "source": source, "title": guess.text(f"{name} {n}", 60)}
+        row |= {"path": f"{source}/{stream.pick(('one', 'two'))}/{name}-{n}-some-slug.json"}
+        row |= {"people": [f"Person {k}" for k in range(4)], "date": "2025-06-30"}
+        row |= {"summary": guess.text(f"summary {n}", 300), "carries": "a part of the answer"}
+        form = FORMS[source]
+        values = {k: 3 if k in form.get("whole", ()) else "some value" for k in form["metadata"]}
+        first = [f"{name}-01"] if n > 2 and task.given["kind"] == "project" else []
+        rows.append(row | {"reads": first, "metadata": values})
+    return {"documents": rows}
+
+
+def _near_duplicate(guess: Guess, task: Task) -> dict:
+    entry = json.loads(task.values["entry"])
+    path = f"{entry['source']}/one/{task.given}-again.json"
+    changed = [{"what": "what it is about", "before": "so it was", "after": "so it is"}] * 2
+    text = guess.text(task.item, FORMS[entry["source"]]["length"])
+    kept = {k: entry[k] for k in ("source", "title", "date", "people", "metadata")}
+    return kept | {"path": path, "content": text, "changed": changed}
+
+
+STAND_INS: dict[str, Callable[[Guess, Task], dict]] = {
+    "company": _company,
+    "people": _people,
+    "projects": _projects,
+    "clusters": _clusters,
+    "topics": _topics,
+    "manifest": _manifest,
+    "document": lambda guess, task: {
+        "content": guess.text(task.item, FORMS[task.given["source"]]["length"])
+    },
+    "misfile": lambda guess, task: {"path": task.values["folders"].split("\n")[0]},
+    "near_duplicate": _near_duplicate,
+}

@@ -1,0 +1,108 @@
+"""The answers of the stages as files that may be edited between two runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from ragkit.errors import DataError, ModelError
+from ragkit.files import read_json, read_text, write_text
+from ragkit.llm import load_prompt
+from ragkit.llm.requests import canonical, validator
+from ragkit.synth.stages import Author, Check, Rejected, Task
+
+PROMPTS = Path(__file__).parent / "prompts"
+
+
+class Files:
+    """Ask the tasks whose files are not there, and keep the answers as files.
+
+    The item `manifest tidegate` of the stage `manifest` is kept in `manifest/tidegate.json`, the
+    item `company` in `company.json`, and the text of a document in `document/KEY.md`.
+
+    Parameters
+    ----------
+    folder : Path
+    author : Author
+    keep : bool
+        Whether files are written; an estimate writes none.
+    """
+
+    def __init__(self, folder: Path, author: Author, keep: bool = True):
+        self.folder, self.author, self.keep = folder, author, keep
+
+    @cached_property
+    def schemas(self) -> dict:
+        return read_json(PROMPTS / "schemas.json")
+
+    def path(self, stage: str, item: str) -> Path:
+        """Return the file of an item."""
+        name = item.partition(" ")[2].replace(" ", "-")
+        if stage == "document":
+            return self.folder / stage / f"{name}.md"
+        return self.folder / (f"{stage}/{name}.json" if name else f"{stage}.json")
+
+    def ask(
+        self, stage: str, tasks: Sequence[Task], check: Check, *, wait: bool = True
+    ) -> list[dict | Rejected | None]:
+        """Return the data of each task, from its file or from the author.
+
+        Parameters
+        ----------
+        stage, tasks, check, wait
+            See `Model.answer`. What a file says passes the same check.
+
+        Raises
+        ------
+        DataError
+            If a file is not what the stage can go on with.
+        """
+        found = [self._read(stage, task, check) for task in tasks]
+        todo = [i for i, data in enumerate(found) if data is None]
+        answers = self.author.answer(stage, [tasks[i] for i in todo], check, wait=wait)
+        for i, data in zip(todo, answers, strict=True):
+            found[i] = data
+            if isinstance(data, dict) and not data.get("read") and self.keep:
+                path = self.path(stage, tasks[i].item)
+                text = data.get("content") if stage == "document" else None
+                write_text(path, text or json.dumps(data, ensure_ascii=False, indent=1) + "\n")
+        return found
+
+    def need(
+        self, stage: str, tasks: Sequence[Task], check: Check, *, wait: bool = True
+    ) -> list[dict | None]:
+        """Return the data of each task; a rejected one ends the run."""
+        found = self.ask(stage, tasks, check, wait=wait)
+        for task, data in zip(tasks, found, strict=True):
+            if isinstance(data, Rejected):
+                raise ModelError(
+                    f"stage {stage!r}, item {task.item!r}: {data.reason}",
+                    f"write {self.path(stage, task.item)} by hand, or use another model; what was "
+                    "paid for is kept in the ledger",
+                )
+        return found
+
+    def _read(self, stage: str, task: Task, check: Check) -> dict | None:
+        path = self.path(stage, task.item)
+        if not path.exists():
+            return None
+        try:
+            data = {"content": read_text(path)} if stage == "document" else read_json(path)
+            errors = validator(canonical(self.schemas[stage])).iter_errors(data)
+            fault = next((f"at {e.json_path}: {e.message:.300}" for e in errors), "")
+        except DataError as error:
+            fault = error.message
+        if fault := fault or check(task, data):
+            raise DataError(
+                f"stage {stage!r}, item {task.item!r}: {path}: {fault}",
+                "mend the file, or delete it to have the item asked again; what was paid for is "
+                "kept in the ledger",
+            )
+        return data
+
+
+def fragment(name: str, /, **values) -> str:
+    """Return a part of a prompt that several prompts share."""
+    return load_prompt(name, PROMPTS).messages(**values)[0]["content"]

@@ -1,0 +1,200 @@
+"""A model that knows one small company: it answers the stages of the pipeline by their items."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+from ragkit.synth.company.plan import FORMS
+from tests.llm.server import Reply, chat
+
+PAGE = (
+    "# Tern & Sons\n\nTern & Sons mends pianos in Lowmarsh with 14 people. It was founded in 1988, "
+    "never took money from outside, and earns by the hour and by the ton of iron. "
+) * 4
+PEOPLE = ["Ada Tern", "Bo Quill", "Cleo Marsh", "Dag Rowan", "Eva Stone", "Finn Reed"]
+SOURCES = list(FORMS)
+TEXTS = {"project": 12, "cluster": 4, "volume": 22, "misc": 3}  # documents of a block
+SIZE = {
+    "documents": 60,
+    "questions": 20,
+    "metadata_questions": 6,
+    "seed": 5,
+    "author": "openai:toy",
+}
+
+
+def item_of(body: dict) -> str:
+    """Return what the last line of the form `Item: ...` of the request says."""
+    prompt = next(m["content"] for m in body["messages"] if m["role"] == "user")
+    return re.findall(r"^Item: (.+)$", prompt, re.M)[-1]
+
+
+def words(item: str, characters: int) -> str:
+    """Return so many characters that say something else for every item."""
+    said = []
+    while sum(map(len, said)) + len(said) < characters:
+        said.append(f"{PEOPLE[len(said) % 6].split()[0]} noted {len(said)} on {item}, and")
+    return " ".join(said)[:characters]
+
+
+class Mock:
+    """Answers by item; `changes` are answers of a test's own, or functions of the answer.
+
+    Attributes
+    ----------
+    asked : Counter of items
+    prompts : dict of item to list of str
+    """
+
+    def __init__(self, changes: dict | None = None):
+        self.changes = changes or {}
+        self.asked: Counter[str] = Counter()
+        self.prompts: dict[str, list[str]] = {}
+
+    def __call__(self, body, nth=0, digest=""):
+        return Reply(chat(json.dumps(self.answer(body))))
+
+    def answer(self, body: dict) -> dict:
+        item = item_of(body)
+        prompt = "\n".join(m["content"] for m in body["messages"] if m["role"] == "user")
+        self.asked[item] += 1
+        self.prompts.setdefault(item, []).append(prompt)
+        change = self.changes.get(item)
+        if isinstance(change, dict):
+            return change
+        data = self.play(item, prompt)
+        return change(data, self.asked[item]) if change else data
+
+    def play(self, item: str, prompt: str) -> dict:
+        stage, _, name = item.partition(" ")
+        return getattr(self, stage.replace("-", "_"))(name, prompt)
+
+    def company(self, name, prompt):
+        folders = {
+            s: [
+                {"path": f"{s}{part}", "holds": f"What {s} holds."}
+                for part in ("", "/shop", "/yard")
+            ]
+            for s in SOURCES
+        }
+        efforts = [
+            {"name": name, "why": "Iron is dear.", "aim": "Less of it.", "measure": "Tons."}
+            | {"sponsor": "Ada Tern"}
+            for name in ("Lighter frames", "Quiet rooms")
+        ]
+        sources = [{"source": s, "documents": 7, "folders": folders[s]} for s in SOURCES]
+        return {"name": "Tern", "overview": PAGE, "initiatives": efforts, "sources": sources}
+
+    def people(self, name, prompt):
+        rows = [
+            {
+                "name": n,
+                "role": "tuner",
+                "team": "shop",
+                "manager": "Ada Tern" * (i > 0),
+                "note": "",
+            }
+            for i, n in enumerate(PEOPLE)
+        ]
+        return {"people": rows}
+
+    def projects(self, name, prompt):
+        row = {"description": words("the project", 400), "people": PEOPLE[:3]}
+        return {
+            "projects": [
+                row | {"name": n, "initiative": i, "documents": TEXTS["project"]}
+                for n, i in (("anvil", "Lighter frames"), ("felt", "Quiet rooms"))
+            ]
+        }
+
+    def clusters(self, name, prompt):
+        return {
+            "clusters": [
+                {"name": n, "question": f"Who has {n} keys, and how many?", "documents": 4}
+                | {"answer": "; ".join(f"{p} has {n * 11 + 100}" for n, p in enumerate(PEOPLE[:4]))}
+                for n in ("ivory", "ebony")
+            ]
+        }
+
+    def topics(self, name, prompt):
+        return {
+            "topics": [
+                {"name": "tuning", "source": "several", "description": "Tuning.", "kind": "volume"}
+                | {"documents": TEXTS["volume"]},
+                {"name": "cats", "source": "several", "description": "Cats.", "kind": "misc"}
+                | {"documents": TEXTS["misc"]},
+            ]
+        }
+
+    def manifest(self, name, prompt):
+        kinds = {"anvil": "project", "felt": "project", "ivory": "cluster", "ebony": "cluster"}
+        kind = kinds.get(name, {"tuning": "volume", "cats": "misc"}.get(name))
+        return {"documents": [self.entry(name, kind, n) for n in range(1, TEXTS[kind] + 1)]}
+
+    def entry(self, name, kind, n):
+        source = SOURCES[(n + len(name)) % 9]
+        form = FORMS[source]
+        metadata = {k: 7 if k in form.get("whole", ()) else f"{k} {n}" for k in form["metadata"]}
+        row = {"key": f"{name}-{n:02d}", "source": source, "title": f"{name.title()} {n}"}
+        row |= {"path": f"{source}/{('shop', 'yard')[n % 2]}/{name}-{n}.json", "metadata": metadata}
+        row |= {
+            "date": f"2025-03-{n:02d}",
+            "people": PEOPLE[:2],
+            "summary": words(f"{name} {n}", 250),
+        }
+        row["reads"] = [f"{name}-01"] if kind == "project" and n > 6 else []
+        return row | (
+            {"carries": f"{PEOPLE[n - 1]} has {n * 11 + 89}"} if kind == "cluster" else {}
+        )
+
+    def document(self, key, prompt):
+        source = re.search(r'"source": "(\w+)"', prompt)[1]
+        carried = re.search(r"states its part \((.+?)\) in passing", prompt)
+        said = f"{carried[1]} keys, by the way. " if carried else ""
+        return {"content": said + words(key, FORMS[source]["length"])}
+
+    def misfile(self, key, prompt):
+        folder = re.search(r"^Its path: (.+)/", prompt, re.M)[1]
+        source = folder.split("/")[0]
+        return {"path": f"{source}/{'yard' if folder.endswith('shop') else 'shop'}"}
+
+    def near_duplicate(self, key, prompt):
+        entry = json.loads(
+            re.search(rf"^Item: near-duplicate {key}\n(\{{.+?^\}})", prompt, re.M | re.S)[1]
+        )
+        text = prompt.partition("The original:\n")[2].split("\nYour answer")[0]
+        head = {k: entry[k] for k in ("source", "title", "people", "metadata")}
+        head |= {"path": f"{entry['source']}/yard/{key}-later.json", "date": "2025-09-01"}
+        changed = [{"what": "the count", "before": "noted 1 on", "after": "noted 77 on"}]
+        return head | {"content": text.replace("noted 1 on", "noted 77 on"), "changed": changed}
+
+
+def rounds(mock: Mock, run, batch, ledger, most: int = 60) -> int:
+    """Run a command until it writes no batch, answering every batch; return the rounds."""
+    from ragkit.llm import Ledger, import_results
+
+    for turn in range(most):
+        batch.unlink(missing_ok=True)
+        done = run()
+        assert done.exit_code == 0, (done.output, done.exception)
+        if not batch.exists():
+            return turn
+        assert "requests written to" in done.output
+        rows = [json.loads(line) for line in batch.read_text("utf-8").splitlines()]
+        results = [
+            {
+                "custom_id": row["custom_id"],
+                "response": {
+                    "status_code": 200,
+                    "body": json.loads(chat(json.dumps(mock.answer(row["body"])))),
+                },
+            }
+            for row in rows
+        ]
+        back = batch.with_suffix(".results.jsonl")
+        back.write_text("".join(json.dumps(r) + "\n" for r in results), "utf-8")
+        with Ledger(ledger) as book:
+            import_results(book, back)
+    raise AssertionError(f"no end after {most} rounds")

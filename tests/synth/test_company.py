@@ -1,0 +1,61 @@
+"""A company from a page: every stage by a loopback model, its files, its faults, its batches."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from ragkit.cli.generate import command
+from tests.synth.company_mock import PAGE, SIZE, Mock, rounds
+from tests.synth.conftest import rows
+
+
+@pytest.fixture
+def page(tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text(PAGE, "utf-8")
+    return path
+
+
+def command_line(*arguments):
+    return CliRunner().invoke(command, ["company", *map(str, arguments)])
+
+
+def options_of(page, **more):
+    given = SIZE | more
+    return [x for name, v in given.items() for x in (f"--{name.replace('_', '-')}", v)] + [
+        "--page",
+        page,
+    ]
+
+
+def files_of(folder):
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.suffix in (".json", ".jsonl", ".md")
+    }
+
+
+def test_batches_lead_to_the_same_bytes_as_a_run(page, endpoint, tmp_path):
+    endpoint(Mock())
+    done = command_line("--out", tmp_path / "asked", *options_of(page), "--yes")
+    assert done.exit_code == 0, (done.output, done.exception)
+    out, batch, ledger = (tmp_path / name for name in ("out", "b.jsonl", "l.sqlite"))
+    given = ("--out", out, *options_of(page), "--batch", batch, "--ledger", ledger)
+    mock = Mock()
+    assert rounds(mock, lambda: command_line(*given), batch, ledger)
+    assert set(mock.asked.values()) == {1}
+    assert files_of(out) == files_of(tmp_path / "asked")
+    found = json.loads((out / "statistics.json").read_text())
+    assert found["kinds"] == {"project": 24, "cluster": 8, "volume": 22, "misc": 3} | {
+        "near-duplicate": found["documents"] - 57
+    }
+    made = rows(out / "enterpriserag_bench" / "documents.jsonl")
+    assert len({row["path"] for row in made}) == len(made) == found["documents"]
+    # Killed and begun again, everything is in files: nothing is asked.
+    before = sum(mock.asked.values())
+    assert rounds(mock, lambda: command_line(*given), batch, ledger) == 0
+    assert sum(mock.asked.values()) == before
