@@ -21,6 +21,8 @@ COPIED = ["enterpriserag_bench/questions.jsonl", "enterpriserag_bench/extra_ques
 COPIED += ["wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"]
 COPIED += [f"wixqa/wixqa_{name}/test.jsonl" for name in ("expertwritten", "simulated", "synthetic")]
 DOCUMENTS = "enterpriserag_bench/all_documents.zip"
+EXAMPLES = ["a102a6cb-a608-493c-928f-d32a0da4dbf6", "b5d19fcb-1711-4f9f-82cf-f81403382444"]
+EXAMPLES += ["8269372f-be5c-4212-8830-c7e0ca1b295e"]
 NAMES = ("wixqa", "enterpriserag_bench", "liverag")
 
 
@@ -37,6 +39,8 @@ def make(folder: Path) -> Path:
     rows = read_jsonl(paths.SAMPLE / entry(PARQUET).sample)
     rng = np.random.default_rng(5)
     diff = rng.normal(-1.5, 1.5, len(rows)).clip(-6, 6)
+    for row, identifier in zip(rows, EXAMPLES, strict=False):  # of Table 5
+        row["Supporting_Documents"][0]["doc_id"] = f"<urn:uuid:{identifier}>"
     for row, b, noise in zip(rows, diff, rng.normal(size=len(rows)), strict=True):
         row["ACS [-2 : 1]"] = float(np.tanh(-0.5 * b) + 0.1 * noise)
         row["ACS_Std"] = 0.4

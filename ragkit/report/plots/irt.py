@@ -44,12 +44,16 @@ def _spread(values: pd.Series, most: int) -> list:
     return list(ordered[places.round().astype(int)])
 
 
-def joint(result: IRTResult) -> Figure:
+def joint(result: IRTResult | pd.DataFrame) -> Figure:
     """Draw difficulty against discrimination, with both distributions (LiveRAG, Figure 1).
 
-    The cross in the corner is the median 90 % interval of an item. Flagged items are open.
+    The cross in the corner is the median 90 % interval of an item. Flagged items are open. Published
+    values, a frame with diff and disc, have neither.
     """
-    items, signed = result.items, result.info["disc"] == "signed"
+    if isinstance(result, pd.DataFrame):
+        items, signed = result.assign(se_diff=np.nan, se_disc=np.nan, flag=""), True
+    else:
+        items, signed = result.items, result.info["disc"] == "signed"
     disc, error = ("disc", "se_disc") if signed else ("log_disc", "se_log_disc")
     flagged, across, up = items["flag"] != "", _ends(items["diff"]), _ends(items[disc])
     fig, ((top, none), (ax, side)) = base.axes(
