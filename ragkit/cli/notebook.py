@@ -18,10 +18,12 @@ command = declare.Group("notebook")
 
 @command.define
 def run(name, pairs, profile, data, out, timeout):
-    from ragkit.report import notebook, results
+    from ragkit.report import notebook, pipeline, results
 
     path = _path(name)
-    given = {"profile": profile, "data": str(Path(data).resolve()) if data else ""}
+    step = next((s for s in pipeline.catalogue() if path == _path(s.name)), None)
+    given = dict(step.paper) if step and profile == "paper" else {}
+    given |= {"profile": profile, "data": str(Path(data).resolve()) if data else ""}
     given.update((key, _literal(value)) for key, value in pairs)
     if given["data"] and given["profile"] == "sample":
         raise UsageError(

@@ -9,6 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from ragkit import paths
+from ragkit.cli import main
 from ragkit.errors import DataError, NotebookError, UsageError
 from ragkit.report import notebook
 
@@ -143,3 +144,18 @@ def test_dependencies_are_modules_data_and_named_files():
 def test_code_reads_like_code(tmp_path):
     text = notebook.code(make(tmp_path / "a.ipynb", ("work", "x = 1")))
     assert text.startswith("# %% title\n# # A title\n\n# %% params [parameters]\n")
+
+
+def test_the_profile_paper_has_the_parameters_of_the_catalogue(monkeypatch, tmp_path):
+    given = []
+    monkeypatch.setenv("RAGKIT_BUILD", str(tmp_path))
+    monkeypatch.setattr(notebook, "run", lambda *args, **_: given.append(args[2]) or 0.0)
+    monkeypatch.setattr(notebook, "to_html", lambda *_: None)
+    command = ["notebook", "run", "21-erb-baselines", "-p", "most_questions", "5"]
+    for profile in ("paper", "sample"):
+        with pytest.raises(SystemExit) as stopped:
+            main([*command, "--profile", profile])
+        assert not stopped.value.code
+    paper, sample = given
+    assert (paper["most_documents"], paper["most_questions"]) == (0, 5)
+    assert "most_documents" not in sample
