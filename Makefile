@@ -50,9 +50,8 @@ figures: $(READY)  ## run the paper profile, then export figures/, data/results/
 	@$(BIN)/ragkit reproduce --profile paper --cores $(CORES) $(if $(DATA),--data $(DATA)) --export
 	@$(BIN)/ragkit readme
 
-report: $(READY)  ## make build/PROFILE/report.html and say where it is
-	@$(BIN)/ragkit reproduce $(ARGUMENTS)
-	@echo "open build/$(PROFILE)/report.html"
+report: $(READY)  ## run what is not fresh, build the site build/PROFILE/site and say where it is
+	@$(BIN)/ragkit reproduce $(ARGUMENTS) --report
 
 test: $(READY)  ## run the fast tests
 	$(BIN)/python -m pytest -n $(CORES) --dist loadfile $(TESTS)
@@ -66,7 +65,7 @@ check: $(READY)  ## lint, format and look for notebooks with outputs
 	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
 
 lock: $(READY)  ## resolve pyproject.toml anew into requirements.lock
-	$(BIN)/python -m piptools compile --quiet --strip-extras --extra dev --no-emit-index-url \
+	$(BIN)/python -m piptools compile --quiet --strip-extras --extra dev --extra site --no-emit-index-url \
 	  --no-emit-trusted-host --no-emit-find-links --no-annotate --no-header --upgrade \
 	  --output-file requirements.lock pyproject.toml
 	sed -i -e "s/+cpu$$//" -e "/^#/d" requirements.lock

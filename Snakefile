@@ -8,9 +8,6 @@ from ragkit.report import pipeline
 plan = pipeline.make_plan(config.get("profile", "sample"), config.get("data") or None)
 
 
-report: "notebooks/report.rst"
-
-
 rule all:
     input:
         [f"notebooks/{step.name}.ipynb" for step in plan.runnable],
@@ -26,21 +23,8 @@ for step in plan.runnable:
         output:
             notebook=f"notebooks/{step.name}.ipynb",
             measured=str(pipeline.measured(plan.root, step.name)),
-            html=report(f"html/{step.name}.html", category="Notebooks", labels={"notebook": step.name}),
-            figures=report(
-                directory(f"figures/{step.name}"),
-                patterns=["{figure}.png"],
-                category="Figures",
-                subcategory=step.name,
-                labels={"figure": "{figure}"},
-            ),
-            tables=report(
-                directory(f"tables/{step.name}"),
-                patterns=["{table}.html"],
-                category="Tables",
-                subcategory=step.name,
-                labels={"table": "{table}"},
-            ),
+            figures=directory(f"figures/{step.name}"),
+            tables=directory(f"tables/{step.name}"),
         threads: step.threads
         params:
             command=shlex.join(plan.command(step)),

@@ -38,6 +38,19 @@ def command(name: str) -> Callable[[Callable], click.Command]:
     return declared
 
 
+def helps() -> dict[str, str]:
+    """Return the help of every command, by its name."""
+    texts = {}
+    for name in (name for name in DECLARED if not _is_group(name)):
+        made = command(name)(lambda: None)
+        texts[name] = made.get_help(click.Context(made, info_name=f"ragkit {name}"))
+    return texts
+
+
+def _is_group(name: str) -> bool:
+    return any(other.startswith(f"{name} ") for other in DECLARED)
+
+
 class Group(click.Group):
     """A command with commands of its own: functions are added by `define`."""
 

@@ -38,7 +38,6 @@ def run(name, pairs, profile, data, out, timeout):
         (root / kind / path.stem).mkdir(parents=True)
     log = root / "logs" / f"{path.stem}.log"
     seconds = notebook.run(path, target, given, log=log, resume=resume, timeout=timeout)
-    notebook.to_html(target, root / "html" / f"{path.stem}.html")
     click.echo(f"{time.strftime('%H:%M:%S')}  done    {path.stem}  {seconds:.0f} s", err=True)
 
 

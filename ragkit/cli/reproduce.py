@@ -29,14 +29,13 @@ def command(profile, data, cores, preflight, force, report, export):
             return
         if late:
             _run(plan, late, cores or os.cpu_count() or 1, force)
-        page = plan.root / "report.html"
-        if report and (late or not page.is_file()):
-            done = pipeline.snakemake(
-                plan, "--report", str(page), "--quiet", "all", capture_output=True, text=True
-            )
-            if done.returncode:
-                raise RagkitError(f"no report: {done.stderr.strip()[-500:]}")
-    click.echo(f"\n{len(plan.runnable)} notebooks done: {page}")
+        if report:
+            from ragkit.report import site
+
+            click.echo(f"the site: {site.build(plan, declare.helps())}")
+    click.echo(f"\n{len(plan.runnable)} notebooks done")
+    if not report:
+        click.echo(f"to read them as one site: make report PROFILE={plan.profile}")
     if export:
         written = pipeline.export(plan)
         click.echo(f"{len(written)} files exported to figures/ and data/results/")

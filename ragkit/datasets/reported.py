@@ -1,7 +1,7 @@
 """What the papers print, as data: every number of their tables, figures and running text.
 
 One CSV a paper in `data/reported`, one number a line. `printed` is the number as the paper writes
-it, `value` the same as a float in `unit`, and the five columns before them are its key:
+it, `value` the same as a float in `unit`, and the five columns before them are its key::
 
     paper   wixqa, enterpriserag_bench or liverag
     table   "1" to "11"; "text:3.1" for the running text of a section, "appendix:B.4" for that of

@@ -7,11 +7,11 @@ Both are one-parameter exponential families in the natural parameter eta,
 so the mean of a score is A'(eta), its variance A''(eta), and the log-likelihood is concave.
 
 continuous Bernoulli, x in [0, 1] (Loaiza-Ganem and Cunningham, NeurIPS 2019; the LiveRAG paper,
-section 3.2, fits it to scores):
+section 3.2, fits it to scores)::
 
     A(eta) = log(expm1(eta) / eta) = eta / 2 + log(sinh(h) / h),   h = |eta| / 2
 
-Bernoulli, x in {0, 1}:
+Bernoulli, x in {0, 1}::
 
     A(eta) = log(1 + exp(eta))
 

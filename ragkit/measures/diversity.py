@@ -90,7 +90,7 @@ def homogenization_score(embeddings: np.ndarray, *, diagonal: bool = False) -> f
     """Return the mean pairwise cosine similarity of embeddings (embeddings-HS), -1 to 1.
 
     With the sum s of the n unit vectors, the mean over ordered pairs i != j is
-    (|s|^2 - n) / (n (n - 1)): linear in n, no matrix of pairs. With `diagonal`, each vector's
+    ``(|s|^2 - n) / (n (n - 1))``: linear in n, no matrix of pairs. With `diagonal`, each vector's
     similarity to itself counts as a pair. Lower is more diverse. Raises `DataError` if a row of
     the array (n, d) is zero or not finite, or there are fewer than two rows.
     """

@@ -56,13 +56,42 @@ def marks_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
+def describe(fig: Figure) -> str:
+    """Return a figure in words, for those who cannot see it: its panels, axes and legend."""
+    titles, across, up, legend = [], [], [], []
+    for ax in fig.axes:
+        titles.append(ax.get_title() or ax.get_title(loc="left"))
+        across.append(ax.get_xlabel())
+        up.append(ax.get_ylabel())
+    for box in [*fig.legends, *(ax.get_legend() for ax in fig.axes)]:
+        legend += [text.get_text() for text in box.get_texts()] if box else []
+    across.append(fig.get_supxlabel() or "")
+    up.append(fig.get_supylabel() or "")
+    named = {"Panels": titles, "Across": across, "Up": up, "Marks": legend}
+    parts = [
+        f"{name}: {', '.join(dict.fromkeys(' '.join(text.split()) for text in texts if text))}"
+        for name, texts in named.items()
+        if any(texts)
+    ]
+    return ". ".join(parts) or "A figure without labels"
+
+
+def told(path: str | Path) -> str:
+    """Return the words that `save` wrote into a PNG, else its name."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return image.info.get("Description") or f"Figure {Path(path).stem}"
+
+
 def save(fig: Figure, stem: str | Path) -> Path:
     """Write `STEM.pdf` and `STEM.png` without dates or versions; close the figure, return the PNG."""
     import matplotlib.pyplot as plt
 
     stem = Path(stem)
     dated = {"CreationDate": None, "Producer": None, "Creator": None}
-    kinds = {".pdf": dated, ".png": {"Software": None}}
+    words = describe(fig)
+    kinds = {".pdf": {**dated, "Subject": words}, ".png": {"Software": None, "Description": words}}
     for suffix, metadata in kinds.items():
         with atomic_path(stem.with_name(stem.name + suffix)) as temporary:
             fig.savefig(temporary, format=suffix[1:], metadata=metadata)

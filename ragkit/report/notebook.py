@@ -10,6 +10,7 @@ import ast
 import os
 import re
 import shlex
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,6 +153,7 @@ def run(
     place = f"{source.stem} > {cell}" if cell else source.stem
     lines += [f"failed: {place}: {reason}", traceback] if reason else []
     write_text(log, redact(_ANSI.sub("", "\n".join(lines))) + "\n")
+    book.metadata["ragkit"] = {"commit": _commit()}
     write_text(failed if reason else target, redact(nbformat.writes(book)) + "\n")
     if reason:
         hint = f"log: {log}; opened copy: {failed}" + (f"; resume with: {resume}" if resume else "")
@@ -196,19 +198,14 @@ def _execute(
     return book, "" if place is None else str(book.cells[place].get("id")), reason, traceback
 
 
-def to_html(source: str | os.PathLike, target: str | os.PathLike) -> None:
-    """Write an executed notebook as one page that needs no network: of a widget its static table."""
-    from nbconvert import HTMLExporter
-
-    book = read(source)
-    book.metadata.pop("widgets", None)
-    for cell in book.cells:
-        for output in cell.get("outputs", []):
-            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
-    exporter = HTMLExporter(embed_images=True, require_js_url="", jquery_url="", mathjax_url="")
-    text, _ = exporter.from_notebook_node(book, {"metadata": {"name": Path(source).stem}})
-    # With the three addresses empty the template still loads them.
-    write_text(target, re.sub(r'<script src="">\s*</script>', "", text))
+def _commit() -> str:
+    """Return the commit of the code, "+" after it if files differ from it; "" outside of git."""
+    git = ["git", "-C", str(paths.ROOT)]
+    done = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True)
+    if done.returncode:
+        return ""
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD"], capture_output=True).returncode
+    return done.stdout.strip() + ("+" if changed else "")
 
 
 def redact(text: str) -> str:

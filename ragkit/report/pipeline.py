@@ -35,7 +35,9 @@ class Step:
     It cannot run without `datasets`, uses the `optional` ones where they are at hand, and reads the
     results of the notebooks `after` which it runs ("*": all). `covers` are the printed tables that
     it measures, as PAPER:TABLE, `paper` its parameters in the profile "paper"; `shows_sample` says
-    that it shows the sample there as well.
+    that it shows the sample there as well. On the site, `answer` are words of the line of its
+    takeaways that answers its question, `figure` is its best figure, and the answers of those that
+    `headline` stand first.
     """
 
     name: str
@@ -45,6 +47,9 @@ class Step:
     covers: Sequence[str] = ()
     threads: int = 1
     shows_sample: bool = False
+    answer: str = ""
+    figure: str = ""
+    headline: bool = False
     paper: dict = field(default_factory=dict)
 
     @property

@@ -39,7 +39,8 @@ class Results:
         from IPython.display import Image
 
         path = figures.save(fig, self.root / "figures" / self.notebook / name)
-        return Image(filename=str(path), width=int(fig.get_figwidth() * 110))
+        width = int(fig.get_figwidth() * 110)
+        return Image(filename=str(path), width=width, alt=figures.told(path))
 
     def frame(self, frame: pd.DataFrame, name: str) -> Path:
         """Save a frame as CSV, numbers to ten significant digits."""

@@ -220,6 +220,11 @@ def plain(text: str) -> str:
     return _UNSEEN.sub("", text)
 
 
+def escaped(text: str) -> str:
+    """Return a text for an HTML page."""
+    return html.escape(plain(text))
+
+
 def show(frame: pd.DataFrame, caption: str = ""):
     """Return a frame for display, statuses coloured; numbers to six significant digits."""
     shown = _escaped(frame, html.escape)

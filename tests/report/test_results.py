@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import nbformat
 import pandas as pd
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from ragkit.datasets import reported
 from ragkit.errors import DataError, MissingData
-from ragkit.report import explore, notebook, results, tables
+from ragkit.report import explore, results, tables
 from tests.report.test_hostile import questions
 from tests.report.test_plots import points
 
@@ -78,19 +76,6 @@ def test_maps_need_no_network_and_are_the_same_bytes():
     assert bundle["text/html"] == explore.maps(rows)._repr_mimebundle_()["text/html"]
     traces = bundle["application/vnd.plotly.v1+json"]["data"]
     assert len([row for trace in traces for row in trace["customdata"]]) == 160
-
-
-def test_a_page_shows_the_static_table_of_a_widget(tmp_path):
-    view = {"model_id": "x", "version_major": 2, "version_minor": 0}
-    data = {"application/vnd.jupyter.widget-view+json": view, "text/html": "<p>static</p>"}
-    cell = new_code_cell("1", id="a", outputs=[new_output("display_data", data=data)])
-    book = new_notebook(cells=[cell], metadata={"widgets": {}})
-    nbformat.write(book, tmp_path / "a.ipynb")
-    notebook.to_html(tmp_path / "a.ipynb", tmp_path / "a.html")
-    page = (tmp_path / "a.html").read_text("utf-8")
-    assert "<p>static</p>" in page
-    assert "widget-view+json" not in page
-    assert "<script src=" not in page
 
 
 def test_cards_show_claims_and_mark_what_the_document_states():

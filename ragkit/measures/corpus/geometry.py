@@ -245,7 +245,7 @@ def partition(embeddings: np.ndarray, labels: Sequence) -> Clusters:
     """Return a given partition, such as by source: n labels that can be compared.
 
     With S_c the sum of the n_c unit vectors of cluster c and S that of all n, the mean cosines
-    over all pairs are linear in n:
+    over all pairs are linear in n::
 
         in     (sum_c |S_c|^2 - n) / sum_c n_c (n_c - 1)
         cross  (|S|^2 - sum_c |S_c|^2) / (n^2 - sum_c n_c^2)

@@ -179,7 +179,7 @@ def slopes(tested: Mapping[str, Tested]) -> pd.DataFrame:
         corpus grows tenfold, from all sizes; `predicted`: recall at the largest `size`, from the
         others; `observed`; `difference`: predicted minus observed; `inside`: the observed recall
         lies in the interval of the predicted one; `straight`: the interval of the difference
-        contains 0. The columns *_low and *_high are 95 % intervals.
+        contains 0. The columns ``*_low`` and ``*_high`` are 95 % intervals.
     """
     rows = []
     for system, (fit, _, (predicted, observed, difference)) in tested.items():

@@ -1,0 +1,179 @@
+"""One site, offline: the report of a profile and the documentation, built by Sphinx.
+
+`pages/` holds the settings, templates and guides; this module writes what only a run can know, and
+`ragkit.report.site.code` what only the code can. Notebooks are shown as they were executed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader
+
+from ragkit import datasets
+from ragkit.errors import DataError, RagkitError
+from ragkit.files import write_text
+from ragkit.report import figures, scoreboard, tables
+from ragkit.report.pipeline import Plan
+from ragkit.report.site import code
+from ragkit.report.site.executed import Executed
+
+PAGES = Path(__file__).with_name("pages")
+TEMPLATES = ("index", "scoreboard", "notebooks", "gallery", "architecture", "reference", "guides")
+SHOWN = ["paper", "table", "row", "column", "metric", "printed", "measured", "status"]
+
+
+def build(plan: Plan, commands: dict[str, str]) -> Path:
+    """Build the site of a profile from what was executed; return its first page.
+
+    `build/PROFILE/site/index.html` needs neither network nor server: a browser opens the file. A
+    page whose source has not changed is kept. `commands` are the help texts of the command line, by
+    name. `RagkitError` if Sphinx fails.
+    """
+    source, target = plan.root / "site-source", plan.root / "site"
+    write_sources(plan, source, commands)
+    command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-c", str(PAGES)]
+    command += ["-d", str(plan.root / "site-trees"), str(source), str(target)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    log = write_text(plan.root / "logs" / "site.log", done.stdout + done.stderr)
+    if done.returncode:
+        raise RagkitError(f"no site: {done.stderr.strip()[-500:]}", f"the log is {log}")
+    # What only those who change the theme read.
+    for path in (*target.rglob("*.map"), target / "_static" / "webpack-macros.html"):
+        path.unlink(missing_ok=True)
+    return target / "index.html"
+
+
+def write_sources(plan: Plan, folder: Path, commands: dict[str, str]) -> None:
+    """Write what Sphinx reads; a file that would be the same stays untouched, one too many goes."""
+    made = plan.root / "notebooks"
+    at_hand = [step for step in plan.runnable if (made / step.path.name).is_file()]
+    run = [Executed(step, plan.root) for step in at_hand]
+    guides = {f"guides/{path.stem}.md": path for path in sorted((PAGES / "guides").glob("*.md"))}
+    texts = {name: path.read_text("utf-8") for name, path in guides.items()} | code.reference()
+    content = {"profile": plan.profile, "run": run, "guides": list(guides), **code.rooms()}
+    content |= _home(plan, run) | {"modules": code.modules(), "workflow": code.workflow(plan)}
+    for name in TEMPLATES:
+        texts[f"{name}.md"] = _render(name, **content)
+    texts["reference/commands.md"] = _render("commands", commands=commands)
+    if content["board"] is not None:
+        texts["scoreboard.html"] = _table(content["board"], run)
+    for one in run:
+        texts[f"notebooks/{one.step.name}.ipynb"] = one.page(_provenance(plan, one))
+    for name, text in texts.items():
+        if not (folder / name).is_file() or (folder / name).read_text("utf-8") != text:
+            write_text(folder / name, text)
+    wanted = set(texts) | {"workflow.svg"}
+    for path in (path for one in run for path in one.figures):
+        wanted.add(name := f"figures/{path.parent.name}/{path.name}")
+        if not (folder / name).is_file() or (folder / name).read_bytes() != path.read_bytes():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, folder / name)
+    code.draw_workflow(plan, folder / "workflow.svg")
+    for path in list(folder.rglob("*")):
+        if path.is_file() and path.relative_to(folder).as_posix() not in wanted:
+            path.unlink()
+
+
+def _render(name: str, **content) -> str:
+    pages = Environment(loader=FileSystemLoader(PAGES), trim_blocks=True, lstrip_blocks=True)
+    pages.filters["alt"] = figures.told
+    return pages.get_template(f"{name}.md").render(content)
+
+
+def _home(plan: Plan, run: list[Executed]) -> dict:
+    """Return what the first page says of a run, and its scoreboard if it has one."""
+    by_name = {one.step.name: one for one in run}
+    missing = [
+        {"name": name, "reason": reason, "how": how} for name, (reason, how) in plan.missing.items()
+    ]
+    late = [step.name for step in plan.runnable if step.name not in by_name]
+    again = f"make reproduce PROFILE={plan.profile}"
+    missing += [{"name": name, "reason": "not run yet", "how": again} for name in late]
+    path = scoreboard.path(plan.profile)
+    board = scoreboard.read(path) if path.is_file() else None
+    found = [line for one in run if one.step.name == "90-scoreboard" for line in one.findings]
+    found += [f"{one.answer} (`{one.step.name}`)" for one in run if one.step.headline]
+    home = {"missing": missing, "board": board, "found": found, "numbers": {}, "commands": []}
+    hero = by_name.get("90-scoreboard")
+    home["hero"] = hero.figures[0] if hero and hero.figures else None
+    if board is not None:
+        count = tables.counts(board).loc["all"]
+        names = {"numbers": "printed numbers", "match": "match", "differs": "differ"}
+        names |= {"substitute": "measured with a substitute"}
+        home["numbers"] = {words: int(count[name]) for name, words in names.items()}
+        home["commands"] = _commands(board)
+    return home
+
+
+def _commands(board: pd.DataFrame) -> list[dict]:
+    """Return the open numbers by the command that measures them, most numbers first."""
+    waiting = board[board["command"].fillna("") != ""]
+    counted = waiting.groupby("command", sort=False).size().sort_values(ascending=False)
+    return [{"numbers": n, "command": command} for command, n in counted.items()]
+
+
+def _table(board: pd.DataFrame, run: list[Executed]) -> str:
+    """Return the scoreboard as a table that a browser sorts and filters without network."""
+    from itables import options, to_html_datatable
+    from itables.javascript import generate_init_offline_itables_html
+
+    cells = {}
+    for one in run:
+        with suppress(RagkitError):
+            for key in scoreboard.collect(one.root.name, [one.step.name])[tables.KEY].to_numpy():
+                cells[tuple(map(str, key))] = one
+    shown = board.copy()
+    links = []
+    for row in shown[tables.KEY].astype(str).itertuples(index=False):
+        one = cells.get(tuple(row))
+        anchor = one.cell_of(tables.title(row.paper, row.table)) if one else ""
+        place = f"notebooks/{one.step.name}.html#cell-{anchor}" if one else ""
+        links.append(f'<a href="{place}">{one.step.name}</a>' if one else "")
+    shown["measured"] = [
+        "" if pd.isna(value) else f"{value:.{max(tables.decimals(printed), 0)}f}"
+        for value, printed in zip(board["measured"], board["printed"].fillna("0.000"), strict=True)
+    ]
+    shown["paper"] = shown["paper"].replace(figures.NAMES)
+    shown["table"] = [tables.title("", name)[2:] for name in shown["table"]]
+    notes = shown["command"].fillna("").str.cat(shown["note"].fillna(""), sep=" ").str.strip()
+    shown = shown[SHOWN].fillna("").assign(note=notes)
+    for name in ("row", "column", "metric"):
+        shown[name] = shown[name].astype(str).str.replace("_", " ")
+    shown = shown.map(lambda cell: tables.escaped(str(cell)))
+    shown.insert(len(SHOWN), "measured in", links)
+    right = [
+        {"targets": [SHOWN.index("printed"), SHOWN.index("measured")], "className": "dt-right"}
+    ]
+    script = generate_init_offline_itables_html(options.dt_bundle)
+    return script + to_html_datatable(
+        shown, connected=False, allow_html=True, showIndex=False, maxBytes=0, table_id="board",
+        pageLength=25, lengthMenu=[25, 100, len(shown)], classes="display compact",
+        column_filters="header", columnDefs=right, style="width:100%", display_logo_when_loading=False,
+    )  # fmt: skip
+
+
+def _provenance(plan: Plan, one: Executed) -> str:
+    """Return a list in Markdown: data with digests, parameters, commit, ledger, minutes."""
+    run = one.book.metadata.get("ragkit", {})
+    given = one.book.metadata["papermill"].get("parameters", {})
+    given = {name: value for name, value in given.items() if name not in ("data", "notebooks")}
+    lines = [f"- Notebook `{one.step.name}`, run in {one.minutes:.1f} minutes."]
+    lines += [f"- Code: commit `{run['commit']}`."] if run.get("commit") else []
+    lines += [f"- Parameter `{name}`: `{value!r}`." for name, value in given.items()]
+    if plan.store is None:
+        return "\n".join([*lines, "- Data: the embedded sample (`data/sample`)."])
+    for name in (*one.step.datasets, *one.step.optional):
+        for path in datasets.files(name):
+            with suppress(DataError):
+                if found := plan.store.find(path):
+                    digest = found.entry.sha256[:16] or "not pinned"
+                    lines.append(
+                        f"- Data: `{found.entry.path}` of {name}, {found.state}, SHA-256 `{digest}`."
+                    )
+    return "\n".join(lines)

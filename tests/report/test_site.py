@@ -1,0 +1,175 @@
+"""The site's sources: what a page says, what is left out, and that guides can be typed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from ragkit.cli import declare, root
+from ragkit.datasets import reported
+from ragkit.report import figures, pipeline, scoreboard, site, tables
+from ragkit.report.site import code
+from ragkit.report.site.executed import Executed
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDES = sorted((site.PAGES / "guides").glob("*.md"))
+
+
+def shown(**data):
+    return new_output("execute_result", data=data)
+
+
+def write_executed(root: Path, name: str) -> None:
+    """An executed notebook with one figure, one compared table, noise and an answer."""
+    import base64
+
+    figures.use_style()
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots()
+    ax.set(xlabel="recall (higher is better)", ylabel="system")
+    path = figures.save(fig, root / "figures" / name / "recall")
+    image = base64.b64encode(path.read_bytes()).decode()
+    table = tables.show(reported.load("liverag", "4")[["row", "value"]], "LiveRAG, Table 4")
+    noise = {"text/plain": "PosixPath('/somewhere/measured.csv')"}
+    static = {"application/vnd.jupyter.widget-view+json": {}, "text/html": "<p>static</p>"}
+    widget = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "rank: 0%|  | 0/4"}
+    cells = [
+        new_markdown_cell("# Recall\n\n**Who finds $k$\ndocuments?** More.", id="title"),
+        new_code_cell("profile = 'sample'", id="params", metadata={"tags": ["parameters"]}),
+        new_code_cell("run()", id="run", outputs=[shown(**widget), shown(**noise), shown(**static)]),
+        new_code_cell(
+            "out.versus('liverag', '4')", id="compare", outputs=[shown(**{"text/html": table.to_html()})]
+        ),
+        new_code_cell("draw()", id="fig-recall", outputs=[shown(**{"image/png": image})]),
+        new_code_cell("warn()", id="warn", outputs=[new_output("stream", name="stderr", text="W!")]),
+        new_code_cell(
+            "say()",
+            id="takeaways",
+            outputs=[shown(**{"text/markdown": "- Data: few.\n- Highest R@5: 0.9."})],
+        ),
+    ]  # fmt: skip
+    book = new_notebook(cells=cells)
+    book.metadata["papermill"] = {"duration": 90.0, "parameters": {"k": 5}}
+    book.metadata["ragkit"] = {"commit": "abc"}
+    (root / "notebooks").mkdir(parents=True, exist_ok=True)
+    nbformat.write(book, root / "notebooks" / f"{name}.ipynb")
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    """The profile "sample", of which one notebook and the scoreboard have run."""
+    monkeypatch.setenv("RAGKIT_BUILD", str(tmp_path))
+    plan = pipeline.make_plan("sample")
+    write_executed(plan.root, "11-wixqa-retrieval")
+    printed = reported.load("liverag", "4")
+    found = tables.fill(printed, printed.iloc[:1][["row", "column", "metric"]].assign(measured=3.0))
+    scoreboard.write(tables.compare(reported.load(), found), "sample")
+    results = plan.root / "results" / "11-wixqa-retrieval"
+    results.mkdir(parents=True)
+    found.to_csv(results / "measured.csv", index=False)
+    return plan
+
+
+@pytest.fixture
+def executed(plan):
+    (step,) = [step for step in plan.steps if step.name == "11-wixqa-retrieval"]
+    return Executed(step, plan.root)
+
+
+def test_question_answer_figure_and_minutes(executed):
+    assert executed.title == "Recall"
+    assert executed.question == "Who finds $k$ documents?"
+    assert executed.answer == "Highest R@5: 0.9."
+    assert executed.minutes == 1.5
+    assert [path.stem for path in executed.figures] == ["recall"]
+    assert executed.statuses == ", 1 printed numbers measured"
+    assert executed.cell_of("LiveRAG, Table 4") == "compare"
+    assert executed.cell_of("LiveRAG, Table") == ""
+
+
+def test_a_page_begins_with_the_findings_and_leaves_noise_out(executed):
+    page = nbformat.reads(executed.page("- commit"), 4)
+    texts = [cell.source for cell in page.cells]
+    assert texts[1] == "## What was found\n\n- Data: few.\n- Highest R@5: 0.9."
+    assert texts[-1].endswith("- commit")
+    whole = nbformat.writes(page)
+    for noise in ("PosixPath", "0/4", "W!", "profile = 'sample'", "widget-view"):
+        assert noise not in whole
+    assert "<p>static</p>" in whole
+    assert '<span id="cell-compare">' in whole.replace("\\", "")
+    (drawn,) = [text for text in texts if "{image}" in text]
+    assert "../figures/11-wixqa-retrieval/recall.png" in drawn
+    assert "Across: recall (higher is better). Up: system" in drawn
+    assert not any("image/png" in str(cell.get("outputs")) for cell in page.cells)
+
+
+def test_sources_say_what_was_found_and_what_was_not_run(plan, tmp_path):
+    folder = tmp_path / "source"
+    site.write_sources(plan, folder, declare.helps())
+    home = (folder / "index.md").read_text("utf-8")
+    assert "Highest R@5: 0.9. (`11-wixqa-retrieval`)" in home
+    assert "embedded sample" in home
+    assert "| `12-wixqa-answers` | not run yet | `make reproduce PROFILE=sample` |" in home
+    board = (folder / "scoreboard.html").read_text("utf-8")
+    assert "notebooks/11-wixqa-retrieval.html#cell-compare" in board
+    assert "<h2>ragkit reproduce" not in home
+    commands = (folder / "reference" / "commands.md").read_text("utf-8")
+    assert "## ragkit irt fit" in commands
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    (folder / "left.md").write_text("of an earlier run")
+    site.write_sources(plan, folder, declare.helps())
+    after = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    drawn = folder / "workflow.svg"
+    before.pop(drawn), after.pop(drawn)
+    assert after == before
+
+
+def test_every_notebook_answers_with_a_line_of_its_own_takeaways():
+    for step in pipeline.catalogue():
+        book = nbformat.read(step.path, 4)
+        cells = {cell["id"]: cell.source for cell in book.cells}
+        assert step.answer, f"{step.name}: name its answer in catalogue.toml"
+        assert step.answer in cells["takeaways"] or step.answer in "".join(cells.values())
+        drawn = "".join(source for name, source in cells.items() if name.startswith("fig"))
+        assert f'"{step.figure}"' in drawn or f"{step.figure.split('-')[0]}" in drawn, step.name
+
+
+def test_the_drawn_rooms_are_those_of_the_code():
+    rooms = [room for floor in code.rooms()["floors"] for room in floor]
+    assert {"cli", "report", "store", "paths"} <= {room["name"] for room in rooms}
+    assert all(room["lines"] > 0 for room in rooms)
+    assert sum(map(len, code.modules().values())) > 80
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+def test_every_command_of_a_guide_can_be_typed(guide):
+    """Commands and options exist, make targets too; nothing is run."""
+    blocks = re.findall(r"```bash\n(.*?)```", guide.read_text("utf-8"), flags=re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line]
+    assert lines, "a guide has commands"
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["ragkit"]:
+            context, command = None, root
+            words = words[1:]
+            while hasattr(command, "get_command"):
+                command = command.get_command(context, words.pop(0))
+                assert command is not None, line
+            known = [text for p in command.params for text in (*p.opts, *p.secondary_opts)]
+            for word in words:
+                if word.startswith("-"):
+                    assert word in known, line
+        elif words[:1] == ["make"]:
+            said = subprocess.run(
+                ["make", "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, text=True
+            )
+            assert said.returncode == 0, line
+        else:
+            assert words[0] in ("export", "cd"), line
