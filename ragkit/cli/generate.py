@@ -49,8 +49,9 @@ def company(page, out, dry_run, ledger, budget, concurrency, yes, batch, **asked
 
     ledger = ledger or out / "ledger.sqlite"
     options = _options(asked["author"], ledger, budget, concurrency, batch)
-    for line in estimate(page, out, **asked, author_options=_unwritten(options)):
-        click.echo(line)
+    if dry_run or not (batch and (out / "plan").exists()):  # of the first batch only
+        for line in estimate(page, out, **asked, author_options=_unwritten(options)):
+            click.echo(line)
     if dry_run:
         return
     _confirm(options, yes or batch)

@@ -69,7 +69,8 @@ class Mock:
 
     def play(self, item: str, prompt: str) -> dict:
         stage, _, name = item.partition(" ")
-        return getattr(self, stage.replace("-", "_"))(name, prompt)
+        stage = {"answer": "answer_"}.get(stage, stage.replace("-", "_"))
+        return getattr(self, stage)(name, prompt)
 
     def company(self, name, prompt):
         folders = {
@@ -169,6 +170,46 @@ class Mock:
         head |= {"path": f"{entry['source']}/yard/{key}-later.json", "date": "2025-09-01"}
         changed = [{"what": "the count", "before": "noted 1 on", "after": "noted 77 on"}]
         return head | {"content": text.replace("noted 1 on", "noted 77 on"), "changed": changed}
+
+    def question(self, name, prompt):
+        kind = name.removesuffix(" again").rpartition("-")[0]
+        keys = re.findall(r"^\[([a-z0-9-]+)\] \w+/", prompt, re.M)
+        listed = re.findall(r"^- ([a-z0-9-]+) \(", prompt, re.M)
+        if kind == "project_related" and name.endswith("1") and len(keys) == 4:
+            return {"read": [key for key in listed if key not in keys][:2]}
+        gold = {"project_related": keys[:4], "completeness": keys, "conflicting_info": keys[:2]}
+        own = [] if kind in ("high_level", "info_not_found") else gold.get(kind, keys[:1])
+        facts = [f"{words(name, 80)}.", f"{words(kind, 60)}."]
+        if kind in ("constrained", "conflicting_info"):
+            facts.append("The answer must not name another key.")
+        return {"question": f"Of {name}: {words(name, 150)}?", "answer": words(name, 200)} | {
+            "facts": facts,
+            "gold": own,
+        }
+
+    def validate(self, name, prompt):
+        return {"reason": words(name, 200), "ok": True}
+
+    def minimal(self, name, prompt):
+        keys = re.findall(r"^\[([a-z0-9-]+)\] \w+/", prompt, re.M)
+        return {"needed": keys[:3]}
+
+    def pool(self, name, prompt):
+        """Call documents required that are shown whole: they are gold."""
+        shown = re.split(r"^(?=\[[a-z0-9-]+\] \w+/)", prompt.partition("Question:")[2], flags=re.M)[
+            1:
+        ]
+        rows = [
+            {
+                "key": text[1 : text.index("]")],
+                "label": "invalid" if "\n..." in text else "required",
+            }
+            for text in shown
+        ]
+        return {"reason": words(name, 220), "documents": rows}
+
+    def answer_(self, name, prompt):
+        return {"answer": words(f"new {name}", 150), "facts": [words(f"new {name}", 60)]}
 
 
 def rounds(mock: Mock, run, batch, ledger, most: int = 60) -> int:

@@ -19,8 +19,12 @@ from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import export
 from ragkit.synth.company.documents import Noise, Writer
 from ragkit.synth.company.estimate import Guess
+from ragkit.synth.company.export import Made
 from ragkit.synth.company.files import PROMPTS, Files
+from ragkit.synth.company.gold import Pool, drawn
 from ragkit.synth.company.plan import PAGE, Plan, Settings
+from ragkit.synth.company.questions import Asker
+from ragkit.synth.company.search import Library
 from ragkit.synth.stages import Model
 from ragkit.synth.stamp import begin
 
@@ -72,7 +76,7 @@ def generate_company(
     begin(out, {**asdict(settings), "sha256 of the page": sha256(page)})
     author = Model(settings.author, PROMPTS, author_options or AuthorOptions(), PARAMETERS)
     made = _run(Files(out / "plan", author), text, settings, progress or (lambda *_: None))
-    return export.write(out, *made)
+    return export.write(out, made)
 
 
 def estimate(
@@ -93,13 +97,21 @@ def estimate(
     return [head, *guess.lines()]
 
 
-def _run(files: Files, page: str, settings: Settings, progress: Callable):
-    """Run all stages; return plan, documents, noise and what was left out."""
+def _run(files: Files, page: str, settings: Settings, progress: Callable) -> Made:
+    """Run all stages that a model answers."""
     plan = Plan(files, page, settings)
     progress("documents", 0, len(plan.entries))
     writer = Writer(plan, files).write()
     noise = Noise(plan, files, writer.texts).make()
-    return plan, writer, noise, [*writer.lost, *noise.lost]
+    rows = export.documents(plan, writer, noise)
+    library = Library(rows, vectors=not getattr(files.author, "calls", {}).get("document"))
+    progress("questions", 0, settings.questions)
+    asker, pool = Asker(plan, files, noise, library), Pool(files.author, library)
+    kept = pool.correct(asker.make())
+    files.author.flush()
+    drafts = drawn(kept, settings.wanted, settings.seed)
+    lost = [*writer.lost, *noise.lost, *asker.lost, *pool.lost]
+    return Made(plan, noise, rows, drafts, library.systems, lost)
 
 
 def read_page(path: str | Path) -> str:

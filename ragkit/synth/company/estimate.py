@@ -15,6 +15,22 @@ from ragkit.synth.company.plan import FORMS, PROJECT, Settings
 from ragkit.synth.stages import Check, Model, Rejected, Task
 from ragkit.synth.streams import Stream
 
+READ = 4  # documents that a question on a project is expected to read besides those shown
+TYPICAL = {"project_related": 4, "completeness": 5}  # gold documents of a question
+# Words of an answer and number of its facts, as in the benchmark's own questions.
+SAID = {
+    "basic": (26, 3),
+    "semantic": (37, 4),
+    "intra_document_reasoning": (29, 3),
+    "project_related": (190, 12),
+    "constrained": (78, 10),
+    "conflicting_info": (38, 6),
+    "completeness": (46, 10),
+    "miscellaneous": (16, 2),
+    "high_level": (22, 3),
+    "info_not_found": (40, 1),
+}
+
 
 class Guess(Model):
     """Answer from the ledger, else with a stand-in that counts as a request.
@@ -165,6 +181,24 @@ def _near_duplicate(guess: Guess, task: Task) -> dict:
     return kept | {"path": path, "content": text, "changed": changed}
 
 
+def _question(guess: Guess, task: Task) -> dict:
+    draft = task.given
+    if draft.flow["sample"] == "project" and not draft.seen:
+        return {"read": [key for key in draft.listed if key not in draft.shown][:READ]}
+    low, high = draft.flow["gold"]
+    gold = draft.read[: max(low, min(high, TYPICAL.get(draft.kind, 1)))]
+    words, facts = SAID[draft.kind]
+    data = {"question": guess.text(task.item, 180), "answer": guess.text("answer", 6 * words)}
+    barred = ["The answer must not say what another document says."] * ("negative" in draft.flow)
+    return data | {"facts": [guess.text(f"{n}", 90) for n in range(facts)] + barred, "gold": gold}
+
+
+def _pool(guess: Guess, task: Task) -> dict:
+    gold = task.given[1]
+    rows = [{"key": k, "label": "required" if k in gold else "invalid"} for k in task.given[0]]
+    return {"reason": guess.text(task.item, 250), "documents": rows}
+
+
 STAND_INS: dict[str, Callable[[Guess, Task], dict]] = {
     "company": _company,
     "people": _people,
@@ -177,4 +211,8 @@ STAND_INS: dict[str, Callable[[Guess, Task], dict]] = {
     },
     "misfile": lambda guess, task: {"path": task.values["folders"].split("\n")[0]},
     "near_duplicate": _near_duplicate,
+    "question": _question,
+    "validate": lambda guess, task: {"reason": guess.text(task.item, 250), "ok": True},
+    "minimal": lambda guess, task: {"needed": list(task.given.data["gold"])},
+    "pool": _pool,
 }

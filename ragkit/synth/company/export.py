@@ -5,15 +5,47 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
 from ragkit.files import write_text
+from ragkit.synth.company import metadata
 from ragkit.synth.company.documents import Noise, Writer
 from ragkit.synth.company.plan import FORMS, Plan
+from ragkit.synth.company.questions import Draft
 from ragkit.synth.stages import Rejected
+
+# Columns of ragkit, and what they are called in the benchmark.
+DOCUMENT = {
+    "doc_id": "doc_id",
+    "source": "source_type",
+    "title": "title",
+    "text": "content",
+    "path": "path",
+}
+QUESTION = {
+    "question_id": "question_id",
+    "text": "question",
+    "type": "question_type",
+    "answer": "gold_answer",
+    "facts": "answer_facts",
+    "gold_doc_ids": "expected_doc_ids",
+    "source_types": "source_types",
+}
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the stages made: plan, noise, documents by key, questions, retrievers, what was lost."""
+
+    plan: Plan
+    noise: Noise
+    rows: Mapping[str, dict]
+    drafts: Sequence[Draft]
+    systems: Sequence[str]
+    lost: Sequence[Rejected]
 
 
 def doc_id(company: str, key: str) -> str:
@@ -33,52 +65,87 @@ def documents(plan: Plan, writer: Writer, noise: Noise) -> dict[str, dict]:
     return rows
 
 
-def write(out: Path, plan: Plan, writer: Writer, noise: Noise, left: list[Rejected]) -> dict:
+def write(out: Path, made: Made) -> dict:
     """Write all files; return the statistics."""
-    rows = documents(plan, writer, noise)
+    rows, settings = made.rows, made.plan.settings
     ordered = sorted(rows.values(), key=lambda row: row["path"])
-    jsonl(out / "enterpriserag_bench" / "documents.jsonl", ordered)
-    own = {"doc_id": "doc_id", "source": "source_type", "title": "title", "text": "content"}
-    jsonl(
-        out / "documents.jsonl",
-        [{name: row[old] for name, old in {**own, "path": "path"}.items()} for row in ordered],
+    asked = [_question(number, d, rows) for number, d in enumerate(made.drafts, 1)]
+    extra = metadata.questions(rows, settings.metadata_questions, settings.seed)
+    target = out / "enterpriserag_bench"
+    for name, lines in (
+        ("documents", ordered),
+        ("questions", asked),
+        ("extra_questions", extra),
+    ):
+        _jsonl(target / f"{name}.jsonl", lines)
+    _jsonl(out / "documents.jsonl", _renamed(ordered, DOCUMENT))
+    _jsonl(out / "questions.jsonl", _renamed(asked, QUESTION))
+    _jsonl(out / "document_notes.jsonl", _document_notes(made))
+    _jsonl(
+        out / "question_notes.jsonl",
+        (
+            {"question_id": row["question_id"], "item": draft.name, "read": draft.read}
+            | draft.notes
+            for row, draft in zip(asked, made.drafts, strict=True)
+        ),
     )
-    entries = {**noise.entries, **noise.copies}
-    notes = [
-        {"doc_id": rows[key]["doc_id"], "moved": noise.moves.get(key, ("",))[0]}
-        | {name: entries[key].get(name, "") for name in ("key", "kind", "block", "original")}
-        | {"changed": entries[key].get("changed", [])}
-        for key in rows
-    ]
-    jsonl(out / "notes.jsonl", notes)
-    jsonl(out / "left_out.jsonl", [one.row() for one in left])
-    found = statistics(plan, rows, noise) | {"left_out": len(left)}
+    _jsonl(out / "left_out.jsonl", (one.row() for one in made.lost))
+    found = statistics(made) | {"metadata_questions": len(extra)}
     write_text(out / "statistics.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     return found
 
 
-def statistics(plan: Plan, rows: Mapping[str, dict], noise: Noise) -> dict:
-    """Return counts and lengths."""
-    sources = {}
-    for source in FORMS:
-        sizes = [
-            len(f"{row['title']}\n\n{row['content']}")
-            for row in rows.values()
-            if row["source_type"] == source
-        ]
-        middle = median(sizes) if sizes else None
-        sources[source] = {"documents": len(sizes), "median_characters": middle}
-    kinds = Counter(entry["kind"] for entry in {**noise.entries, **noise.copies}.values())
+def _question(number: int, draft: Draft, rows: Mapping[str, dict]) -> dict:
+    gold = [rows[key] for key in draft.data["gold"]]
     return {
-        "company": plan.company["name"],
-        "settings": asdict(plan.settings),
-        "documents": len(rows),
-        "kinds": dict(kinds),
-        "sources": sources,
-        "questions": {},
-        "moved": dict(Counter(kind for kind, _ in noise.moves.values())),
+        "question_id": f"qst_{number:04d}",
+        "question_type": draft.kind,
+        "source_types": sorted({row["source_type"] for row in gold}),
+        "question": draft.data["question"],
+        "expected_doc_ids": [row["doc_id"] for row in gold],
+        "gold_answer": draft.data["answer"],
+        "answer_facts": draft.data["facts"],
     }
 
 
-def jsonl(path: Path, rows: Iterable[Mapping]) -> None:
+def _document_notes(made: Made) -> Iterable[dict]:
+    """Yield where each document comes from: key, kind, block, what it repeats, how it was moved."""
+    entries = {**made.noise.entries, **made.noise.copies}
+    for key, row in made.rows.items():
+        moved = made.noise.moves.get(key, ("", ""))[0]
+        own = {name: entries[key].get(name, "") for name in ("key", "kind", "block", "original")}
+        changed = {"changed": entries[key].get("changed", [])}
+        yield {"doc_id": row["doc_id"]} | own | {"moved": moved} | changed
+
+
+def statistics(made: Made) -> dict:
+    """Return counts and lengths."""
+    sources = {}
+    for source in FORMS:
+        own = [row for row in made.rows.values() if row["source_type"] == source]
+        sizes = [len(f"{row['title']}\n\n{row['content']}") for row in own]
+        middle = median(sizes) if sizes else None
+        sources[source] = {"documents": len(sizes), "median_characters": middle}
+    noise = made.noise
+    kinds = Counter(entry["kind"] for entry in {**noise.entries, **noise.copies}.values())
+    asked = Counter(draft.kind for draft in made.drafts)
+    return {
+        "company": made.plan.company["name"],
+        "settings": asdict(made.plan.settings),
+        "documents": len(made.rows),
+        "kinds": dict(kinds),
+        "sources": sources,
+        "moved": dict(Counter(kind for kind, _ in noise.moves.values())),
+        "questions": {kind: asked[kind] for kind in made.plan.settings.wanted},
+        "wanted": made.plan.settings.wanted,
+        "retrievers": list(made.systems),
+        "left_out": len(made.lost),
+    }
+
+
+def _renamed(rows: Iterable[dict], names: Mapping[str, str]) -> list[dict]:
+    return [{name: row[old] for name, old in names.items()} for row in rows]
+
+
+def _jsonl(path: Path, rows: Iterable[Mapping]) -> None:
     write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -45,7 +45,13 @@ class Files:
         return self.folder / (f"{stage}/{name}.json" if name else f"{stage}.json")
 
     def ask(
-        self, stage: str, tasks: Sequence[Task], check: Check, *, wait: bool = True
+        self,
+        stage: str,
+        tasks: Sequence[Task],
+        check: Check,
+        *,
+        wait: bool = True,
+        note: Callable[[Task], dict] = lambda task: {},
     ) -> list[dict | Rejected | None]:
         """Return the data of each task, from its file or from the author.
 
@@ -53,6 +59,8 @@ class Files:
         ----------
         stage, tasks, check, wait
             See `Model.answer`. What a file says passes the same check.
+        note : callable, optional
+            What is added to the data of a task before it is kept.
 
         Raises
         ------
@@ -64,11 +72,15 @@ class Files:
         answers = self.author.answer(stage, [tasks[i] for i in todo], check, wait=wait)
         for i, data in zip(todo, answers, strict=True):
             found[i] = data
-            if isinstance(data, dict) and not data.get("read") and self.keep:
-                path = self.path(stage, tasks[i].item)
-                text = data.get("content") if stage == "document" else None
-                write_text(path, text or json.dumps(data, ensure_ascii=False, indent=1) + "\n")
+            if isinstance(data, dict) and not data.get("read"):
+                found[i] = data | note(tasks[i])
+                if self.keep:
+                    self._write(stage, tasks[i].item, found[i])
         return found
+
+    def _write(self, stage: str, item: str, data: dict) -> None:
+        text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+        write_text(self.path(stage, item), data["content"] if stage == "document" else text)
 
     def need(
         self, stage: str, tasks: Sequence[Task], check: Check, *, wait: bool = True

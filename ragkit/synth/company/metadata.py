@@ -1,0 +1,69 @@
+"""Questions that metadata alone answer; no model is asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from ragkit.synth.company.plan import FORMS
+from ragkit.synth.streams import Stream
+
+
+def questions(rows: Mapping[str, dict], count: int, seed: int) -> list[dict]:
+    """Return questions in the benchmark's layout, as many as there can be up to `count`.
+
+    The sources come in turn. What is asked for does not stand in title or text, and the title or
+    the name that the question gives belongs to one document only.
+
+    Parameters
+    ----------
+    rows : dict of str to dict
+        Documents as rows of the benchmark, by key.
+    count, seed : int
+    """
+    found: list[dict] = []
+    supply = {source: _of_source(rows, source, seed) for source in FORMS}
+    while supply and len(found) < count:
+        for source in list(supply):
+            if len(found) == count:
+                break
+            if (row := next(supply[source], None)) is None:
+                del supply[source]
+                continue
+            found.append({"question_id": f"ext_{len(found) + 1:04d}"} | row)
+    return found
+
+
+def _of_source(rows: Mapping[str, dict], source: str, seed: int) -> Iterator[dict]:
+    form, stream = FORMS[source], Stream(seed, "metadata", source)
+    own = [row for row in rows.values() if row["source_type"] == source]
+    names = form.get("names", ())
+    titles = Counter(row["title"] for row in rows.values())
+    keys = Counter(str(row[name]) for row in own for name in names)
+    for row in stream.sample(own, len(own)):
+        key = str(next((row[name] for name in names), ""))
+        asks = {
+            name: ask
+            for name, ask in form["ask"].items()
+            if _alone(row, name) and (("{t}" not in ask) or titles[row["title"]] == 1)
+            and ("{k}" not in ask or (key and keys[key] == 1))
+        }  # fmt: skip
+        if asks:
+            name = stream.pick(list(asks))
+            day = str(row.get("date", ""))
+            text = asks[name].replace("{t}", row["title"]).replace("{k}", key)
+            value = str(row[name])
+            yield {
+                "question_type": "metadata",
+                "source_types": [source],
+                "question": text.replace("{d}", day),
+                "expected_doc_ids": [row["doc_id"]],
+                "gold_answer": f"{value}.",
+                "answer_facts": [f"{name.replace('_', ' ').capitalize()}: {value}."],
+            }
+
+
+def _alone(row: Mapping, name: str) -> bool:
+    """Return whether a value is there, and nowhere in title and text."""
+    value = str(row[name])
+    return bool(value) and value not in row["title"] and value not in row["content"]
