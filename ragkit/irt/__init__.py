@@ -12,6 +12,7 @@ simulate              scores with known parameters
 load                  a saved result
 link                  two fits that share items on one scale
 recovery              simulate, fit, compare with the truth
+converged             the fits that converged, and what is wrong with the others
 agreement             several fits of the same scores
 correlations          of difficulty with mean score and discrimination
 split_half            reliability by halves of the items or subjects
@@ -34,6 +35,7 @@ from ragkit.irt.compare import compare_likelihoods, crps, heldout, nearest
 from ragkit.irt.data import Scores, prepare
 from ragkit.irt.diagnostics import (
     agreement,
+    converged,
     correlations,
     loo,
     posterior_predictive,
@@ -66,6 +68,7 @@ __all__ = [
     "chain_summary",
     "check_short_forms",
     "compare_likelihoods",
+    "converged",
     "correlations",
     "crps",
     "fit",

@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 
 from ragkit.checks import whole
-from ragkit.errors import DataError
 from ragkit.irt import graded
 from ragkit.irt.diagnostics import split_half
 from ragkit.irt.fitting import fit
@@ -53,9 +52,7 @@ def crps(result: IRTResult, scores: pd.DataFrame) -> pd.Series:
         Long: subject_id, item_id, score, of fitted subjects and items.
     """
     low, high = result.score_range
-    x = (scores["score"].to_numpy(dtype=float) - low) / (high - low)
-    if not ((x >= 0) & (x <= 1)).all():
-        raise DataError(f"a score lies outside the range [{low:g}, {high:g}] of the fit")
+    x = result._rescaled(scores)
     kind = result.info["likelihood"]
     if kind == "graded":
         ability, item = result._cell_ability(scores)

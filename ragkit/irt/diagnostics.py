@@ -12,11 +12,13 @@ from ragkit.checks import whole
 from ragkit.errors import DataError, UsageError
 from ragkit.irt import graded
 from ragkit.irt.data import Scores
+from ragkit.irt.engine import Prior
 from ragkit.irt.likelihood import get_likelihood
 from ragkit.irt.nuts import arviz_quiet
 from ragkit.irt.result import IRTResult
 
 _Z90 = 1.6448536269514722
+_PER_FIT = 10  # simulated matrices that a fit's expected statistics are the mean of
 
 
 def recovery(
@@ -65,23 +67,15 @@ def recovery(
             row = {
                 "seed": seed,
                 "parameter": name,
-                "r": _corr(estimate, true),
+                "r": estimate.corr(true, min_periods=3),
                 "bias": error.mean(),
                 "rmse": float(np.sqrt((error**2).mean())),
                 "coverage": float((error.abs() <= _Z90 * frame[f"se_{name}"]).mean()),
             }
             if name == "log_disc":
-                row["r_disc"] = _corr(frame["disc"], truth["disc"].reindex(frame.index))
+                row["r_disc"] = frame["disc"].corr(truth["disc"], min_periods=3)
             rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _corr(x: pd.Series, y: pd.Series) -> float:
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    good = np.isfinite(x) & np.isfinite(y)
-    if good.sum() < 3 or x[good].std() == 0 or y[good].std() == 0:
-        return float("nan")
-    return float(np.corrcoef(x[good], y[good])[0, 1])
 
 
 def correlations(results: Mapping[str, IRTResult]) -> pd.DataFrame:
@@ -106,6 +100,20 @@ def correlations(results: Mapping[str, IRTResult]) -> pd.DataFrame:
             "converged": result.converged,
         }
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def converged(results: Mapping[str, IRTResult]) -> tuple[dict[str, IRTResult], str]:
+    """Return the fits that converged, and a sentence on those that did not, "" if there are none.
+
+    Only the former belong in a figure, a table or a comparison.
+    """
+    kept = {name: result for name, result in results.items() if result.converged}
+    lost = [
+        f"{name} ({'; '.join(result.info['problems'])})"
+        for name, result in results.items()
+        if name not in kept
+    ]
+    return kept, f"Left out, because they did not converge: {', '.join(lost)}." if lost else ""
 
 
 def agreement(results: Mapping[str, IRTResult]) -> pd.DataFrame:
@@ -136,7 +144,7 @@ def agreement(results: Mapping[str, IRTResult]) -> pd.DataFrame:
                     "one": name_1,
                     "two": name_2,
                     "parameter": parameter,
-                    "r": _corr(x, y),
+                    "r": x.corr(y, min_periods=3),
                     "rho": float(x.corr(y, method="spearman")) if len(shared) > 2 else np.nan,
                     "tau": float(x.corr(y, method="kendall")) if len(shared) > 2 else np.nan,
                     "n": len(shared),
@@ -189,7 +197,7 @@ def split_half(
             frames = [half.subjects if by == "items" else half.items for half in halves]
             shared = frames[0].index.intersection(frames[1].index)
             one, two = (frame.loc[shared, parameter] for frame in frames)
-            r = _corr(one, two)
+            r = one.corr(two, min_periods=3)
             rows.append(
                 {
                     "split": split,
@@ -214,7 +222,6 @@ def prior_sensitivity(
         One row per prior sd (difficulty or discrimination), factor and parameter: `r` and `rho`
         with the first fit, `shift` in standard errors.
     """
-    from ragkit.irt.engine import Prior
     from ragkit.irt.fitting import fit
 
     base = fit(scores, **options)
@@ -233,7 +240,7 @@ def prior_sensitivity(
     return pd.concat(rows, ignore_index=True)
 
 
-def _statistics(data: Scores, x: np.ndarray) -> dict[str, float]:
+def _statistics(data: Scores, x: np.ndarray) -> pd.Series:
     subject, item, _ = data.cells()
     n_item, n_subject = data.per_item("count"), data.per_subject("count")
     item_mean = np.bincount(item, x, data.n_items) / n_item
@@ -247,7 +254,7 @@ def _statistics(data: Scores, x: np.ndarray) -> dict[str, float]:
         * np.bincount(item, centred_t**2, data.n_items)
     )
     useful = bottom > 1e-12
-    return {
+    values = {
         "mean": x.mean(),
         "sd": x.std(),
         "at_low": (x <= 0).mean(),
@@ -256,70 +263,100 @@ def _statistics(data: Scores, x: np.ndarray) -> dict[str, float]:
         "subject_sd": subject_mean.std(),
         "item_total": float(np.mean(top[useful] / bottom[useful])) if useful.any() else np.nan,
     }
+    return pd.Series(values)
 
 
-def posterior_predictive(result: IRTResult, *, draws: int = 200, seed: int = 0) -> pd.DataFrame:
+def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) -> pd.DataFrame:
     """Compare the scores with scores that the model generates (a posterior predictive check).
 
-    Parameters of `engine="nuts"` are drawn from the posterior; of other engines from independent
-    normals with the reported errors. Items of graded models are taken as known: the errors of a
-    far threshold and of a slope go together, and drawn apart they would flatten every curve.
+    Each replicate is generated from the fit and fitted again, and what is compared is a statistic
+    less its expectation under its own fit (a parametric bootstrap). Plain replicates would be
+    spread too wide even where the model is true, because difficulties estimated under a weak prior
+    are. If the model is true, 90 % of the intervals hold the observed statistic.
+
+    Abilities and discriminations are drawn from their posteriors; discriminations of a fit without
+    errors are taken as known. All fits are those of `engine="em"`, whatever the engine of `result`,
+    and of `prior="weak"` if it had none.
+
+    Parameters
+    ----------
+    result : IRTResult
+    draws : int
+        Replicates, at least 19; each costs a fit.
+    seed : int
 
     Returns
     -------
     pandas.DataFrame
-        Indexed by statistic (on [0, 1]): `observed`, `mean`, `low` and `high` (5 and 95 %) of the
-        replicates, `p`, the share of replicates at or above the observed. Statistics: mean and sd
-        of the scores, the shares at both ends of the range (`at_low`, `at_high`; a continuous
-        model generates none), the sds of item and subject means, and the mean correlation of an item
-        with the rest of the test.
+        Indexed by statistic (on [0, 1]): `observed`; `mean`, `low` and `high` (5 and 95 %) of the
+        replicates; `p`, the share at or above the observed, itself counted. Statistics: mean and
+        sd of the scores, the shares at both ends of the range (`at_low`, `at_high`; a continuous
+        model generates none), the sds of item and subject means, and the mean correlation of an
+        item with the rest of the test.
     """
-    data = result._fitted()
-    subject, item, x = data.cells()
-    rng = np.random.default_rng(seed)
-    whole(draws, "draws")
-    likelihood = None
-    if result._levels is None:
-        likelihood = get_likelihood(result.info["likelihood"])
-    severity = 0.0
+    from ragkit.irt.fitting import fit
+
+    info, scores = result.info, result._fitted().frame()
+    whole(draws, "draws", least=19)
+    rng = np.random.default_rng([seed, 1])  # the seed alone may have made the scores
+    options = {name: info[name] for name in ("model", "likelihood", "disc", "score_range")}
+    options["prior"] = "weak" if info["prior"] == "none" else info["prior"]
+    options["levels"] = info.get("levels")
+    options["group"] = "group" if info["group"] else None
+    options["disconnected"] = "assume-equal"
+    if isinstance(options["prior"], dict):
+        options["prior"] = Prior(**options["prior"])
+    if info["engine"] != "em" or info["prior"] == "none":
+        result = fit(scores, **options)
+    low, high = result.score_range
     replicated = []
     for _ in range(draws):
-        if result.draws is not None:
-            chains, length, _ = result.draws["theta"].shape
-            pick = rng.integers(chains), rng.integers(length)
-            theta, b, a = (result.draws[name][pick] for name in ("theta", "diff", "disc"))
-            if data.n_groups:
-                severity = result.draws["severity"][pick][data.group]
-        else:
-            theta = rng.normal(result.subjects["theta"], result.subjects["se_theta"])
-            b = rng.normal(result.items["diff"], result.items["se_diff"])
-            if result.info["disc"] == "positive":
-                a = np.exp(rng.normal(result.items["log_disc"], result.items["se_log_disc"]))
-            else:
-                a = rng.normal(result.items["disc"], result.items["se_disc"])
-            if data.n_groups:
-                facets = result.facets
-                severity = rng.normal(facets["severity"], facets["se_severity"])[data.group]
-        if likelihood is None:
-            thresholds = result._thresholds(result.items)
-            a = result.items["disc"].to_numpy()
-            p = np.exp(graded.log_probabilities(theta[subject], a[item], thresholds[item]))
-            level = (p.cumsum(1) < rng.random((len(item), 1))).sum(1)
-            generated = result._levels[np.minimum(level, p.shape[1] - 1)]
-        else:
-            generated = likelihood.sample(a[item] * (theta[subject] - b[item] - severity), rng)
-        replicated.append(_statistics(data, generated))
-    replicated = pd.DataFrame(replicated)
-    observed = pd.Series(_statistics(data, x))
+        x = _generated(result, rng, known=False)
+        again = fit(scores.assign(score=low + x * (high - low)), **options)
+        replicated.append(_statistics(again.data, x) - _expected(again, rng))
+    excess, expected = np.array(replicated), _expected(result, rng)
+    low, high = np.quantile(excess, (0.05, 0.95), axis=0, method="weibull")
+    observed = _statistics(result.data, result.data.cells()[2])
     return pd.DataFrame(
         {
             "observed": observed,
-            "mean": replicated.mean(),
-            "low": replicated.quantile(0.05),
-            "high": replicated.quantile(0.95),
-            "p": (replicated >= observed).mean(),
+            "mean": expected + excess.mean(0),
+            "low": expected + low,
+            "high": expected + high,
+            "p": (1 + (excess >= (observed - expected).to_numpy()).sum(0)) / (1 + draws),
         }
     ).rename_axis("statistic")
+
+
+def _generated(result: IRTResult, rng: np.random.Generator, *, known: bool = True) -> np.ndarray:
+    """Return a score on [0, 1] for each fitted cell, drawn with abilities from their posteriors.
+
+    Discriminations are the estimates, or drawn too unless `known`.
+    """
+    subject, item, _ = result.data.cells()
+    items, signed = result.items, result.info["disc"] == "signed"
+    ability = rng.normal(result.subjects["theta"], result.subjects["se_theta"])[subject]
+    if result.facets is not None:
+        ability = ability - result.facets["severity"].to_numpy()[result.data.group]
+    a = items["disc"].to_numpy()
+    if not known:
+        name = "disc" if signed else "log_disc"
+        z = rng.normal(size=1 if result.info["model"] == "1pl" else len(items))
+        a = (items[name] + z * items[f"se_{name}"].fillna(0.0)).to_numpy()
+        a = a if signed else np.exp(a)
+    a = a[item]
+    if result._levels is None:
+        distance = ability - items["diff"].to_numpy()[item]
+        return get_likelihood(result.info["likelihood"]).sample(a * distance, rng)
+    p = np.exp(graded.log_probabilities(ability, a, result._thresholds(items)[item]))
+    level = (p.cumsum(1) < rng.random((len(item), 1))).sum(1)
+    return result._levels[np.minimum(level, p.shape[1] - 1)]
+
+
+def _expected(result: IRTResult, rng: np.random.Generator) -> pd.Series:
+    """Return the mean statistics of scores that the fit generates."""
+    made = [_statistics(result.data, _generated(result, rng)) for _ in range(_PER_FIT)]
+    return pd.DataFrame(made).mean()
 
 
 def loo(result: IRTResult, *, draws: int = 400):

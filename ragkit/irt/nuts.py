@@ -16,7 +16,7 @@ from ragkit.irt.em import Estimates, Setup
 from ragkit.irt.engine import DISC_END, SEVERITY_SD, Model, climb, start
 
 _DEPTH = 6  # of a trajectory's tree: at most 63 steps
-_R_HAT = 1.05
+_R_HAT, _ESS = 1.05, 100  # what every parameter has to reach
 
 
 def log_normalizer(eta, likelihood: str):
@@ -103,7 +103,13 @@ def _sample(data: Scores, setup: Setup, *, draws, warmup, chains, progress):
         for chain in range(chains):
             pyro.clear_param_store()
             pyro.set_rng_seed(setup.seed * 1000 + chain)
-            kernel = NUTS(_model(data, setup), target_accept_prob=0.8, max_tree_depth=_DEPTH)
+            kernel = NUTS(
+                _model(data, setup),
+                target_accept_prob=0.8,
+                max_tree_depth=_DEPTH,
+                jit_compile=True,
+                ignore_jit_warnings=True,
+            )
             sampler = MCMC(
                 kernel,
                 num_samples=draws,
@@ -149,7 +155,8 @@ def fit_nuts(
 ) -> Estimates:
     """Draw from the posterior and return its means and variances.
 
-    Converged means no divergence and every r-hat below 1.05, which takes two chains to compute.
+    Converged means no divergence, every r-hat below 1.05, which takes two chains to compute, and
+    every effective sample size (of the bulk) at least 100.
     """
     found, divergences = _sample(
         data, setup, draws=draws, warmup=warmup, chains=chains, progress=progress
@@ -165,6 +172,7 @@ def fit_nuts(
         kept["severity"] = scaled["severity"]
     summary = chain_summary(kept)
     worst = max(row["max_r_hat"] for row in summary.values())
+    fewest = min(row["min_ess_bulk"] for row in summary.values())
     problems = []
     if divergences:
         problems.append(f"{divergences} divergent transitions: raise warmup")
@@ -172,6 +180,8 @@ def fit_nuts(
         problems.append("one chain cannot show convergence: use chains=2 or more")
     elif not worst < _R_HAT:
         problems.append(f"the largest r-hat is {worst:.2f}: raise draws and warmup")
+    if not fewest >= _ESS:
+        problems.append(f"the smallest effective sample size is {fewest:.0f}: raise draws")
     flat = {name: np.concatenate(list(value)) for name, value in scaled.items()}
     mean = {name: value.mean(0) for name, value in flat.items()}
     variance = {name: value.var(0) for name, value in flat.items()}

@@ -233,13 +233,18 @@ class IRTResult:
         """Return the log-likelihood of each score at the estimates."""
         if scores is None:
             scores = self._fitted().frame()
+        x = self._rescaled(scores)
+        ability, item = self._cell_ability(scores)
+        value = self._log_density(ability[:, None], self.items.iloc[item], x)[:, 0]
+        return pd.Series(value, index=scores.index, name="log_likelihood")
+
+    def _rescaled(self, scores: pd.DataFrame) -> np.ndarray:
+        """Return scores on [0, 1]; one outside of the fit's range raises `DataError`."""
         low, high = self.score_range
         x = (scores["score"].to_numpy(dtype=float) - low) / (high - low)
         if not ((x >= 0) & (x <= 1)).all():
             raise DataError(f"a score lies outside the range [{low:g}, {high:g}] of the fit")
-        ability, item = self._cell_ability(scores)
-        value = self._log_density(ability[:, None], self.items.iloc[item], x)[:, 0]
-        return pd.Series(value, index=scores.index, name="log_likelihood")
+        return x
 
     def _log_density(self, ability: np.ndarray, items: pd.DataFrame, x: np.ndarray) -> np.ndarray:
         """Return log p of each rescaled score on its item, cells x abilities."""
@@ -278,9 +283,7 @@ class IRTResult:
         if len(scores) == 0:
             raise DataError("there are no scores of new subjects")
         low, high = self.score_range
-        x = (scores["score"].to_numpy(dtype=float) - low) / (high - low)
-        if not ((x >= 0) & (x <= 1)).all():
-            raise DataError(f"a score lies outside the range [{low:g}, {high:g}] of the fit")
+        x = self._rescaled(scores)
         code, ids = pd.factorize(scores["subject_id"], sort=True)
         item = _positions(self.items.index, scores, "item_id")
         if pd.DataFrame({"subject": code, "item": item}).duplicated().any():

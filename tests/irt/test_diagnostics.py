@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,15 +88,60 @@ def test_heldout_prefers_the_model_that_made_the_scores():
         irt.heldout(one, folds=1)
 
 
+def test_a_fit_that_did_not_converge_is_left_out(result):
+    lost = replace(result, info={**result.info, "converged": False, "problems": ["r-hat: more"]})
+    kept, sentence = irt.converged({"one": result, "two": lost})
+    assert list(kept) == ["one"]
+    assert sentence == "Left out, because they did not converge: two (r-hat: more)."
+    assert irt.converged({"one": result}) == ({"one": result}, "")
+
+
 def test_posterior_predictive_knows_its_own_and_sees_atoms(made, result):
-    own = irt.posterior_predictive(result, draws=60)
-    assert own.loc["mean", "low"] <= own.loc["mean", "observed"] <= own.loc["mean", "high"]
+    own = irt.posterior_predictive(result, draws=39)
+    assert ((own["low"] <= own["observed"]) & (own["observed"] <= own["high"])).all()
     assert own.loc["at_low", "observed"] == 0
+    pd.testing.assert_frame_equal(own, irt.posterior_predictive(result, draws=39))
     rounded = made.scores.assign(score=(made.scores["score"] * 2).round() / 2)
-    atoms = irt.posterior_predictive(irt.fit(rounded), draws=30)
+    atoms = irt.posterior_predictive(irt.fit(rounded), draws=19)
     assert atoms.loc["at_high", "observed"] > 0.2
     assert atoms.loc["at_high", "high"] < 0.05
-    pd.testing.assert_frame_equal(own, irt.posterior_predictive(result, draws=60))
+    assert atoms.loc["at_high", "p"] == 1 / 20  # the scores' own place among 20
+    with pytest.raises(UsageError, match="draws"):
+        irt.posterior_predictive(result, draws=5)
+
+
+def test_posterior_predictive_of_a_fit_without_errors(made, result):
+    items = result.items.assign(se_diff=np.nan, se_disc=np.nan, se_log_disc=np.nan)
+    table = irt.posterior_predictive(replace(result, items=items), draws=19)
+    assert table.notna().all(axis=None)
+
+
+def test_posterior_predictive_sees_scores_that_vary_too_little(made, result):
+    expected = result.predict(made.scores[["subject_id", "item_id"]])
+    halved = made.scores.assign(score=(made.scores["score"] + expected) / 2)
+    table = irt.posterior_predictive(irt.fit(halved), draws=19, seed=3)
+    assert table.loc["sd", "observed"] < table.loc["sd", "low"]
+    assert table.loc["item_total", "observed"] > table.loc["item_total", "high"]
+    assert table.loc["mean", "low"] < table.loc["mean", "observed"] < table.loc["mean", "high"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options", [{}, {"likelihood": "bernoulli"}, {"disc": "signed"}, {"model": "1pl"}], ids=str
+)
+def test_a_true_model_passes_the_posterior_predictive_check_at_its_rate(options):
+    """90 % of the intervals hold the observed statistic: within three binomial errors, each."""
+    made = {"likelihood": options.get("likelihood", "cb"), "diff_sd": 1.5, "standardize": False}
+    if options.get("model"):
+        made["log_disc_sd"] = 0.0
+    inside = []
+    for seed in range(40):
+        scores = irt.simulate(40, 60, seed=seed, **made).scores
+        table = irt.posterior_predictive(irt.fit(scores, **options), draws=19, seed=seed)
+        inside.append((table["low"] <= table["observed"]) & (table["observed"] <= table["high"]))
+    share = pd.DataFrame(inside)[["mean", "sd", "item_sd", "subject_sd", "item_total"]].mean()
+    assert (share >= 0.9 - 3 * (0.9 * 0.1 / 40) ** 0.5).all(), share
+    assert abs(share.mean() - 0.9) < 0.06, share
 
 
 def test_calibration_of_its_own_scores(result):

@@ -12,12 +12,14 @@ def test_nuts_is_seeded_and_feeds_the_checks():
     result = irt.fit(made.scores, **options)
     assert result.draws["theta"].shape == (2, 6, 10)
     assert result.draws["theta"].mean(-1) == pytest.approx(0, abs=1e-9)
+    assert not result.converged  # 12 draws cannot reach an effective sample size of 100
+    assert any("effective sample size" in problem for problem in result.info["problems"])
     again = irt.fit(made.scores, **options)
     assert np.array_equal(again.draws["diff"], result.draws["diff"])
     loo = irt.loo(result)
     assert np.isfinite(loo.elpd_loo)
     assert loo.pareto_k.shape[0] == result.info["n_scores"]
-    own = irt.posterior_predictive(result, draws=40)
+    own = irt.posterior_predictive(result, draws=19)
     assert own.loc["sd", "low"] <= own.loc["sd", "observed"] <= own.loc["sd", "high"]
 
 
@@ -25,7 +27,9 @@ def test_nuts_is_seeded_and_feeds_the_checks():
 def test_nuts_mixes_on_a_small_matrix():
     made = irt.simulate(12, 20, seed=2)
     result = irt.fit(made.scores, engine="nuts", draws=150, warmup=150, seed=1, progress=False)
-    assert result.info["chains"]["theta"]["max_r_hat"] < 1.05
+    assert result.converged, result.info["problems"]
+    assert all(row["max_r_hat"] < 1.05 for row in result.info["chains"].values())
+    assert all(row["min_ess_bulk"] >= 100 for row in result.info["chains"].values())
     assert result.info["divergences"] <= 3
     default = irt.fit(made.scores)
     # two runs gave r of .985 and .996 here: 20 items and few draws leave that much open
