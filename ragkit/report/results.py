@@ -55,10 +55,9 @@ class Results:
         self,
         paper: str,
         table: str,
-        values: pd.DataFrame | None,
+        values: pd.DataFrame,
         *,
         caption: str = "",
-        unavailable: str = "",
         **options,
     ):
         """Set measured numbers beside the printed ones of a table; save and return the table.
@@ -66,15 +65,12 @@ class Results:
         The numbers are kept for `board` and `export`. A second call for the same table adds
         numbers to it. Printed rows without a measured number are not shown, unless none has one.
 
-        `values` and `options` are those of `ragkit.report.tables.fill`; without values
-        `unavailable` says why nothing can be measured. `caption` follows the table's name.
+        `values` and `options` are those of `ragkit.report.tables.fill`; `caption` follows the table's
+        name.
         `DataError` if a value fits no printed number, more than one, or one that has a value.
         """
         printed = reported.load(paper, table)
-        if values is None:
-            found = tables.unavailable(printed, unavailable)
-        else:
-            found = tables.fill(printed, values, **options)
+        found = tables.fill(printed, values, **options)
         self._measured = pd.concat([self._measured, found], ignore_index=True)
         board = self.board(paper, table)
         rows = set(board.loc[board["measured"].notna(), "row"])

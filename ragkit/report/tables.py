@@ -83,11 +83,6 @@ def fill(
     return joined[MEASURED].fillna({"substitute": ""}).astype({"measured": float})
 
 
-def unavailable(reported: pd.DataFrame, reason: str) -> pd.DataFrame:
-    """Return printed numbers as measured ones that are not available, for the reason given."""
-    return reported[KEY].assign(measured=math.nan, substitute="", note=reason)[MEASURED]
-
-
 def nothing() -> pd.DataFrame:
     """Return an empty frame of measured numbers."""
     return pd.DataFrame(columns=MEASURED).astype({"measured": float})

@@ -34,12 +34,12 @@ def test_versus_fills_compares_saves_and_collects(out):
 
 
 def test_export_writes_what_was_measured_and_read_returns_it(out):
-    out.versus("wixqa", "1", None, unavailable="no documents at hand")
-    assert set(out.board()["status"]) <= {"not available"}
+    out.versus("wixqa", "1", pd.DataFrame({"size": [200]}, ["wixqa_ew"]))
+    assert out.board().set_index("row").at["wixqa_ew", "status"] == "match"
     path = out.export(extra=pd.DataFrame({"a": [1 / 3]}))
     assert results.read("sample", out.notebook, "extra")["a"][0] == pytest.approx(1 / 3)
     measured = pd.read_csv(path)
-    assert measured["note"].eq("no documents at hand").all()
+    assert measured["measured"].tolist() == [200]
     assert results.Results("a", "sample").statuses() == "none"
     assert len(pd.read_csv(results.Results("a", "sample").export())) == 0
     with pytest.raises(MissingData, match="make reproduce PROFILE=paper"):
