@@ -90,7 +90,7 @@ class Draft:
 
     @property
     def name(self) -> str:
-        return f"question {self.index + 1}"
+        return f"question {self.index + 1}" + (f", try {self.turn + 1}" if self.turn else "")
 
     @property
     def texts(self) -> list[str]:

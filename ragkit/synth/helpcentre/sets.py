@@ -63,7 +63,9 @@ class Draft:
 
     @property
     def item(self) -> str:
-        return f"{self.name} question on {' and '.join(repr(a.title) for a in self.articles)}"
+        about = " and ".join(f"{a.id} ({a.title})" for a in self.articles)
+        again = f", try {self.turn + 1}" if self.turn else ""
+        return f"{self.name} question on {about}{again}"
 
     def task(self, stage: str) -> Task:
         """Return the task of a stage, for a model and for the offline author."""
