@@ -166,6 +166,11 @@ class Model:
             self.flush()
         return found
 
+    @property
+    def lacking(self) -> int:
+        """Return how many requests wait for the next batch."""
+        return len(self._lacking)
+
     def flush(self) -> None:
         """Write the batch of all that had to wait, if there is any, and raise `BatchWritten`."""
         if self._lacking:

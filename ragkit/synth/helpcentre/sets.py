@@ -108,13 +108,15 @@ class Question:
 def passed(author: Author, drafts: list[Draft], lost: list[Rejected]) -> Iterator[Question]:
     """Yield the questions that pass every stage and the review; `lost` takes the others."""
     stages = STAGES[drafts[0].name] if drafts else ()
+    later = {"wait": False} if isinstance(author, Model) else {}
     for stage in (*stages, "review"):
-        results = author.answer(stage, [d.task(stage) for d in drafts], CHECKS.get(stage))
+        tasks = [draft.task(stage) for draft in drafts]
+        results = author.answer(stage, tasks, CHECKS.get(stage), **later)
         lost += [data for data in results if isinstance(data, Rejected)]
         drafts = [
             replace(draft, data=draft.data | data)
             for draft, data in zip(drafts, results, strict=True)
-            if not isinstance(data, Rejected)
+            if isinstance(data, dict)
         ]
     for draft in drafts:
         data, reason = draft.data, verdict(draft)
@@ -188,6 +190,7 @@ def make_set(
         supply = islice(supply, TRIED * number) if model else supply
         wanted = len(made) + number
         while len(made) < wanted:
+            lacking = model and author.lacking
             begun = [Draft(name, a, turn) for a, turn in islice(supply, wanted - len(made))]
             for question in passed(author, begun, lost):
                 if question.text.lower() in seen:
@@ -196,7 +199,7 @@ def make_set(
                     continue
                 seen.add(question.text.lower())
                 made.append(question)
-            if not begun and model:
+            if model and (not begun or author.lacking > lacking):
                 break
             if not begun:
                 raise UsageError(
@@ -271,13 +274,15 @@ class ModelCentre:
             made = make_set(
                 self.author, name, count, self.multi[name], self._singles(name), pairs, self.lost
             )
-            if count and not made:
+            found[name] = made
+            self.progress(name, len(made), count)
+        self.author.flush()
+        for name, count in self.sets.items():
+            if count and not found[name]:
                 raise ModelError(
                     f"no {name} question is usable: {self.lost[-1].reason}",
                     "change the prompt or the model; what was answered is in the ledger",
                 )
-            found[name] = made
-            self.progress(name, len(made), count)
         return found
 
     def estimate(self) -> list[str]:
