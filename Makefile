@@ -14,6 +14,7 @@ TORCH := torch==2.13.0
 # Modules are compiled when they are first imported, not all 250 packages at once.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 TESTS ?=
+LAB ?=
 NEEDED_MB := 6000
 ARGUMENTS = --profile $(PROFILE) --cores $(CORES) $(if $(DATA),--data $(DATA))
 
@@ -37,8 +38,10 @@ $(READY): requirements.lock pyproject.toml
 	@if git rev-parse --git-dir >/dev/null 2>&1; then git config diff.ipynb.textconv "$(BIN)/ragkit notebook code"; fi
 	@touch $(READY)
 
-lab: $(READY)  ## open JupyterLab on the notebooks
-	$(BIN)/jupyter lab --notebook-dir=notebooks
+lab: $(READY)  ## open JupyterLab on a map of the notebooks and what was run
+	@$(BIN)/ragkit notebook index
+	@install -D -m 644 ragkit/report/site/pages/overrides.json $(VENV)/share/jupyter/lab/settings/overrides.json
+	$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/build/index.ipynb $(LAB)
 
 data: $(READY)  ## show every data file: present, partial, missing, and how to get it
 	@$(BIN)/ragkit data status $(if $(DATA),--data $(DATA))

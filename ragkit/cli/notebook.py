@@ -57,6 +57,13 @@ def parameters(name):
         click.echo(f"{key} = {value!r}")
 
 
+@command.define
+def index():
+    from ragkit.report.site import lab
+
+    click.echo(f"wrote {lab.index()}")
+
+
 def _path(name: str) -> Path:
     return Path(name) if name.endswith(".ipynb") else paths.NOTEBOOKS / f"{name}.ipynb"
 

@@ -59,8 +59,8 @@ def write_sources(plan: Plan, folder: Path, commands: dict[str, str]) -> None:
     content = {"profile": plan.profile, "run": run, "guides": list(guides), **code.rooms()}
     content |= _home(plan, run) | {"modules": code.modules(), "workflow": code.workflow(plan)}
     for name in TEMPLATES:
-        texts[f"{name}.md"] = _render(name, **content)
-    texts["reference/commands.md"] = _render("commands", commands=commands)
+        texts[f"{name}.md"] = render(name, **content)
+    texts["reference/commands.md"] = render("commands", commands=commands)
     if content["board"] is not None:
         texts["scoreboard.html"] = _table(content["board"], run)
     for one in run:
@@ -80,7 +80,8 @@ def write_sources(plan: Plan, folder: Path, commands: dict[str, str]) -> None:
             path.unlink()
 
 
-def _render(name: str, **content) -> str:
+def render(name: str, **content) -> str:
+    """Return the page `pages/NAME.md` with its content."""
     pages = Environment(loader=FileSystemLoader(PAGES), trim_blocks=True, lstrip_blocks=True)
     pages.filters["alt"] = figures.told
     return pages.get_template(f"{name}.md").render(content)

@@ -1,0 +1,101 @@
+"""JupyterLab opens on the map of the workspace, without popups and requests that leave."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+import nbformat
+import pytest
+
+from ragkit import paths
+from ragkit.report import pipeline
+from ragkit.report.site import PAGES, lab
+from tests.report.test_site import write_executed
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or ""
+
+
+@pytest.fixture
+def page(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("RAGKIT_BUILD", str(tmp_path / "build"))
+    write_executed(tmp_path / "build" / "sample", "11-wixqa-retrieval")
+    return lab.index()
+
+
+def test_the_index_names_every_notebook_its_figure_and_its_run(page):
+    text = "".join(cell.source for cell in nbformat.read(page, 4).cells)
+    for step in pipeline.catalogue():
+        assert f"[{step.name}](../notebooks/{step.name}.ipynb)" in text
+    assert 'src="sample/figures/11-wixqa-retrieval/recall.png"' in text
+    assert "sample: 1.5 min" in text
+    assert text.count("not yet") == len(pipeline.catalogue()) - 1
+    assert "make report PROFILE=paper" in text
+
+
+@pytest.fixture
+def server(page, tmp_path):
+    """JupyterLab as `make lab` starts it, on a free port of this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = tmp_path / "app"
+    settings.mkdir()
+    shutil.copy(PAGES / "overrides.json", settings)
+    homes = {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR")}
+    (tmp_path / "notebooks").symlink_to(paths.NOTEBOOKS)
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--allow-root"]
+    command += [
+        f"--port={port}",
+        "--notebook-dir=.",
+        "--IdentityProvider.token=",
+        "--port-retries=0",
+    ]
+    command += [f"--LabApp.app_settings_dir={settings}"]
+    command += ["--LabApp.default_url=/lab/tree/build/index.ipynb"]
+    with open(tmp_path / "lab.log", "w") as log:
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env={**os.environ, **homes}, stdout=log, stderr=log
+        )
+        try:
+            for _ in range(120):
+                try:
+                    urlopen(f"http://127.0.0.1:{port}/api", timeout=2).close()
+                    break
+                except OSError:
+                    time.sleep(0.5)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+@pytest.mark.slow
+def test_lab_opens_on_the_index(server):
+    if not CHROMIUM:
+        pytest.skip("no Chromium is installed")
+    from playwright.sync_api import sync_playwright
+
+    outside = []
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        view = browser.new_page(viewport={"width": 1400, "height": 900})
+        inside = (server, server.replace("http", "ws"), "data:", "blob:")
+        view.on("request", lambda r: r.url.startswith(inside) or outside.append(r.url))
+        view.goto(server)
+        view.get_by_role("heading", name="The notebooks").wait_for(timeout=90_000)
+        view.wait_for_timeout(3000)
+        assert view.url.endswith("/lab/tree/build/index.ipynb")
+        assert view.locator("dialog[open], .jp-Dialog, .Toastify__toast").count() == 0
+        image = view.locator("img[alt^='Across: recall']").first
+        assert image.evaluate("image => image.naturalWidth") > 0
+        kept = paths.BUILD / "screenshots" / "lab.png"
+        view.screenshot(path=kept)
+        browser.close()
+    assert outside == []
