@@ -49,9 +49,13 @@ data: $(READY)  ## show every data file: present, partial, missing, and how to g
 reproduce: $(READY)  ## run every notebook that the data allows; what is fresh is not run again
 	@$(BIN)/ragkit reproduce $(ARGUMENTS)
 
-figures: $(READY)  ## run the paper profile, then export figures/, data/results/ and the README
+figures: $(READY)  ## export figures/ and data/results/; with STYLE=acl|ieee|slides draw them for a paper
+ifdef STYLE
+	@$(BIN)/ragkit figures --style $(STYLE) --profile $(PROFILE) $(if $(DATA),--data $(DATA))
+else
 	@$(BIN)/ragkit reproduce --profile paper --cores $(CORES) $(if $(DATA),--data $(DATA)) --export
 	@$(BIN)/ragkit readme
+endif
 
 report: $(READY)  ## run what is not fresh, build the site build/PROFILE/site and say where it is
 	@$(BIN)/ragkit reproduce $(ARGUMENTS) --report

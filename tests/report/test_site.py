@@ -18,6 +18,7 @@ from ragkit.report.site import code
 from ragkit.report.site.executed import Executed
 
 ROOT = Path(__file__).resolve().parents[2]
+HOSTILE = new_output("stream", text="<script>alert(1)</script>")
 GUIDES = sorted((site.PAGES / "guides").glob("*.md"))
 
 
@@ -43,7 +44,7 @@ def write_executed(root: Path, name: str) -> None:
     cells = [
         new_markdown_cell("# Recall\n\n**Who finds $k$\ndocuments?** More.", id="title"),
         new_code_cell("profile = 'sample'", id="params", metadata={"tags": ["parameters"]}),
-        new_code_cell("run()", id="run", outputs=[shown(**widget), shown(**noise), shown(**static)]),
+        new_code_cell("run()", id="run", outputs=[shown(**widget), shown(**noise), shown(**static), HOSTILE]),
         new_code_cell(
             "out.versus('liverag', '4')", id="compare", outputs=[shown(**{"text/html": table.to_html()})]
         ),

@@ -65,6 +65,7 @@ def check_size_and_links(folder: Path) -> None:
         path: {tag["id"] for tag in soup.find_all(id=True)} | {""} for path, soup in parsed.items()
     }
     dead = []
+    assert not [path.name for path in parsed if b"<script>alert(1)" in path.read_bytes()]
     for path, soup in parsed.items():
         for tag in soup.find_all(["a", "img", "script", "link"]):
             address = urlsplit(tag.get("href") or tag.get("src") or "")
@@ -131,6 +132,7 @@ def check_scoreboard(folder: Path, browser) -> None:
     page.wait_for_function("document.querySelector('.dt-info').innerText.includes('filtered')")
     some = int(re.search(r"of ([\d,]+)", told.inner_text())[1].replace(",", ""))
     assert 0 < some < everything
+    page.get_by_placeholder("measured in").press_sequentially("-")
     page.locator("#board tbody a").first.click()
     page.wait_for_url("**/notebooks/*.html#cell-*")
     assert page.locator(f"[id='{page.url.split('#')[1]}']").count() == 1

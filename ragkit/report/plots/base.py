@@ -117,7 +117,10 @@ def forest(
         if also:
             second(ax, rows, at, also, order=order, orient=options.get("orient", "h"))
 
-    arranged = {"sharex": False, "titles": "", "height": height or 0.9 + 0.24 * len(order)}
+    letters = 52 if width == "column" else 110
+    told_below = sum(len(wrap(note, letters)) for note in notes if note)
+    high = 0.9 + 0.24 * len(order) + 0.13 * told_below + (0.2 if hue or also else 0)
+    arranged = {"sharex": False, "titles": "", "height": height or high}
     fig, drawn = facets(table, draw, width=width, **(arranged | dict(panels or {})))
     vertical = options.get("orient") == "v"
     for key, ax in drawn.items():
@@ -138,7 +141,7 @@ def forest(
             ends_of = ax.set_ylim if vertical else ax.set_xlim
             low, high = ends_of(limits)
             ends_of(low, high if limits[1] is not None else high + 0.04 * (high - low))
-    below(fig, *notes, width=52 if width == "column" else 110)
+    below(fig, *filter(None, notes), width=letters)
     if also:
         marks = dict(marks or {"measured": MARKS["measured"]}) | {also: MARKS[also]}
     if marks:

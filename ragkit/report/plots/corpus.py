@@ -28,7 +28,7 @@ def maps(points: pd.DataFrame) -> Figure:
             rows, x="x", y="y", **palette("source", marks), linewidth=0, rasterized=True, ax=ax,
             s=float(np.clip(220 / np.sqrt(len(rows)), 3, 16)),
         )  # fmt: skip
-        middles = rows.groupby("terms")[["x", "y"]].median()
+        middles = _apart(rows.groupby("terms")[["x", "y"]].median(), rows)
         for number, (x, y) in enumerate(middles.to_numpy(), start=1):
             box = {"boxstyle": "circle,pad=0.2", "fc": "white", "ec": BLACK, "lw": 0.5}
             ax.annotate(str(number), (x, y), ha="center", va="center", fontsize=6, bbox=box)
@@ -47,3 +47,19 @@ def maps(points: pd.DataFrame) -> Figure:
     names = {words(name): found for name, found in marks.items()}
     legend(fig, names, loc="lower center", ncols=min(7, len(names)))
     return fig
+
+
+def _apart(places: pd.DataFrame, points: pd.DataFrame, share: float = 0.09) -> pd.DataFrame:
+    """Return places that lie at least a share of the map apart: of two that touch both give way."""
+    moved = places.copy()
+    least = share * float(np.ptp(points[["x", "y"]].to_numpy(), axis=0).max())
+    for _ in range(50):
+        for i in range(len(moved)):
+            for j in range(i):
+                gap = moved.iloc[i] - moved.iloc[j]
+                far = float(np.hypot(*gap))
+                if far < least:
+                    push = gap / far if far else pd.Series({"x": 0.0, "y": 1.0})
+                    moved.iloc[i] += push * (least - far) / 2
+                    moved.iloc[j] -= push * (least - far) / 2
+    return moved
