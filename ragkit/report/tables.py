@@ -44,8 +44,8 @@ STATUSES = tuple(COLOURS)
 LOWER = {"pos_compression_ratio", "homogenization_score", "invalid_extra_documents"}
 # In LaTeX: rows on a page, letters of a line, and letters of a cell that is not broken.
 MOST_ROWS, LINE, MOST_LETTERS = 40, 90, 40
-# What begins like a number, or is empty, stands to the right.
-_NUMERIC = re.compile(r"[-+\u2212~]?\.?\d|-?$")
+# What is a number with its interval or share, or empty, stands to the right.
+_NUMERIC = re.compile(r"([-+\u2212~]?\.?\d[-\d.,%\s()\u00b1/to]*|-?)$")
 # Marks that turn the direction of text, and control characters.
 _UNSEEN = re.compile(r"[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f\x7f]")
 
