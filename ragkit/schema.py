@@ -203,9 +203,12 @@ def check(frame: pd.DataFrame, kind: str, where: str = "frame") -> pd.DataFrame:
             )
     row = f"{where}: row {{}} of {kind}"
     for column in COLUMNS[kind]:
-        for place, value in enumerate(frame[column], start=1):
+        values = frame[column].reset_index(drop=True)
+        if values.map(type).eq(str).all():  # millions of scores have few ids
+            values = values.drop_duplicates()
+        for place, value in values.items():
             if problem := _problem(value, kind, column):
-                raise DataError(f"{row.format(place)}: {column} {problem}")
+                raise DataError(f"{row.format(place + 1)}: {column} {problem}")
     for column in NUMBERS[kind]:
         if (missing := frame[column].isna()).any():
             raise DataError(f"{row.format(_first(missing))} has no {column}", _NO_SCORE)

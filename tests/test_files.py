@@ -388,3 +388,61 @@ def test_scores_of_one_metric(tmp_path):
 def test_bad_scores_are_named_by_line(tmp_path, text, message):
     path = put(tmp_path, "s.csv", text)
     assert complaint(files.read_frame, path, "scores").startswith(message)
+
+
+ODD = (
+    '"a",q1,1\n',
+    "a,q1\n",
+    "a,q1,1,2\n",
+    "a,q1,x\n",
+    "a,q1,\n",
+    "a,q1,inf\n",
+    ",q1,1\n",
+    " ,q1,1\n",
+)
+ODD += (
+    "a,q0,1\n",
+    "a,q1,1_0\n",
+    "a,q1, 1\n",
+    "\n",
+    "\r\n",
+    "a\rb,q1,1\n",
+    "a,q\0,1\n",
+    "é,q1,1e-3\n",
+)
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("header", ["subject_id,item_id,score", "System,question_id,value"])
+def test_scores_read_by_columns_are_those_read_by_rows(tmp_path, monkeypatch, odd, header):
+    path = tmp_path / "scores.csv"
+    path.write_text(f"{header}\na,q0,0.5\n{odd}b,q0,1\n", newline="")
+
+    def read():
+        try:
+            return files.read_frame(path, "scores")
+        except DataError as error:
+            return error.message
+
+    by_columns = read()
+    monkeypatch.setattr(files, "_plain_table", lambda *_: None)
+    by_rows = read()
+    assert type(by_columns) is type(by_rows)
+    if isinstance(by_rows, str):
+        assert by_columns == by_rows
+    else:
+        pd.testing.assert_frame_equal(by_columns, by_rows)
+        assert by_columns.attrs == by_rows.attrs
+
+
+def test_many_plain_scores_are_read_by_columns(tmp_path, monkeypatch):
+    path = tmp_path / "scores.tsv"
+    rows = [f"s{i % 50}\tq{i // 50}\t{i / 5000}\tRR" for i in range(5000)]
+    path.write_text("\n".join(["subject_id\titem_id\tscore\tmetric", *rows]))
+    monkeypatch.setattr(files, "_located", None)  # rows are not read one by one
+    found = files.read_frame(path, "scores")
+    assert found.shape == (5000, 3)
+    assert found["score"].tolist() == [i / 5000 for i in range(5000)]
+    assert "no scores of the metric 'R5'" in complaint(
+        files.read_frame, path, "scores", metric="R5"
+    )

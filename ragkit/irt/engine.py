@@ -50,6 +50,7 @@ HYPER_BOUNDS = {
 _DIFFERENCE = 1e-4  # step of a numerical derivative
 _STARTS = 4  # Newton steps before the climb
 _NEWTON = 25  # steps at the end
+_SILENT = 2.0  # seconds before the steps are shown
 _ROUND = 15  # iterations of L-BFGS in the same coordinates
 
 
@@ -404,11 +405,20 @@ def climb(
 ) -> Optimum:
     """Maximise the log posterior: L-BFGS, then Newton's method where the information is at hand.
 
-    With `near` the vector is taken to be near the optimum and Newton's method begins at once.
+    With `near` the vector is taken to be near the optimum and Newton's method begins at once. In a
+    terminal, a climb of more than two seconds shows its steps.
     """
+    from tqdm import tqdm
+
+    shown = {"desc": "fitting", "unit": " steps", "leave": False, "disable": None}
+    with tqdm(delay=_SILENT, **shown) as bar:  # None: not where there is no terminal
+        return _climb(model, vector, tol=tol, max_iter=max_iter, near=near, bar=bar)
+
+
+def _climb(model: Model, vector: np.ndarray, *, tol, max_iter, near, bar) -> Optimum:
     iterations = outside = 0
     for _ in range(0 if near else 1 + max_iter // _ROUND):  # the information changes on the way
-        vector, used = _whitened(model, vector, min(_ROUND, max_iter))
+        vector, used = _whitened(model, vector, min(_ROUND, max_iter), bar)
         iterations += used
         outside = outside + 1 if model.outside(vector) else 0
         if used < _ROUND or outside == 2:
@@ -426,6 +436,7 @@ def climb(
         if done or information.form == "apart":
             return Optimum(vector, abilities, information, value, norm, iterations)
         iterations, newton = iterations + 1, newton + 1
+        bar.update()
         for _ in range(10):  # a step that does not gain is halved
             if model.objective(vector + step)[0] >= value - 1e-9 * abs(value):
                 break
@@ -459,7 +470,7 @@ def start(model: Model) -> np.ndarray:
     return vector
 
 
-def _whitened(model: Model, origin: np.ndarray, max_iter: int) -> tuple[np.ndarray, int]:
+def _whitened(model: Model, origin: np.ndarray, max_iter: int, bar) -> tuple[np.ndarray, int]:
     """Climb by L-BFGS in coordinates in which each item's information is the identity."""
     from scipy.optimize import minimize
 
@@ -484,6 +495,7 @@ def _whitened(model: Model, origin: np.ndarray, max_iter: int) -> tuple[np.ndarr
         np.zeros(model.size),
         jac=True,
         method="L-BFGS-B",
+        callback=lambda _: bar.update() and None,
         options={"maxiter": max_iter, "gtol": 1e-3, "ftol": 1e-13, "maxcor": 20, "maxls": 30},
     )
     return place(found.x), int(found.nit)

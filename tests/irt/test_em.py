@@ -1,5 +1,8 @@
 """The default engine: derivatives, integrals, published fits, scale, errors, convergence."""
 
+import io
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -370,3 +373,20 @@ def test_the_judged_runs_of_enterprise_rag_bench_converge(mirror):
     result = irt.fit(judged, likelihood="bernoulli", group="judge_group")
     assert result.converged
     assert result.facets["severity"].idxmin().endswith("Mistral-7B")
+
+
+class Screen(io.StringIO):
+    def __init__(self, terminal):
+        super().__init__()
+        self.isatty = lambda: terminal
+
+
+@pytest.mark.parametrize(
+    ("terminal", "silent", "shown"), [(1, 0, True), (1, 60, False), (0, 0, False)]
+)
+def test_a_long_fit_shows_its_steps_in_a_terminal_only(monkeypatch, terminal, silent, shown):
+    screen = Screen(bool(terminal))
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(engine, "_SILENT", silent)
+    irt.fit(irt.simulate(20, 30, seed=1).scores)
+    assert ("fitting" in screen.getvalue()) is shown
