@@ -276,6 +276,9 @@ def _latex_table(text: pd.DataFrame, name: str, caption: str) -> str:
         for number, width in zip(numeric, widest, strict=True)
     )
     long = len(text) > MOST_ROWS
+    parts = [min(width, 24) for width in widest]
+    if long and sum(parts) > LINE:  # shrinking would take the page breaks away
+        layout = "".join(f"p{{{0.82 * part / sum(parts):.3f}\\linewidth}}" for part in parts)
     page = _escaped(text, latex).to_latex(
         index=False, escape=False, column_format=layout, longtable=long,
         caption=latex(caption) or None, label=f"tab:{name}", position=None if long else "t",
@@ -283,7 +286,7 @@ def _latex_table(text: pd.DataFrame, name: str, caption: str) -> str:
     if long:
         return f"{{\\scriptsize\\setlength{{\\tabcolsep}}{{2pt}}\n{page}}}\n"
     page = page.replace("\\begin{table}[t]", "\\begin{table}[t]\n\\centering\\small", 1)
-    if sum(min(width, 24) for width in widest) > LINE:
+    if sum(parts) > LINE:
         page = page.replace("\\begin{tabular}", "\\resizebox{\\linewidth}{!}{\\begin{tabular}")
         page = page.replace("\\end{tabular}", "\\end{tabular}}")
     return page

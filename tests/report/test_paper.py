@@ -31,7 +31,7 @@ def plan(tmp_path, monkeypatch):
     out.table(pd.DataFrame({"a_b": [HOSTILE], "n": [1.5]}), "hostile", caption=HOSTILE)
     wide = pd.DataFrame({f"column {n}": ["word " * 3] for n in range(12)})
     out.table(wide, "wide")
-    index = pd.Index(range(90), name="item_id")
+    index = pd.Index([f"q{n}" for n in range(90)], name="item_id")
     out.table(pd.DataFrame({"x": np.arange(90) / 7}, index=index), "long", caption="Long")
     return pipeline.make_plan("sample")
 
