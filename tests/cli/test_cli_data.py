@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import subprocess
@@ -6,7 +7,7 @@ import sys
 import pytest
 
 from ragkit import cli, paths
-from ragkit.datasets import registry
+from ragkit.datasets import fetch, registry
 from tests.datasets.official import OFFICIAL, OWNER, encode, entry, register, write
 from tests.datasets.server import BODY, Server, interrupt_after
 
@@ -259,3 +260,55 @@ def test_fetch_refresh_asks_again(ragkit, server, monkeypatch):
     server.body, server.etag = BODY + b"more", '"version-2"'
     assert "512,000 bytes" in ragkit("data", "fetch", "--quiet", KB)[1]
     assert "512,004 bytes" in ragkit("data", "fetch", "--quiet", "--refresh", KB)[1]
+
+
+def test_a_hub_in_all_its_moods(ragkit, server, monkeypatch):
+    """Each fault has its sentence, and what was there before is there after it."""
+    one, two, three = (encode(KB, OFFICIAL["wixqa"][KB][:n]) for n in (3, 2, 1))
+    register(monkeypatch, entry(KB, pinned=False, rows=3, url=f"{fetch.HUB}file"))
+    monkeypatch.setenv("HF_ENDPOINT", server.url.removesuffix("/file"))
+    path = paths.cache_dir() / KB
+    part = path.with_name(path.name + ".part")
+
+    def get(*options, **server_does):
+        defaults = {"cut_after": None, "status": None, "published": None}
+        for name, value in (defaults | server_does).items():
+            setattr(server, name, value)
+        return ragkit("data", "fetch", "--quiet", *options, KB)
+
+    def state():
+        return rows(ragkit("data", "status", "--json")[1])[KB]
+
+    code, out, err = get(body=one, cut_after=20)  # truncated
+    assert (code, out) == (1, "")
+    assert "after 20 bytes from 127.0.0.1" in err
+    assert "run the same command again: it continues where it stopped" in err
+    assert state()["state"] == "missing"
+    code, out, err = get(status=404)
+    assert (code, err) == (1, f"ragkit: {KB}: 404 Not Found from 127.0.0.1\n")
+    assert part.read_bytes() == one[:20]
+    told = f"{KB}: {len(one)} bytes, pinned, no digest is published to verify it by\n"
+    assert get() == (0, told, "")  # resumed, no digest
+    assert server.ranges_asked[-1] == "bytes=20-"
+    assert path.read_bytes() == one
+    assert state()["state"] == "present"
+    assert "no digest is published" in state()["detail"]
+
+    assert get("--refresh", body=two, etag='"version-2"', cut_after=20)[0] == 1
+    assert path.read_bytes() == one
+    get("--refresh", body=three, etag='"version-3"')  # changed in flight: nothing is mixed
+    assert path.read_bytes() == three
+    assert state()["state"] == "other release"
+    assert state()["detail"].startswith("other release: 1 rows instead of 3")  # wrong rows
+
+    code, _, err = get("--refresh", body=one, etag='"version-4"', published="0" * 64)
+    assert code == 1
+    assert "expected 000000000000..." in err
+    assert "nothing was kept" in err
+    assert path.read_bytes() == three
+    path.write_bytes(b"changed after")
+    assert state()["state"] == "cut or damaged"
+    assert "run: ragkit data fetch wixqa" in state()["detail"]
+    told = f"{KB}: {len(one)} bytes, verified\n"
+    assert get(body=one, published=hashlib.sha256(one).hexdigest()) == (0, told, "")
+    assert state()["state"] == "present"
