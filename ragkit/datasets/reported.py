@@ -246,6 +246,17 @@ def _bind(names: dict, expressions: dict[str, str]) -> dict:
     return names
 
 
+def natural_parameter(mean: float) -> float:
+    """Return the natural parameter of the continuous Bernoulli distribution with a mean in (0, 1)."""
+    from scipy.optimize import brentq
+
+    if abs(mean - 0.5) < 1e-7:
+        return 0.0
+    ends = (1e-6, 1e6) if mean > 0.5 else (-700, -1e-6)
+    return brentq(lambda eta: -1 / np.expm1(-eta) - 1 / eta - mean, *ends)
+
+
 # What an expression may call, beside the methods of `_Numbers`.
-_FUNCTIONS = {"Series": pd.Series, "average": np.average, "clip": np.clip}
+_FUNCTIONS = {"Series": pd.Series, "average": np.average, "clip": np.clip, "exp": np.exp}
+_FUNCTIONS["natural_parameter"] = natural_parameter
 _FUNCTIONS |= {f.__name__: f for f in (dict, float, len, list, max, min, round, zip)}
