@@ -22,7 +22,7 @@ from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.files import named, read_jsonl, write_text
 from ragkit.llm import exchange
 from ragkit.llm.endpoint import Endpoint, Fault
-from ragkit.llm.exchange import Exchange, Failure, Value
+from ragkit.llm.exchange import FINAL, Exchange, Failure, Value
 from ragkit.llm.ledger import DiskFull, Ledger
 from ragkit.llm.prices import Estimate, dollars, load_prices, request_tokens
 from ragkit.llm.requests import ENDPOINT, PARAMETERS, Request, canonical
@@ -73,6 +73,15 @@ class Client:
         The first part of the names of the environment variables, for a second endpoint: with
         "JUDGE", `JUDGE_BASE_URL` and `JUDGE_API_KEY`.
 
+    Attributes
+    ----------
+    spent : float
+        US dollars.
+    open : list of Failure
+        Requests without an answer that a later run asks again.
+    sources : set of str
+        Addresses that the answers came from, those of the ledger included.
+
     Raises `UsageError` for a wrong name or option, and `DataError` if the ledger cannot be used.
     """
 
@@ -118,6 +127,8 @@ class Client:
         self.ledger = ledger
         self.endpoint = Endpoint(environment, self.timeout)
         self.spent = 0.0
+        self.open: list[Failure] = []  # requests without an answer that may have one next time
+        self.sources: set[str] = set()  # addresses that gave the answers
         self.reserved: dict[str, float] = {}  # what the requests under way may cost, by key
 
     def __repr__(self) -> str:
@@ -172,6 +183,7 @@ class Client:
             options["disable"] = None if progress is None else not progress
             with tqdm(desc=self.model, unit="request", **options) as bar:
                 outcomes |= _Batch(self, waiting.values(), bar).run()
+        self.open += [one for one in outcomes.values() if not one.ok and one.kind not in FINAL]
         # Equal requests share one result, though each may have a label of its own.
         return [replace(outcomes[r.key], purpose=r.purpose, prompt=r.prompt) for r in asked]
 
@@ -219,6 +231,7 @@ class Client:
         def find(row: Exchange) -> Exchange | None:
             found = held.get(row.key) or self.ledger.get(row.key)
             kept = found and (found.final or self.replay and found.kind != "pending")
+            self.sources |= {found.endpoint} if kept else set()
             return found if kept else None
 
         for row in asked:
@@ -344,6 +357,7 @@ class _Batch:
             with _counting:
                 client.spent += cost if paid is None else paid
                 self.unanswered, self.answers = 0, self.answers + 1
+        client.sources.add(client.endpoint.url)
         return client.ledger.put(
             replace(
                 row,

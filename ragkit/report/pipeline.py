@@ -21,7 +21,7 @@ from pathlib import Path
 from ragkit import checks, datasets, paths
 from ragkit.datasets.registry import Store, entry
 from ragkit.errors import DataError, MissingData, RagkitError, UsageError, did_you_mean
-from ragkit.report import notebook, results
+from ragkit.report import experiments, notebook, results
 
 CATALOGUE = paths.NOTEBOOKS / "catalogue.toml"
 LOCK = paths.ROOT / "requirements.lock"
@@ -123,6 +123,8 @@ class Plan:
                     at = self.store.find(path)
                     found += [at.path] if at else []
         made = [measured(self.root, other.name) for other in self.before(step)]
+        if Path(experiments.__file__) in found:
+            made += experiments.files(self.profile)
         kept = [path for path in found if path.exists()] + made
         return list(dict.fromkeys(map(str, kept)))
 
@@ -215,6 +217,9 @@ def export(plan: Plan) -> list[Path]:
     if plan.profile != "paper":
         raise UsageError("only the profile 'paper' exports to figures/ and data/results/")
     board, written = plan.root / "results" / "scoreboard.csv", []
+    if (ran := experiments.folder(plan.profile)).is_dir():
+        shutil.copytree(ran, experiments.EXPORTED, dirs_exist_ok=True)
+        written += sorted(experiments.EXPORTED.rglob("*.*"))
     for kind, target in (("figures", paths.FIGURES), ("results", paths.RESULTS)):
         for step in plan.runnable:
             made = sorted((plan.root / kind / step.name).glob("[!.]*"))

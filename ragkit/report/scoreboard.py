@@ -9,7 +9,7 @@ import pandas as pd
 
 from ragkit import paths
 from ragkit.errors import DataError, MissingData
-from ragkit.report import figures, pipeline, results, tables
+from ragkit.report import experiments, figures, pipeline, results, tables
 
 README = paths.ROOT / "README.md"
 PAGE = Path(__file__).with_name("readme.md")
@@ -22,10 +22,21 @@ def path(profile: str) -> Path:
 
 
 def collect(profile: str, notebooks: list[str]) -> pd.DataFrame:
-    """Return the measured numbers of several notebooks."""
+    """Return the measured numbers of several notebooks and of the experiments that were run."""
     frames = [results.read(profile, name, "measured") for name in notebooks]
-    frames = [frame.fillna({"substitute": "", "note": ""}) for frame in frames if len(frame)]
-    return pd.concat(frames or [tables.nothing()], ignore_index=True)
+    frames = [frame.fillna({"substitute": "", "note": ""}) for frame in frames]
+    return joined(frames, experiments.measured(profile))
+
+
+def joined(frames: list[pd.DataFrame], ran: pd.DataFrame) -> pd.DataFrame:
+    """Return measured numbers in one frame; those of experiments stand in the place of others."""
+    taken = set(ran[tables.KEY].itertuples(index=False, name=None))
+    kept = [
+        frame[[key not in taken for key in frame[tables.KEY].itertuples(index=False, name=None)]]
+        for frame in frames
+    ]
+    filled = [frame for frame in (*kept, ran) if len(frame)]
+    return pd.concat(filled or [tables.nothing()], ignore_index=True)
 
 
 def reasons(profile: str, data: str) -> dict[str, str]:

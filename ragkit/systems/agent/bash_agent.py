@@ -149,8 +149,10 @@ class BashAgent(Retriever):
             raise UsageError(f"the bash agent has no policy {policy!r}", hint)
         if client is not None and client.model != policy:
             raise UsageError(f"the client is of {client.model!r}, the policy is {policy!r}")
+        self._kept = None
         if client is None and policy != "offline":
-            client = Client(policy, ledger=ledger, budget=budget, parameters=parameters)
+            options = {"budget": budget, "parameters": parameters}
+            client, self._kept = Client(policy, ledger=None, **options), (ledger, options)
         self.steps, self.k = checks.whole(steps, "steps"), checks.whole(k, "k")
         self.seconds = checks.number(seconds, "seconds", least=0.01)
         self.sandbox = checks.choice(sandbox, "sandbox", ["auto", *SANDBOXES])
@@ -162,6 +164,9 @@ class BashAgent(Retriever):
 
         See `corpus_tree` and, for a model, `open_sandbox` for errors.
         """
+        if self._kept and self._kept[0] is not None:  # an agent that only is declared has no file
+            self.client = Client(self.policy, ledger=self._kept[0], **self._kept[1])
+            self._kept = None
         if self.folder is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="ragkit-agent-")
         self.tree_ = tree = corpus_tree(documents, self.folder or self._temporary.name)

@@ -1,0 +1,225 @@
+"""The papers' experiments: what is declared, what has been run, and the printed cells it fills.
+
+`notebooks/experiments.toml` declares them, `ragkit.report.trial` runs them. A run leaves a record of
+each system in `build/PROFILE/experiments/EXPERIMENT/SYSTEM.json`, with its answers and scores
+beside it; records that were exported to `data/results/experiments` count as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ragkit import checks, paths
+from ragkit.datasets import reported
+from ragkit.errors import DataError, UsageError
+from ragkit.files import read_json, read_text, write_text
+from ragkit.report import results, tables
+
+FILE = paths.NOTEBOOKS / "experiments.toml"
+EXPORTED = paths.RESULTS / "experiments"
+OVERALL = "overall"
+# Metrics that a judge decides, by the kinds of its verdicts.
+JUDGED = {
+    "factuality": ("factuality",),
+    "context_recall": ("context_recall",),
+    "correctness": ("correctness",),
+    "completeness": ("fact",),
+    "invalid_extra_documents": ("validity",),
+}
+LIVERAG = dict.fromkeys(("coverage", "relatedness", "correctness"), ("claims", "fact"))
+# Metrics of the documents alone: no reader has a part in them.
+RETRIEVAL = ("context_recall", "document_recall", "invalid_extra_documents")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One entry of `notebooks/experiments.toml`, which explains the fields."""
+
+    name: str
+    title: str
+    paper: str
+    metrics: Sequence[str]
+    readers: Mapping[str, Mapping[str, Any]]
+    judge: Mapping[str, Any]
+    fills: Sequence[Mapping[str, str]] = ()
+    retrievers: Mapping[str, str] = field(default_factory=dict)
+    questions: str = ""
+    top: int = 5
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    panel: int = 0
+    repeat: int = 1
+    bins: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def command(self) -> str:
+        """The command that runs it."""
+        return f"ragkit experiment run {self.name}"
+
+    def kinds(self, metric: str) -> tuple[str, ...]:
+        """Return the kinds of verdicts that decide a metric; none if no judge does."""
+        return (LIVERAG if self.paper == "liverag" else JUDGED).get(metric, ())
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """The printed cells that it fills: the key, and retriever, reader and type ("overall").
+
+        Raises `DataError` if a template names no printed cell.
+        """
+        found = [pd.DataFrame(list(self._named(fill))) for fill in self.fills]
+        empty = pd.DataFrame(columns=[*tables.KEY, "unit", "retriever", "reader", "type"])
+        return pd.concat(found, ignore_index=True) if found else empty
+
+    def _named(self, fill: Mapping[str, str]) -> Iterator[dict]:
+        printed, hits = reported.load(self.paper, fill["table"]), 0
+        for row in printed[printed["metric"].isin(self.metrics)].to_dict("records"):
+            for retriever in self.retrievers:
+                for reader in self.readers:
+                    names = {"retriever": retriever, "reader": reader, "metric": row["metric"]}
+                    names["type"] = row["row"] if "{type}" in fill["row"] else OVERALL
+                    fits = all(row[k] == fill[k].format(**names) for k in fill if k != "table")
+                    if fits:
+                        hits += 1
+                        yield {**{key: row[key] for key in tables.KEY}, "unit": row["unit"]} | names
+        if not hits:
+            raise DataError(
+                f"{FILE.name}: {self.name} fills no printed cell of table {fill['table']}"
+            )
+
+
+def load(path: Path | None = None) -> dict[str, Experiment]:
+    """Return the declared experiments by name.
+
+    Raises `DataError` if the file is not TOML, and `UsageError` if an entry has an unknown field or
+    lacks one.
+    """
+    path = path or FILE
+    try:
+        declared = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{path}: not TOML: {error}") from None
+    found: dict[str, dict] = {}
+    for name, own in declared.items():
+        like = own.pop("like", None)
+        base = found[checks.choice(like, f"{name}: experiment", found)] if like else {}
+        found[name] = {**base, **own}
+        checks.options(found[name], set(Experiment.__dataclass_fields__) - {"name"}, name)
+    try:
+        return {name: Experiment(name, **fields) for name, fields in found.items()}
+    except TypeError as error:
+        raise UsageError(f"{path}: {name}: {str(error).partition(') ')[2]}") from None
+
+
+def get(name: str) -> Experiment:
+    """Return a declared experiment; `UsageError` if there is none of that name."""
+    known = load()
+    return known[checks.choice(name, "experiment", known)]
+
+
+# -- records ----------------------------------------------------------------------------------
+
+
+def folder(profile: str) -> Path:
+    """Return where the records of a profile lie, a folder for each experiment."""
+    return results.folder(profile) / "experiments"
+
+
+def place(profile: str, experiment: str, system: str) -> Path:
+    """Return the path of a system's record."""
+    return folder(profile) / experiment / (re.sub(r"[^\w.+=-]+", "-", system) + ".json")
+
+
+def save(profile: str, record: Mapping, answers: pd.DataFrame, scores: pd.DataFrame) -> Path:
+    """Write a system's record, and beside it its answers and the score of every question."""
+    path = place(profile, record["experiment"], record["system"])
+    columns = ["system", "question_id", "answer", "doc_ids"]
+    rows = answers[columns].sort_values("question_id").to_dict("records")
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    write_text(path.with_suffix(".answers.jsonl"), "".join(lines))
+    results.write_frame(scores, path.with_suffix(".scores.csv"))
+    text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
+    return write_text(path, text + "\n")
+
+
+def files(profile: str) -> list[Path]:
+    """Return the records at hand: those of this workspace's runs, and exported ones of others."""
+    found: dict[Path, Path] = {}
+    for root in (EXPORTED if profile == "paper" else None, folder(profile)):
+        if root is not None and root.is_dir():
+            found |= {path.relative_to(root): path for path in sorted(root.glob("*/*.json"))}
+    return list(found.values())
+
+
+def records(profile: str, experiment: str | None = None) -> list[dict]:
+    """Return the records of the systems that have been run, of one experiment or of all."""
+    found = [read_json(path) for path in files(profile)]
+    return [one for one in found if experiment in (None, one["experiment"])]
+
+
+def summary(profile: str, paper: str | None = None) -> pd.DataFrame:
+    """Return what has been run: experiment, system, metric, type, value, low, high, n, of, and
+    substitute: what was used in place of the paper's."""
+    rows = [
+        {"experiment": one["experiment"], "system": one["system"], **value}
+        | {"substitute": said(one, value["metric"])}
+        for one in records(profile)
+        if paper in (None, one["paper"])
+        for value in one["values"]
+    ]
+    columns = "experiment system metric type value low high n of substitute".split()
+    return pd.DataFrame(rows, columns=columns)
+
+
+def said(record: Mapping, metric: str) -> str:
+    """Return in what a system's metric departs from the paper's, empty if in nothing."""
+    parts = [*record["departures"]["all"]]
+    parts += [] if metric in RETRIEVAL else record["departures"]["reader"]
+    return "; ".join(dict.fromkeys([*parts, *record["departures"]["judge"].get(metric, ())]))
+
+
+def measured(profile: str, paper: str | None = None) -> pd.DataFrame:
+    """Return the printed cells that experiments have filled, as `ragkit.report.tables.fill` does.
+
+    A system fills the cells of its own printed names and no others. If several runs fill a cell,
+    the one counts that departs from the paper in least, then the one of most questions.
+    """
+    known, rows = load(), []
+    for record in records(profile):
+        if record["experiment"] not in known or paper not in (None, record["paper"]):
+            continue
+        cells = known[record["experiment"]].cells
+        own = [cells[name] == record["fills"][name] for name in ("retriever", "reader")]
+        values = pd.DataFrame(record["values"]).dropna(subset="value")
+        for row in cells[own[0] & own[1]].merge(values, on=["metric", "type"]).to_dict("records"):
+            scale = 100.0 if row["unit"] == "percent" else 1.0
+            departs = said(record, row["metric"])
+            counted = f"{row['n']:,} of {row['of']:,} questions" if row["n"] < row["of"] else ""
+            note = "; ".join(filter(None, [*record["notes"], counted]))
+            row |= {"measured": scale * row["value"], "substitute": departs, "note": note}
+            rows.append(row | {"order": (departs.count(";") + bool(departs), -row["n"])})
+    if not rows:
+        return tables.nothing()
+    found = pd.DataFrame(rows).sort_values("order", kind="stable").drop_duplicates(tables.KEY)
+    return found.sort_index()[tables.MEASURED].reset_index(drop=True)
+
+
+def board(profile: str, paper: str, *names: str) -> pd.DataFrame | str:
+    """Return printed numbers of some tables beside those of experiments, or that there are none.
+
+    The frame has the shape of `ragkit.report.tables.wide`.
+    """
+    own = measured(profile, paper)
+    own = own[own["table"].isin(names)]
+    if own.empty:
+        return "no experiment has been run on it: ragkit experiment list"
+    printed = pd.concat([reported.load(paper, name) for name in names])
+    shown = tables.compare(printed, own).dropna(subset="measured")
+    return tables.wide(shown)
