@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pandas as pd
 
@@ -24,10 +23,11 @@ from ragkit.judging import Options, evaluate, load_judge, read_answers
 from ragkit.judging import liverag as claims
 from ragkit.judging import wixqa as ratings
 from ragkit.llm import Client, Rehearsal, ReplayMiss, Share, dollars, ledger_path, printed
-from ragkit.measures import metrics, stats
+from ragkit.measures import metrics
 from ragkit.models.endpoint import EndpointEncoder
-from ragkit.report import experiments
+from ragkit.report import experiments, records
 from ragkit.report.experiments import OVERALL, Experiment
+from ragkit.report.records import Choice, is_local
 from ragkit.systems import readers, sweep
 from ragkit.systems.agent import BashAgent
 from ragkit.systems.readers.endpoint import PARAMETERS
@@ -78,17 +78,6 @@ class Settings:
     retrievers: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     judge: str = ""
-
-
-@dataclass
-class Choice:
-    """A retriever or a reader that runs: the printed name it fills (empty: none), and what it is."""
-
-    row: str
-    name: str
-    chosen: Any
-    departs: tuple[str, ...] = field(default=())
-    model: Any = None  # the reader, once it has read
 
 
 class Trial:
@@ -357,7 +346,8 @@ class Trial:
                 continue  # judged once the batch has answered
             scores, extra, judge = self._judged(answers, name)
             if self.settings.mode == "run":
-                record = self._record(name, retriever, reader, answers, scores, extra, judge)
+                ran = records.Ran(self.experiment, self.dataset, retriever, reader, judge)
+                record = ran.record(name, answers, scores, extra, getattr(self, "spread", []))
                 profile = self.settings.profile
                 written.append(experiments.save(profile, record, answers, scores))
                 say(f"{name}: {written[-1]}")
@@ -455,95 +445,6 @@ class Trial:
         self.spread = found.data["summary"] if chosen.repeat > 1 else []
         return [found.scores.drop(columns="subject_id")]
 
-    # -- record --------------------------------------------------------------------------------
-
-    def _record(self, name, retriever, reader, answers, scores, extra, judge) -> dict[str, Any]:
-        chosen = self.experiment
-        kinds = sorted({kind for metric in chosen.metrics for kind in chosen.kinds(metric)})
-        about = {"judge": judge.describe(kinds)}
-        if reader is not None:
-            model = reader.model
-            about["reader"] = {"name": model.name}
-            if hasattr(model, "client"):
-                about["reader"] |= {
-                    "prompt": model.prompt.id,
-                    "parameters": model.client.parameters,
-                }
-        if retriever is not None:
-            about["retriever"] = {"name": retriever.chosen.name, "system": retriever.chosen.ranking}
-        notes = [f"judge {judge.name}"]
-        if reader is not None and hasattr(reader.model, "client"):
-            notes.append(f"reader's prompt {reader.model.prompt.id}: the paper prints none")
-            if reader.model.truncated:
-                notes.append(f"{reader.model.truncated:,} answers cut at the limit of tokens")
-        if failed := int(answers["answer"].isna().sum()):
-            notes.append(f"{failed:,} questions without an answer")
-        return {
-            "experiment": chosen.name,
-            "paper": chosen.paper,
-            "system": name,
-            "fills": {
-                "retriever": retriever.row if retriever else "",
-                "reader": reader.row if reader else "",
-            },
-            "data": self.dataset.label,
-            **about,
-            "departures": self._departures(retriever, reader, judge),
-            "notes": notes,
-            "values": [*self._values(scores), *extra],
-            "spread": getattr(self, "spread", []),
-        }
-
-    def _values(self, scores: pd.DataFrame) -> list[dict]:
-        kinds = self.questions.set_index("question_id")["type"]
-        given = scores.dropna(subset="score").astype({"score": float})
-        found = []
-        for kind in dict.fromkeys([OVERALL, *kinds]):
-            own = kinds.index if kind == OVERALL else kinds.index[kinds == kind]
-            part, every = (frame[frame["item_id"].isin(own)] for frame in (given, scores))
-            if part.empty:
-                continue
-            table = stats.summarise(part.assign(subject_id="x"))
-            for row in table.to_dict("records"):
-                of = int((every["metric"] == row["metric"]).sum())
-                numbers = {key: _plain(row[key]) for key in ("low", "high")}
-                found.append(
-                    {"metric": row["metric"], "type": kind, "value": float(row["mean"])}
-                    | numbers
-                    | {"n": int(row["n"]), "of": max(of, int(row["n"]))}
-                )
-        return found
-
-    def _departures(self, retriever, reader, judge) -> dict[str, Any]:
-        """Return in what a run departs from the paper: all metrics, those with answers, judged ones."""
-        chosen = self.experiment
-        parts = {"wixqa": (f"wixqa_{chosen.questions}", "kb")}.get(chosen.paper, ())
-        every = [self.dataset.substitute(*parts), *(retriever.departs if retriever else ())]
-        if retriever is None and chosen.retrievers:
-            every.append("another author's answers")
-        written = [*(reader.departs if reader else ())]
-        if reader is not None and hasattr(reader.model, "client"):
-            written += local(reader.model.client)
-        judged = {}
-        for metric in chosen.metrics:
-            if kinds := chosen.kinds(metric):
-                said = [] if judge.name == chosen.judge["kind"] else [f"judge {judge.name}"]
-                if hasattr(judge, "client"):
-                    said += local(judge.client) + self._prompts(judge, kinds)
-                judged[metric] = said
-        return {"all": [one for one in every if one], "reader": written, "judge": judged}
-
-    def _prompts(self, judge, kinds: Iterable[str]) -> list[str]:
-        """Return which kinds of verdicts were not given by the printed prompt."""
-        said = []
-        for kind in kinds:
-            name = judge.prompt(kind).id
-            if kind not in self.experiment.prompts:
-                said.append(f"prompt {name}, the paper prints none")
-            elif kind not in judge.prompts:
-                said.append(f"prompt {name} for the printed one")
-        return said
-
     # -- what it costs -------------------------------------------------------------------------
 
     def shares(self) -> list[Share]:
@@ -555,18 +456,6 @@ class Trial:
             made = (every, every - calls, calls, tokens, 0, cost, cost)
             found.append(Share(encoder.name, "vectors", *made))
         return found
-
-
-def local(client: Client) -> list[str]:
-    """Return the servers of this machine that answered in the place of a vendor's model."""
-    priced = client.prices.cost(client.model, 0, 0) is not None
-    hosts = [url for url in sorted(client.sources) if is_local(url)]
-    return [f"{client.model} answered by {url}" for url in hosts if priced]
-
-
-def is_local(url: str) -> bool:
-    """Return whether an address is one of this machine."""
-    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def check_memory(need: int, what: str) -> None:
@@ -581,10 +470,6 @@ def check_memory(need: int, what: str) -> None:
             f"{what} take about {need / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free",
             "use a larger machine, or another retriever (--retriever); nothing was asked",
         )
-
-
-def _plain(value: float) -> float | None:
-    return None if value != value else float(value)
 
 
 def totals(shares: Iterable[Share]) -> str:

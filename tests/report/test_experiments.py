@@ -18,7 +18,7 @@ from ragkit.datasets import Dataset, reported
 from ragkit.errors import DataError, MissingData, ModelError, UsageError
 from ragkit.llm import Ledger, load_prices, printed
 from ragkit.llm.requests import digest
-from ragkit.report import experiments, scoreboard, tables, trial
+from ragkit.report import experiments, records, scoreboard, tables, trial
 from ragkit.report.trial import Settings, Trial
 from tests.datasets import release
 from tests.llm.server import Reply, serve
@@ -167,7 +167,7 @@ def test_the_scoreboard_and_the_notebooks_read_what_was_run(official, vendor):
 def test_the_papers_own_run_is_no_substitute(official, vendor, monkeypatch, tmp_path):
     """Own models, data and printed prompts: match, close or differs; without the prompts not."""
     monkeypatch.setattr(Dataset, "substitute", lambda self, *parts: "")
-    monkeypatch.setattr(trial, "is_local", lambda url: False)
+    monkeypatch.setattr(records, "is_local", lambda url: False)
     name, given = "wixqa-table-3", {"limit": 4, "retrievers": ("bm25",), "readers": ("gpt_4o",)}
     run(official, name, **given)
     board = tables.compare(reported.load("wixqa", "3"), experiments.measured("paper"))

@@ -1,0 +1,150 @@
+"""What a run of a system leaves: its values, and in what it departs from the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import pandas as pd
+
+from ragkit.datasets import Dataset
+from ragkit.judging import Judge
+from ragkit.llm import Client
+from ragkit.measures import stats
+from ragkit.report.experiments import OVERALL, Experiment
+
+
+@dataclass
+class Choice:
+    """A retriever or a reader that runs: the printed name it fills (empty: none), and what it is."""
+
+    row: str
+    name: str
+    chosen: Any
+    departs: tuple[str, ...] = field(default=())
+    model: Any = None  # the reader, once it has read
+
+
+@dataclass
+class Ran:
+    """A system of an experiment after its run: what it was made of."""
+
+    experiment: Experiment
+    dataset: Dataset
+    retriever: Choice | None
+    reader: Choice | None
+    judge: Judge
+
+    def record(
+        self, name: str, answers: pd.DataFrame, scores: pd.DataFrame, extra: list, spread: list
+    ) -> dict[str, Any]:
+        """Return the record of a system, as plain data for JSON.
+
+        `scores` have item_id, metric and score, NaN where a verdict is missing; `extra` are values
+        of metrics that are no means over questions, `spread` the summary of repeated verdicts.
+        """
+        chosen, retriever, reader = self.experiment, self.retriever, self.reader
+        judge = self.judge
+        kinds = sorted({kind for metric in chosen.metrics for kind in chosen.kinds(metric)})
+        about = {"judge": judge.describe(kinds)}
+        if reader is not None:
+            model = reader.model
+            about["reader"] = {"name": model.name}
+            if hasattr(model, "client"):
+                about["reader"] |= {
+                    "prompt": model.prompt.id,
+                    "parameters": model.client.parameters,
+                }
+        if retriever is not None:
+            about["retriever"] = {"name": retriever.chosen.name, "system": retriever.chosen.ranking}
+        notes = [f"judge {judge.name}"]
+        if reader is not None and hasattr(reader.model, "client"):
+            notes.append(f"reader's prompt {reader.model.prompt.id}: the paper prints none")
+            if reader.model.truncated:
+                notes.append(f"{reader.model.truncated:,} answers cut at the limit of tokens")
+        if failed := int(answers["answer"].isna().sum()):
+            notes.append(f"{failed:,} questions without an answer")
+        return {
+            "experiment": chosen.name,
+            "paper": chosen.paper,
+            "system": name,
+            "fills": {
+                "retriever": retriever.row if retriever else "",
+                "reader": reader.row if reader else "",
+            },
+            "data": self.dataset.label,
+            **about,
+            "departures": self.departures(),
+            "notes": notes,
+            "values": [*self._values(scores), *extra],
+            "spread": spread,
+        }
+
+    def _values(self, scores: pd.DataFrame) -> list[dict]:
+        kinds = self.dataset.questions.set_index("question_id")["type"]
+        given = scores.dropna(subset="score").astype({"score": float})
+        found = []
+        for kind in dict.fromkeys([OVERALL, *kinds]):
+            own = kinds.index if kind == OVERALL else kinds.index[kinds == kind]
+            part, every = (frame[frame["item_id"].isin(own)] for frame in (given, scores))
+            if part.empty:
+                continue
+            table = stats.summarise(part.assign(subject_id="x"))
+            for row in table.to_dict("records"):
+                of = int((every["metric"] == row["metric"]).sum())
+                numbers = {key: _plain(row[key]) for key in ("low", "high")}
+                found.append(
+                    {"metric": row["metric"], "type": kind, "value": float(row["mean"])}
+                    | numbers
+                    | {"n": int(row["n"]), "of": max(of, int(row["n"]))}
+                )
+        return found
+
+    def departures(self) -> dict[str, Any]:
+        """Return in what a run departs from the paper: all metrics, those with answers, judged ones."""
+        chosen, retriever, reader = self.experiment, self.retriever, self.reader
+        judge = self.judge
+        parts = {"wixqa": (f"wixqa_{chosen.questions}", "kb")}.get(chosen.paper, ())
+        every = [self.dataset.substitute(*parts), *(retriever.departs if retriever else ())]
+        if retriever is None and chosen.retrievers:
+            every.append("another author's answers")
+        written = [*(reader.departs if reader else ())]
+        if reader is not None and hasattr(reader.model, "client"):
+            written += local(reader.model.client)
+        judged = {}
+        for metric in chosen.metrics:
+            if kinds := chosen.kinds(metric):
+                said = [] if judge.name == chosen.judge["kind"] else [f"judge {judge.name}"]
+                if hasattr(judge, "client"):
+                    said += local(judge.client) + self._prompts(kinds)
+                judged[metric] = said
+        return {"all": [one for one in every if one], "reader": written, "judge": judged}
+
+    def _prompts(self, kinds: Iterable[str]) -> list[str]:
+        """Return which kinds of verdicts were not given by the printed prompt."""
+        said, judge = [], self.judge
+        for kind in kinds:
+            name = judge.prompt(kind).id
+            if kind not in self.experiment.prompts:
+                said.append(f"prompt {name}, the paper prints none")
+            elif kind not in judge.prompts:
+                said.append(f"prompt {name} for the printed one")
+        return said
+
+
+def local(client: Client) -> list[str]:
+    """Return the servers of this machine that answered in the place of a vendor's model."""
+    priced = client.prices.cost(client.model, 0, 0) is not None
+    hosts = [url for url in sorted(client.sources) if is_local(url)]
+    return [f"{client.model} answered by {url}" for url in hosts if priced]
+
+
+def is_local(url: str) -> bool:
+    """Return whether an address is one of this machine."""
+    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+
+
+def _plain(value: float) -> float | None:
+    return None if value != value else float(value)
