@@ -144,6 +144,11 @@ def rules(source: str) -> str:
     return fragment("rules", form=FORMS[source]["form"], length=FORMS[source]["length"])
 
 
+FORMS_LISTED = "\n".join(
+    f"{source}: {form['form']} About {form['length']} characters." for source, form in FORMS.items()
+)
+
+
 def shown(entry: Mapping) -> str:
     """Return an entry for a prompt."""
     return json.dumps({name: entry[name] for name in OWN}, ensure_ascii=False, indent=1)
@@ -275,7 +280,7 @@ class Noise:
             Task(
                 f"near-duplicate {key}",
                 {
-                    "rules": rules(self.entries[key]["source"]),
+                    "forms": FORMS_LISTED,
                     "metadata": f"metadata has exactly these keys by source:\n{METADATA}",
                     "entry": shown(self.entries[key]),
                     "agents": agents,

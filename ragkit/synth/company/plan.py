@@ -129,7 +129,8 @@ class Plan:
     def overview(self) -> str:
         """Return the overview and the initiatives, which every later prompt shows."""
         company = self.company
-        parts = [f"# {company['name']}", company["overview"], "## Initiatives"]
+        head = [] if company["overview"].startswith("#") else [f"# {company['name']}"]
+        parts = [*head, company["overview"], "## Initiatives"]
         for one in company["initiatives"]:
             words = f"{one['why']} {one['aim']} {one['measure']} Sponsor: {one['sponsor']}."
             parts.append(f"**{one['name']}.** {words}")
@@ -212,7 +213,7 @@ class Plan:
         for (name, block), data in zip(self.blocks.items(), found, strict=True):
             manifests[name] = [
                 entry | {"block": name, "kind": block["kind"], "path": _unique(entry, taken)}
-                for entry in data["documents"]
+                for entry in _in_order(data["documents"])
             ]
         keys = [entry["key"] for entries in manifests.values() for entry in entries]
         if twice := next((key for key in keys if keys.count(key) > 1), ""):
@@ -362,8 +363,9 @@ def _topics(taken: set[str], wanted: int) -> Check:
 
 def _manifest(people: Mapping) -> Check:
     def check(task: Task, data: dict) -> str:
-        name, block, earlier = task.item.partition(" ")[2], task.given, []
+        name, block = task.item.partition(" ")[2], task.given
         wanted, entries = block["documents"], data["documents"]
+        keys = [entry["key"] for entry in entries]
         if abs(len(entries) - wanted) > max(1, SLACK * wanted):
             return f"{len(entries)} documents, {wanted} are wanted"
         for entry in entries:
@@ -372,17 +374,25 @@ def _manifest(people: Mapping) -> Check:
                 return f"the key {key!r} should begin with {name}-"
             if fault := fault_of(entry):
                 return f"{key}: {fault}"
-            if lost := [other for other in entry["reads"] if other not in earlier]:
-                return f"{key} reads {lost[0]!r}, which is no earlier entry"
+            if lost := [other for other in entry["reads"] if other not in keys]:
+                return f"{key} reads {lost[0]!r}, which is not among the entries"
             if block["kind"] == "cluster" and not entry.get("carries"):
                 return f"{key} carries no part of the answer"
             known = any(person in people for person in entry["people"])
             if block["kind"] in ("project", "cluster") and not known:
                 return f"{key}: none of {', '.join(entry['people']) or 'its people'} is in the directory"
-            earlier.append(key)
-        return _twice(earlier)
+        circle = len(_in_order(entries)) < len(entries)
+        return _twice(keys) or "some entries read one another in a circle" * circle
 
     return check
+
+
+def _in_order(entries: list[dict]) -> list[dict]:
+    """Return the entries, each behind those that it reads; without those in a circle."""
+    done: dict[str, dict] = {}
+    while ready := [e for e in entries if e["key"] not in done and done.keys() >= set(e["reads"])]:
+        done[ready[0]["key"]] = ready[0]
+    return list(done.values())
 
 
 def _twice(names) -> str:
