@@ -7,7 +7,7 @@ from dataclasses import replace
 import click
 
 from ragkit.cli import declare
-from ragkit.errors import RagkitError
+from ragkit.errors import MissingData, RagkitError
 
 command = declare.Group("experiment")
 PRICED = 8  # questions whose requests give the price in a list
@@ -25,8 +25,10 @@ def list_(profile, data, form):
         trial, price = Trial(one, settings, ranks=False), ""
         lacking = trial.lacks()
         try:
-            every = len(trial.questions)
-            part = Trial(one, replace(settings, limit=min(PRICED, every)), ranks=False)
+            every = trial.scale * len(trial.questions)
+            if one.retrievers and trial.documents.empty:
+                raise MissingData("no documents")
+            part = Trial(one, replace(settings, limit=PRICED), ranks=False)
             part.run()
             shares = part.shares()
             scale = every / len(part.questions)
@@ -38,7 +40,7 @@ def list_(profile, data, form):
         done = len(experiments.records(profile, one.name))
         rows.append(
             {"experiment": one.name, "cells": len(one.cells), "systems run": done}
-            | {"price": price, "needs": "; ".join(lacking) or "nothing", "title": one.title}
+            | {"price": price, "needs": lacking, "title": one.title}
         )
     if form:
         return declare.table(rows, form)
@@ -46,7 +48,7 @@ def list_(profile, data, form):
         click.echo(f"{row['experiment']}: {row['title']}")
         click.echo(f"  fills {row['cells']:,} printed cells; {row['systems run']:,} systems run")
         click.echo(f"  price of all of it: {row['price']}")
-        for lack in row["needs"].split("; "):
+        for lack in row["needs"] or ["nothing more"]:
             click.echo(f"  needs {lack}")
 
 

@@ -34,7 +34,8 @@ from ragkit.systems.readers.endpoint import PARAMETERS
 from ragkit.systems.sweep.running import SYSTEMS
 from ragkit.systems.sweep.systems import System, build
 
-QUICK = 50_000  # documents that a dry run ranks with BM25
+QUICK = 10_000  # documents that a dry run ranks with BM25
+LARGE, SAMPLED = 1000, 300  # of more questions, a dry run takes a part and counts in proportion
 EXPANDED = {".zip": 12, ".parquet": 8}  # bytes of memory for a byte of a file; others take 4
 CORPUS = {"bleu": "corpus_bleu"}  # names of printed metrics that are no means over questions
 
@@ -85,6 +86,7 @@ class Trial:
 
     def __init__(self, experiment: Experiment, settings: Settings | None = None, *, ranks=True):
         self.experiment, self.settings = experiment, settings or Settings()
+        self.scale = 1.0  # all questions over those that a dry run takes
         self.ranks = ranks  # whether a dry run ranks what can be ranked quickly
         self.clients: dict[str, Client] = {}
         self.encoders: list[EndpointEncoder] = []
@@ -149,7 +151,13 @@ class Trial:
         if asked.empty:
             raise MissingData(f"{found.label} has no question for {chosen.name} with an answer")
         frames = found.frames | {"questions": asked.reset_index(drop=True)}
-        return replace(found, frames=frames).part(questions=own.limit)
+        found = replace(found, frames=frames).part(questions=own.limit)
+        every = len(found.questions)
+        if own.mode == "dry" and every > LARGE:
+            self.scale = every / SAMPLED
+            self.notes.append(f"counted on {SAMPLED:,} of {every:,} questions")
+            found = found.part(questions=SAMPLED)
+        return found
 
     @property
     def questions(self) -> pd.DataFrame:
@@ -450,12 +458,19 @@ class Trial:
     def shares(self) -> list[Share]:
         """Return what a dry run or a batch would ask, model by model and purpose by purpose."""
         found = [share for client in self.clients.values() for share in client.shares()]
+        if self.scale > 1:
+            found = [Share(*one[:2], *map(self._scaled, one[2:])) for one in found]
         for encoder, texts in self.to_encode:
             calls, tokens, cost = encoder.estimate(texts)
             every = len(set(texts))
             made = (every, every - calls, calls, tokens, 0, cost, cost)
             found.append(Share(encoder.name, "vectors", *made))
         return found
+
+    def _scaled(self, number: float | None) -> float | None:
+        if number is None:
+            return None
+        return round(self.scale * number) if isinstance(number, int) else self.scale * number
 
 
 def check_memory(need: int, what: str) -> None:

@@ -249,6 +249,20 @@ def test_a_dry_run_says_what_the_run_asks(official, vendor, name):
     assert sum(share.calls for share in again.shares()) == 0
 
 
+def test_a_dry_run_of_many_questions_counts_a_part(official, monkeypatch):
+    name, given = "wixqa-table-5", {"retrievers": ("bm25",), "mode": "dry"}
+    whole = run(official, name, **given)[0].shares()
+    monkeypatch.setattr(trial, "LARGE", 100)
+    monkeypatch.setattr(trial, "SAMPLED", 60)
+    planned, _ = run(official, name, **given)
+    assert len(planned.questions) == 60
+    assert "counted on 60 of 300 questions" in planned.notes
+    parts = planned.shares()
+    assert [share.calls for share in parts] == [share.calls for share in whole]
+    inside, true = (sum(share.tokens_in for share in shares) for shares in (parts, whole))
+    assert inside == pytest.approx(true, rel=0.15)
+
+
 def test_a_dry_run_counts_vectors_panel_and_agent(official, vendor):
     """The panel's calls are exact for a panel that agrees on nothing; an agent's are at least."""
     name, given = "erb-tables-6-7", {"limit": 4}
