@@ -178,6 +178,19 @@ def summary(profile: str, paper: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
+def repeated(profile: str) -> pd.DataFrame:
+    """Return how far repeated verdicts vary: experiment, system, metric, value, spread (standard
+    deviation of the repeats' means) and alpha (Krippendorff's, over questions)."""
+    rows = [
+        {"experiment": one["experiment"], **row}
+        for one in records(profile)
+        for row in one["spread"]
+        if row["group"] == OVERALL and row["spread"] is not None
+    ]
+    columns = "experiment system metric value spread alpha".split()
+    return pd.DataFrame(rows, columns=columns)
+
+
 def said(record: Mapping, metric: str) -> str:
     """Return in what a system's metric departs from the paper's, empty if in nothing."""
     parts = [*record["departures"]["all"]]
@@ -211,15 +224,13 @@ def measured(profile: str, paper: str | None = None) -> pd.DataFrame:
     return found.sort_index()[tables.MEASURED].reset_index(drop=True)
 
 
-def board(profile: str, paper: str, *names: str) -> pd.DataFrame | str:
-    """Return printed numbers of some tables beside those of experiments, or that there are none.
+def board(profile: str, paper: str, table: str) -> pd.DataFrame | str:
+    """Return a printed table beside what experiments measured, or a sentence if none has been run.
 
     The frame has the shape of `ragkit.report.tables.wide`.
     """
     own = measured(profile, paper)
-    own = own[own["table"].isin(names)]
+    own = own[own["table"] == table]
     if own.empty:
-        return "no experiment has been run on it: ragkit experiment list"
-    printed = pd.concat([reported.load(paper, name) for name in names])
-    shown = tables.compare(printed, own).dropna(subset="measured")
-    return tables.wide(shown)
+        return f"Table {table}: no experiment has been run; see ragkit experiment list"
+    return tables.wide(tables.compare(reported.load(paper, table), own).dropna(subset="measured"))

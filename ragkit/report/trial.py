@@ -352,6 +352,9 @@ class Trial:
         for name, retriever, reader, answers in self._answered(say):
             if answers["failure"].astype(str).str.startswith("pending").any():
                 continue  # judged once the batch has answered
+            if self.settings.mode == "run" and answers["answer"].isna().all():
+                self.notes.append(f"{name} answered no question: {answers['failure'].iloc[0]}")
+                continue
             scores, extra, judge = self._judged(answers, name)
             if self.settings.mode == "run":
                 ran = records.Ran(self.experiment, self.dataset, retriever, reader, judge)

@@ -30,6 +30,11 @@ E5 = {"retrievers": ("bm25", "e5=bm25-titles")}
 NAMES = list(experiments.load())
 
 
+@pytest.fixture(autouse=True)
+def _no_exported_records(tmp_path, monkeypatch):
+    monkeypatch.setattr(experiments, "EXPORTED", tmp_path / "exported")
+
+
 @pytest.fixture(scope="module")
 def official(tmp_path_factory):
     return release.make(tmp_path_factory.mktemp("official"))
@@ -116,6 +121,7 @@ def test_a_cell_that_no_paper_prints_is_an_error():
 def test_every_experiment_fills_its_cells(official, vendor, name):
     """On files of the official shape and an endpoint, no cell that they can fill is left open."""
     given = {"limit": 6}
+    vendor.answer.varies = experiments.get(name).repeat > 1
     if name.startswith("erb"):
         given = {"limit": 30}
     if name == "erb-local-encoders":
@@ -139,6 +145,10 @@ def test_every_experiment_fills_its_cells(official, vendor, name):
     assert set(states) <= {"substitute"}  # other files than the registered ones
     values = experiments.summary("paper")
     assert set(values["metric"]) == set(chosen.metrics)
+    if chosen.repeat > 1:
+        spread = experiments.repeated("paper")
+        assert set(spread["metric"]) >= {"correctness", "completeness"}
+        assert (spread["spread"] > 0).any()
     before = paid(vendor)
     files = {path: path.read_bytes() for path in written}
     assert run(official, name, **given)[1] == written
@@ -154,7 +164,7 @@ def test_the_scoreboard_and_the_notebooks_read_what_was_run(official, vendor):
     board = scoreboard.joined([theirs, own.iloc[:0]], experiments.measured("paper"))
     assert len(board) == 48
     assert not (board["note"] == "a notebook's").any()
-    assert len(experiments.board("paper", "wixqa", "3", "4")) == 8
+    assert experiments.board("paper", "wixqa", "3").shape == (8, 18)
     assert "no experiment" in experiments.board("sample", "wixqa", "3")
     board = tables.compare(reported.load("wixqa", "3"), own)
     row = board[(board["row"] == "e5+gpt_4o") & (board["metric"] == "factuality")].iloc[0]
@@ -392,6 +402,28 @@ def test_truncated_answers_are_counted_and_broken_verdicts_are_no_score(official
     assert not {"factuality", "context_recall"} & {one["metric"] for one in record["values"]}
     found = experiments.measured("paper")
     assert not {"factuality", "context_recall"} & set(found["metric"])
+
+
+def test_a_system_without_any_answer_leaves_no_record(official, vendor):
+    vendor.answer = lambda *asked: Reply('{"error": {"message": "context too long"}}', 400)
+    made, written = run(official, "wixqa-table-3", **ONE)
+    assert written == []
+    assert "context too long" in made.notes[-1]
+    assert experiments.measured("paper").empty
+
+
+def test_exported_records_count_until_a_run_takes_their_place(official, vendor):
+    import shutil
+
+    (path,) = run(official, "wixqa-table-3", **ONE)[1]
+    target = experiments.EXPORTED / "wixqa-table-3"
+    target.mkdir(parents=True)
+    for file in path.parent.glob("*.*"):
+        shutil.move(file, target / file.name)
+    assert len(experiments.measured("paper")) == 6
+    assert experiments.records("sample") == []
+    run(official, "wixqa-table-3", **ONE)
+    assert experiments.files("paper") == [path]
 
 
 def test_a_budget_that_ends_half_way_loses_nothing(official, vendor):

@@ -51,10 +51,13 @@ def value(schema: dict, said: str, digest: str):
 
 
 class Vendor:
-    """The reply function of `tests.llm.server`; `words` is the length of its answers."""
+    """The reply function of `tests.llm.server`; `words` is the length of its answers.
+
+    If it `varies`, a request that is repeated gets another verdict.
+    """
 
     def __init__(self, words: int = 40):
-        self.words, self.tokens = words, {}
+        self.words, self.tokens, self.varies = words, {}, False
 
     def __call__(self, body, nth, digest):
         if "input" in body:
@@ -67,7 +70,7 @@ class Vendor:
         text = sentence(digest, self.words)
         if "response_format" in body:
             schema = body["response_format"]["json_schema"]["schema"]
-            text = json.dumps(value(schema, said, digest))
+            text = json.dumps(value(schema, said, f"{digest}{nth}" if self.varies else digest))
             counted.append(json.dumps(schema, separators=(",", ":")))
         if "tools" in body:
             counted.append(json.dumps(body["tools"], separators=(",", ":")))
