@@ -12,7 +12,7 @@ from ragkit.errors import UsageError, did_you_mean
 def whole(value, name: str, *, least: int | None = 1, most: int | None = None) -> int:
     """Return `value` as an int.
 
-    Raises `UsageError` if it is no whole number (a bool is none), or out of range.
+    Raises `UsageError` if it is not a whole number (a bool is not one), or out of range.
     """
     return int(_inside(value, name, Integral, "a whole number", least, most))
 
@@ -20,7 +20,7 @@ def whole(value, name: str, *, least: int | None = 1, most: int | None = None) -
 def number(value, name: str, *, least: float | None = None, most: float | None = None) -> float:
     """Return `value` as a float.
 
-    Raises `UsageError` if it is no finite number (a bool is none), or out of range.
+    Raises `UsageError` if it is not a finite number (a bool is not one), or out of range.
     """
     return float(_inside(value, name, Real, "a number", least, most))
 

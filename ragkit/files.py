@@ -247,7 +247,7 @@ def read_frame(
 def _plain_table(path: Path, kind: str) -> pd.DataFrame | None:
     """Read a CSV or TSV file without quotation marks by columns, or return None.
 
-    Millions of rows take a second. None wherever the file is not known to read the same by rows.
+    Millions of rows take a second. None unless reading by rows is certain to give the same frame.
     """
     import pyarrow
     from pyarrow import csv as tables

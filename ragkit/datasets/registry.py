@@ -81,7 +81,7 @@ class Found:
     Parameters
     ----------
     wanted, entry : Entry
-        What was asked for, and what was found: the same, or a part of it that stands in.
+        The entry asked for, and the one found: the same, or a part of it used in its place.
     path : pathlib.Path or None
         None if nothing was found.
     state : {"verified", "pinned", "unverified", "other release", "slices", "sample", "own", "missing"}

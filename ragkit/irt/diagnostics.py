@@ -272,7 +272,8 @@ def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) 
     Each replicate is generated from the fit and fitted again, and what is compared is a statistic
     less its expectation under its own fit (a parametric bootstrap). Plain replicates would be
     spread too wide even where the model is true, because difficulties estimated under a weak prior
-    are. If the model is true, 90 % of the intervals hold the observed statistic.
+    are. If the model is true, 90 % of the intervals hold the observed statistic; fewer do for a
+    graded fit with levels that are rarely reached, whose thresholds depend on the prior.
 
     Abilities and discriminations are drawn from their posteriors; discriminations of a fit without
     errors are taken as known. All fits are those of `engine="em"`, whatever the engine of `result`,

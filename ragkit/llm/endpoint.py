@@ -52,7 +52,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """The address; a `ModelError` if it is none, or may hold a secret."""
+        """The address; `ModelError` if it is not a URL, or may hold a secret."""
         name = f"{self.environment}_BASE_URL"
         address = os.environ.get(name) or ADDRESSES.get(self.environment)
         if address is None:  # a key must not go to another vendor

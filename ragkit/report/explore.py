@@ -114,7 +114,7 @@ def _excerpt(text: str, marked: Sequence[str], characters: int) -> Markup:
 
 
 def _cell(value):
-    """Return a value as a page shows it: numbers to three digits, text without unseen marks."""
+    """Return a value as a page shows it: numbers to three digits, text without invisible characters."""
     if isinstance(value, float):
         return f"{value:.3g}"
     if isinstance(value, Markup):

@@ -127,11 +127,19 @@ def test_posterior_predictive_sees_scores_that_vary_too_little(made, result):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "options", [{}, {"likelihood": "bernoulli"}, {"disc": "signed"}, {"model": "1pl"}], ids=str
+    ("options", "diff_mean"),
+    [
+        ({}, 0.0),
+        ({"likelihood": "bernoulli"}, 0.0),
+        ({"likelihood": "bernoulli"}, -2.0),  # most scores at the top
+        ({"disc": "signed"}, 0.0),
+        ({"model": "1pl"}, 0.0),
+    ],
 )
-def test_a_true_model_passes_the_posterior_predictive_check_at_its_rate(options):
+def test_a_true_model_passes_the_posterior_predictive_check_at_its_rate(options, diff_mean):
     """90 % of the intervals hold the observed statistic: within three binomial errors, each."""
     made = {"likelihood": options.get("likelihood", "cb"), "diff_sd": 1.5, "standardize": False}
+    made["diff_mean"] = diff_mean
     if options.get("model"):
         made["log_disc_sd"] = 0.0
     inside = []
