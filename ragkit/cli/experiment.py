@@ -133,5 +133,5 @@ def _results(name: str, given: dict) -> None:
     table = experiments.summary(given.get("profile", "paper"))
     table = table[(table["experiment"] == name) & (table["type"] == experiments.OVERALL)]
     if len(table):
-        wide = table.pivot(index="system", columns="metric", values="value")
+        wide = table.pivot(index=["system", "judge"], columns="metric", values="value")
         click.echo(wide.round(4).to_string())

@@ -132,14 +132,17 @@ def folder(profile: str) -> Path:
     return results.folder(profile) / "experiments"
 
 
-def place(profile: str, experiment: str, system: str) -> Path:
-    """Return the path of a system's record."""
-    return folder(profile) / experiment / (re.sub(r"[^\w.+=-]+", "-", system) + ".json")
+def place(profile: str, record: Mapping) -> Path:
+    """Return the path of a system's record; with another judge than the declared one, another."""
+    name, judge = record["system"], record["judge"]["name"]
+    if judge != get(record["experiment"]).judge["kind"]:
+        name += f"~{judge}"
+    return folder(profile) / record["experiment"] / (re.sub(r"[^\w.+=~-]+", "-", name) + ".json")
 
 
 def save(profile: str, record: Mapping, answers: pd.DataFrame, scores: pd.DataFrame) -> Path:
     """Write a system's record, and beside it its answers and the score of every question."""
-    path = place(profile, record["experiment"], record["system"])
+    path = place(profile, record)
     columns = ["system", "question_id", "answer", "doc_ids"]
     rows = answers[columns].sort_values("question_id").to_dict("records")
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
@@ -165,16 +168,16 @@ def records(profile: str, experiment: str | None = None) -> list[dict]:
 
 
 def summary(profile: str, paper: str | None = None) -> pd.DataFrame:
-    """Return what has been run: experiment, system, metric, type, value, low, high, n, of, and
+    """Return what has been run: experiment, system, judge, metric, type, value, low, high, n, of, and
     substitute: what was used in place of the paper's."""
     rows = [
         {"experiment": one["experiment"], "system": one["system"], **value}
-        | {"substitute": said(one, value["metric"])}
+        | {"judge": one["judge"]["name"], "substitute": said(one, value["metric"])}
         for one in records(profile)
         if paper in (None, one["paper"])
         for value in one["values"]
     ]
-    columns = "experiment system metric type value low high n of substitute".split()
+    columns = "experiment system judge metric type value low high n of substitute".split()
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -496,6 +496,8 @@ def totals(shares: Iterable[Share]) -> str:
     calls, inside, out = (
         sum(getattr(one, key) for one in shares) for key in ("calls", "tokens_in", "tokens_out")
     )
+    if not calls:
+        return "0 calls; nothing to pay"
     unknown = sorted({one.model for one in shares if one.cost is None and one.calls})
     cost = sum(one.cost or 0.0 for one in shares)
     most = [one.most for one in shares if one.cost is not None and one.calls]

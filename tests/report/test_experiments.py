@@ -28,6 +28,7 @@ VENDORS = ("OPENAI", "ANTHROPIC", "GEMINI", "LLAMA")
 # Weights that are not here have a stand-in that costs nothing.
 E5 = {"retrievers": ("bm25", "e5=bm25-titles")}
 NAMES = list(experiments.load())
+ONE = {"limit": 4, "retrievers": ("bm25",), "readers": ("gpt_4o",)}
 
 
 @pytest.fixture(autouse=True)
@@ -216,6 +217,17 @@ def test_a_reader_fills_its_own_row_alone(official, vendor):
     assert len(experiments.records("paper")) == 3
 
 
+def test_two_judges_of_the_same_answers_stand_beside_each_other(official, vendor):
+    for judge in ("", "offline", "openai:mine"):
+        run(official, "wixqa-table-3", judge=judge, **ONE)
+    found = experiments.summary("paper")
+    rated = found[(found["metric"] == "factuality") & (found["type"] == "overall")]
+    assert set(rated["judge"]) == {"openai:gpt-4o", "offline", "openai:mine"}
+    assert len(experiments.files("paper")) == 3
+    own = experiments.measured("paper").set_index("metric")["substitute"]
+    assert "judge" not in own["factuality"]  # the declared judge's verdict fills the cell
+
+
 def test_other_peoples_answers_are_judged_beside(official, vendor, tmp_path):
     made = Trial(experiments.get("erb-tables-6-7"), settings(official, "erb-tables-6-7", limit=8))
     rows = [
@@ -338,8 +350,6 @@ def test_the_commands(official, vendor, capsys):
 
 
 # -- what goes wrong ------------------------------------------------------------------------------
-
-ONE = {"limit": 4, "retrievers": ("bm25",), "readers": ("gpt_4o",)}
 
 
 def failing(server, status, message):
