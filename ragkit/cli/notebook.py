@@ -24,7 +24,7 @@ def run(name, pairs, profile, data, out, timeout):
     step = next((s for s in pipeline.catalogue() if path == _path(s.name)), None)
     given = dict(step.paper) if step and profile == "paper" else {}
     given |= {"profile": profile, "data": str(Path(data).resolve()) if data else ""}
-    given.update((key, _literal(value)) for key, value in pairs)
+    given.update((key, literal(value)) for key, value in pairs)
     if given["data"] and given["profile"] == "sample":
         raise UsageError(
             "the profile 'sample' reads no data folder", "add --profile paper to use it"
@@ -68,7 +68,8 @@ def _path(name: str) -> Path:
     return Path(name) if name.endswith(".ipynb") else paths.NOTEBOOKS / f"{name}.ipynb"
 
 
-def _literal(text: str):
+def literal(text: str):
+    """Return the value of a parameter that was typed: a Python literal, else the text."""
     if text in ("true", "false"):
         raise UsageError(f"{text!r} is no Python literal", f"write {text.capitalize()}")
     try:

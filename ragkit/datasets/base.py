@@ -17,6 +17,7 @@ from ragkit.files import read_frame
 
 ENDINGS = (".jsonl", ".csv", ".tsv", ".json", ".jsonl.gz", ".csv.gz", ".tsv.gz", ".json.gz")
 ENDINGS += (".parquet", ".zip")
+KINDS = ("documents", "questions", "answers", "scores")
 
 
 @dataclass
@@ -147,7 +148,7 @@ class Dataset:
 
 
 def own(folder: Path) -> Dataset:
-    """Read a benchmark of your own: `questions`, `documents`, `scores`, or some of them.
+    """Read a benchmark of your own: `questions`, `documents`, `answers`, `scores`, or some of them.
 
     A file may have any format and any names of columns that `ragkit.files.read_frame` knows, such
     as `questions.jsonl` or `scores.csv.gz`. Further columns are kept. Raises `MissingData` if the
@@ -156,7 +157,7 @@ def own(folder: Path) -> Dataset:
     if not folder.is_dir():
         raise MissingData(f"{folder}: no such folder")
     tables: list[tuple[str, pd.DataFrame, Found]] = []
-    for kind in ("documents", "questions", "scores"):
+    for kind in KINDS:
         path = next(filter(Path.is_file, (folder / (kind + end) for end in ENDINGS)), None)
         if path:
             entry = Entry(path.name, folder.name, "own", "", read={"frame": kind})

@@ -62,6 +62,18 @@ def squad_f1(prediction: str | None, golds: Golds) -> float:
     return _best(prediction, golds, _normalized, _bag_f1)
 
 
+def token_recall(prediction: str | None, golds: Golds) -> float:
+    """Return the share of the gold answer's words that an answer has, normalised as in `token_f1`.
+
+    Source: the recall of SQuAD's token F1 (Rajpurkar et al. 2016, section 6.1).
+    """
+
+    def compare(mine, gold):
+        return (Counter(mine) & Counter(gold)).total() / len(gold) if gold else 0.0
+
+    return _best(prediction, golds, _normalized, compare)
+
+
 def exact_match(prediction: str | None, golds: Golds) -> float:
     """Return 1 if an answer has the words of a gold answer, normalised as in `token_f1`, else 0.
 

@@ -68,12 +68,16 @@ def _render(page: str, made: list[dict], names: list[str], venue: dict) -> str:
 def contact_sheet(paths: list[Path], folder: Path) -> Path:
     """Draw small copies of figures on one page, each under its name; return the PNG."""
     import matplotlib.pyplot as plt
+    from PIL import Image
 
     figures.use_style()
     rows = -(-len(paths) // SHEET)
     fig, panels = plt.subplots(rows, SHEET, figsize=(2.2 * SHEET, 1.9 * rows), squeeze=False)
     for ax, path in zip(panels.flat, paths, strict=False):
-        ax.imshow(plt.imread(path)[::3, ::3])
+        with Image.open(path) as image:
+            small = image.convert("RGB")
+        small.thumbnail((660, 560))
+        ax.imshow(small)
         ax.set_title(path.stem, fontsize=5, fontweight="normal")
     for ax in panels.flat:
         ax.axis("off")

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragkit import datasets, irt
-from ragkit.report import explore, figures, tables
+from ragkit import datasets, explore, irt
+from ragkit.report import figures, tables
 from ragkit.report.plots import irt as item_response
 from tests.report import test_plots
 

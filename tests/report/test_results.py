@@ -5,9 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from ragkit import explore
 from ragkit.datasets import reported
 from ragkit.errors import DataError, MissingData
-from ragkit.report import explore, results, tables
+from ragkit.report import results, tables
 from tests.report.test_hostile import questions
 from tests.report.test_plots import points
 
@@ -65,7 +66,7 @@ def test_the_explorer_shows_the_question_that_is_chosen():
     bundle = view._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
     assert "The first 2 of 6 questions" in bundle["text/html"]
-    with pytest.raises(DataError, match="no questions"):
+    with pytest.raises(DataError, match="no question"):
         explore.questions(questions().iloc[:0])
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragkit import explore
 from ragkit.errors import DataError, UsageError
-from ragkit.report import explore
 from ragkit.report.plots import questions as plots
 from ragkit.synth.datamorgana import Benchmark, load_config, make_questions, study
 

@@ -168,7 +168,9 @@ def _provenance(plan: Plan, one: Executed) -> str:
     lines += [f"- Code: commit `{run['commit']}`."] if run.get("commit") else []
     lines += [f"- Parameter `{name}`: `{value!r}`." for name, value in given.items()]
     if plan.store is None:
-        return "\n".join([*lines, "- Data: the embedded sample (`data/sample`)."])
+        sample = plan.profile == "sample"
+        named = "the embedded sample (`data/sample`)" if sample else f"`{given.get('benchmark')}`"
+        return "\n".join([*lines, f"- Data: {named}."])
     for name in (*one.step.datasets, *one.step.optional):
         for path in datasets.files(name):
             with suppress(DataError):

@@ -496,7 +496,7 @@ def reworded_effects(table: pd.DataFrame, *, level: float = 0.95, seed: int = 0)
 
 
 def examples(made: Benchmark, indices: Sequence[int]) -> list[dict]:
-    """Return questions with their claims and documents, as `ragkit.report.explore.cards` reads them.
+    """Return questions with their claims and documents, as `ragkit.explore.cards` reads them.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""To read in a notebook: an explorer of questions, questions as cards, maps for the mouse."""
+"""Explorers of questions, cards of questions, maps for the mouse."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,43 +18,32 @@ from ragkit.report.figures import GREY, SOURCES, STYLE
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ragkit.irt import IRTResult
+
 _LOADER = FileSystemLoader(Path(__file__).parent)
 _PAGES = Environment(loader=_LOADER, autoescape=True, finalize=lambda value: _cell(value))
 _PAGES = _PAGES.get_template("explore.html").module
 
 
 class Explorer:
-    """A list of questions to choose from; without a kernel, a table of the first ones.
+    """A list to choose from, and a page for what is chosen; without a kernel, a table.
 
-    Made by `questions`. `choose` is the ipywidgets drop-down list, `shown` the HTML widget below
-    it, `table` the static table.
+    `choose` is the ipywidgets drop-down list, `shown` the HTML widget below it, `page` the function
+    that returns the HTML of a choice, `table` what a page without a kernel shows.
     """
 
-    def __init__(self, frame: pd.DataFrame, scores: pd.DataFrame | None, most: int):
+    def __init__(self, names: Mapping, page: Callable[[str], str], table, label: str = "question"):
         from ipywidgets import HTML as Shown
         from ipywidgets import Dropdown, VBox
 
-        self._frame, self._scores = frame, scores
-        names = [tables.plain(f"{key}: {str(text)[:90]}") for key, text in frame["text"].items()]
-        options = list(zip(names, frame.index, strict=True))
-        self.choose = Dropdown(options=options, description="question", layout={"width": "95%"})
-        self.shown = Shown(self.page(frame.index[0]))
+        if not names:
+            raise DataError(f"no {label} to explore")
+        self.page, self.table = page, table
+        options = [(tables.plain(words), key) for key, words in names.items()]
+        self.choose = Dropdown(options=options, description=label, layout={"width": "95%"})
+        self.shown = Shown(page(options[0][1]))
         self.choose.observe(self._show, names="value")
         self._box = VBox([self.choose, self.shown])
-        caption = f"The first {min(most, len(frame))} of {len(frame)} questions"
-        self.table = tables.show(frame.head(most).reset_index(), caption)
-
-    def page(self, question_id: str) -> str:
-        """Return one question as HTML: text, answer, all other columns, systems by score."""
-        row = self._frame.loc[question_id]
-        facts = {"question": row["text"], "answer": row.get("answer")}
-        facts |= {name: row[name] for name in self._frame.columns if name not in ("text", "answer")}
-        if self._scores is None:
-            return str(_PAGES.question(facts.items(), ""))
-        own = self._scores[self._scores["item_id"] == question_id]
-        own = own.sort_values("score", ascending=False, kind="stable")
-        own = tables.show(own[["subject_id", "score"]].rename(columns={"subject_id": "system"}))
-        return str(_PAGES.question(facts.items(), Markup(own.to_html())))
 
     def _show(self, change: dict) -> None:
         self.shown.value = self.page(change["new"])
@@ -63,18 +52,84 @@ class Explorer:
         return {**self._box._repr_mimebundle_(), "text/html": self.table.to_html()}
 
 
-def questions(
-    frame: pd.DataFrame, scores: pd.DataFrame | None = None, *, most: int = 10
-) -> Explorer:
-    """Return an explorer of questions: choose one, and read it with the scores of all systems.
+def facts(pairs: Mapping, *below: str) -> str:
+    """Return named values as a small table of HTML, and HTML below it."""
+    return str(_PAGES.question(pairs.items(), Markup("".join(below))))
 
-    `frame` is indexed by question, with the column text and any others to be shown, such as answer
-    and diff; `scores` has the columns subject_id, item_id and score. Without a kernel, a table of
-    the first `most` questions is shown. `DataError` if there is no question.
+
+def excerpt(text: str, characters: int = 300) -> Markup:
+    """Return the beginning of a text as HTML, and its whole length."""
+    return _excerpt(text, (), characters)
+
+
+def listed(frame: pd.DataFrame, caption: str = "") -> str:
+    """Return a frame as a table of HTML."""
+    return tables.show(frame, caption).to_html()
+
+
+def questions(
+    frame: pd.DataFrame,
+    scores: pd.DataFrame | None = None,
+    *,
+    answers: pd.DataFrame | None = None,
+    verdicts: pd.DataFrame | None = None,
+    documents: pd.DataFrame | None = None,
+    fit: IRTResult | None = None,
+    most: int = 10,
+) -> Explorer:
+    """Return an explorer of questions: choose one, and read it with what all systems made of it.
+
+    `frame` is indexed by question, with the column text and any others to be shown, such as answer,
+    diff and gold_doc_ids; `scores` has the columns subject_id, item_id and score, `answers` system,
+    question_id and answer, `verdicts` system, question_id and correct; of `documents` the gold ones
+    are shown, of `fit` the question's curve. Without a kernel, a table of the first `most` questions
+    is shown. `DataError` if there is no question.
     """
-    if frame.empty:
-        raise DataError("no questions to explore")
-    return Explorer(frame, scores, most)
+    gold = None if documents is None else documents.set_index("doc_id")["text"]
+
+    def page(key: str) -> str:
+        row = frame.loc[key]
+        told = {"question": row["text"], "answer": row.get("answer")}
+        told |= {name: row[name] for name in frame if name not in told and name != "text"}
+        for doc in row.get("gold_doc_ids", ()) if gold is not None else ():
+            told[f"gold document {doc}"] = (
+                excerpt(gold[doc]) if doc in gold else "not in the corpus"
+            )
+        below = [] if scores is None else [listed(_systems(key, scores, answers, verdicts))]
+        if fit is not None and key in fit.items.index:
+            below.append(_drawn(fit, scores, key))
+        return facts(told, *below)
+
+    names = {key: f"{key}: {str(text)[:90]}" for key, text in frame.get("text", {}).items()}
+    caption = f"The first {min(most, len(frame))} of {len(frame)} questions"
+    return Explorer(names, page, tables.show(frame.head(most).reset_index(), caption))
+
+
+def _systems(key: str, scores, answers, verdicts) -> pd.DataFrame:
+    """Return what every system made of a question, best first."""
+    own = scores[scores["item_id"] == key].sort_values("score", ascending=False, kind="stable")
+    own = own[["subject_id", "score"]].rename(columns={"subject_id": "system"})
+    for frame, column in ((verdicts, "correct"), (answers, "answer")):
+        if frame is not None:
+            said = frame[frame["question_id"] == key][["system", column]]
+            own = own.merge(said, on="system", how="left")
+    return own
+
+
+def _drawn(fit: IRTResult, scores: pd.DataFrame, key: str) -> str:
+    """Return a question's curve as a picture in HTML."""
+    import base64
+    import io
+
+    import matplotlib.pyplot as plt
+
+    from ragkit.report.plots import irt as plots
+
+    fig, stream = plots.curves(fit, scores, items=[key]), io.BytesIO()
+    fig.savefig(stream, format="png", dpi=100, metadata={"Software": None})
+    plt.close(fig)
+    data = base64.b64encode(stream.getvalue()).decode()
+    return f'<img alt="expected score of this question over ability" src="data:image/png;base64,{data}">'
 
 
 def cards(examples: Sequence[Mapping], *, characters: int = 700) -> HTML:

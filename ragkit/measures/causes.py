@@ -1,0 +1,127 @@
+"""Why answers are wrong: one cause for each, from where the gold documents were lost.
+
+A question is followed through a system: is its gold document in the corpus, in the ranked list,
+among the documents that the reader was given; does the answer say what the gold answer says; how was
+it judged? The first step that fails is the cause, so the causes partition all wrong answers.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from ragkit import checks
+from ragkit.errors import DataError
+from ragkit.measures.metrics import token_recall
+
+# In the order in which they are looked for: the first that holds is the cause.
+CAUSES = {
+    "no answer": "the system failed",
+    "no gold document": "no document is known to answer it",
+    "not in the corpus": "no gold document is in the corpus",
+    "not retrieved": "no gold document is in the ranked list",
+    "not delivered": "a gold document is in the list, the reader was given none",
+    "partly delivered": "the reader was given some of the gold documents, not all",
+    "abstained": "the reader was given all of them, and gave no answer",
+    "not used": "the answer has few words of the gold answer",
+    "judged wrong": "the answer has most words of the gold answer, and is judged wrong",
+}
+_STEPS = ["corpus", "rank", "delivered", "used", "correct"]
+
+
+def trace(
+    questions: pd.DataFrame,
+    documents: pd.DataFrame,
+    runs: pd.DataFrame,
+    answers: pd.DataFrame,
+    correct: pd.Series,
+    *,
+    used: float = 0.5,
+) -> pd.DataFrame:
+    """Follow every question of one system; return where its gold documents got, and the cause.
+
+    Parameters
+    ----------
+    questions, documents, runs, answers : DataFrame
+        Frames of `ragkit.schema`, `runs` and `answers` of one system. An answer that is None failed;
+        with a column `abstained`, true for those that say they do not know.
+    correct : Series
+        True or False by question_id; a question without a verdict is in no count.
+    used : float, default=0.5
+        An answer with at least this share of the gold answer's words used the documents.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by question_id: type, gold (number of gold documents), corpus (how many of them the
+        corpus has), rank (of the first in the list, NaN if none), delivered (how many the reader was
+        given), used (share of the gold answer's words, NaN without a gold answer), correct, and
+        cause: a key of `CAUSES`, "" for a correct answer. Raises `DataError` if the frames are of
+        several systems or a question has no answer row.
+    """
+    checks.number(used, "used", least=0, most=1)
+    for name, frame in (("runs", runs), ("answers", answers)):
+        if frame["system"].nunique() > 1:
+            raise DataError(f"{name} are of {frame['system'].nunique()} systems, expected one")
+    asked = questions[questions["question_id"].isin(correct.dropna().index)]
+    given = answers.set_index("question_id")
+    lost = asked.loc[~asked["question_id"].isin(given.index), "question_id"]
+    if len(lost):
+        raise DataError(f"answers: no row for question {lost.iloc[0]!r}")
+    here, ranks = set(documents["doc_id"]), runs.groupby("question_id")
+    lists = {key: dict(zip(rows["doc_id"], rows["rank"], strict=True)) for key, rows in ranks}
+    rows = []
+    for question in asked.itertuples():
+        answer, gold = given.loc[question.question_id], set(question.gold_doc_ids)
+        found = [rank for doc, rank in lists.get(question.question_id, {}).items() if doc in gold]
+        text, known = answer["answer"], question.answer
+        silent = isinstance(text, str) and (
+            not text.strip() or bool(answer.get("abstained", False))
+        )
+        share = float("nan")
+        if isinstance(known, str) and isinstance(text, str):
+            share = token_recall(text, known)
+        row = {
+            "question_id": question.question_id, "type": question.type, "gold": len(gold),
+            "corpus": len(gold & here), "rank": min(found, default=float("nan")),
+            "delivered": len(gold & set(answer["doc_ids"])), "used": share,
+            "correct": bool(correct[question.question_id]),
+        }  # fmt: skip
+        row["cause"] = "" if row["correct"] else _cause(row, text, silent, used)
+        rows.append(row)
+    columns = ["question_id", "type", "gold", *_STEPS, "cause"]
+    return pd.DataFrame(rows, columns=columns).set_index("question_id")
+
+
+def _cause(row: dict, text: str | None, silent: bool, used: float) -> str:
+    steps = {
+        "no answer": not isinstance(text, str),
+        "no gold document": not row["gold"],
+        "not in the corpus": not row["corpus"],
+        "not retrieved": pd.isna(row["rank"]) and not row["delivered"],
+        "not delivered": not row["delivered"],
+        "partly delivered": row["delivered"] < row["gold"],
+        "abstained": silent,
+        "not used": not row["used"] >= used,
+    }
+    return next((name for name, holds in steps.items() if holds), "judged wrong")
+
+
+def summarise(traced: pd.DataFrame) -> pd.DataFrame:
+    """Return how many wrong answers each cause has, by type of question, and what mending it gains.
+
+    One row a cause, in the order of `CAUSES`, that has any: a column for each type, wrong (their
+    sum), share (of all wrong answers), and most: what the share of correct answers would gain if all
+    of them became correct; expected: if they became correct as often as the questions that got past
+    this step (NaN if none did).
+    """
+    wrong = traced[traced["cause"] != ""]
+    order = [name for name in CAUSES if name in set(wrong["cause"])]
+    table = pd.crosstab(wrong["cause"], wrong["type"]).reindex(order).rename_axis(None, axis=1)
+    table["wrong"] = wrong["cause"].value_counts().reindex(order)
+    table["share"] = table["wrong"] / max(1, len(wrong))
+    table["most"] = table["wrong"] / max(1, len(traced))
+    places = {name: place for place, name in enumerate(CAUSES)}
+    got = traced["cause"].map(places).fillna(len(CAUSES))
+    right = [traced.loc[got > places[name], "correct"].mean() for name in order]
+    table["expected"] = table["most"] * right
+    return table.rename_axis("cause")
