@@ -14,7 +14,7 @@ from ragkit import datasets
 from ragkit.report import pipeline, scoreboard, tables
 from tests.datasets import others, release
 
-# Notebooks that read real files, with what makes each small.
+# All notebooks but the last, with what makes each small.
 SMALL = {
     "00-data-overview": {},
     "10-wixqa-statistics": {},
@@ -28,9 +28,18 @@ SMALL = {
     "20-erb-statistics": {},
     "21-erb-baselines": {"most_documents": 150, "most_questions": 20, "resamples": 99},
     "22-erb-corpus-geometry": {"most_documents": 100, "repeats": 2},
+    "23-erb-scaling": {
+        "sizes": [500, 1000, 2000],
+        "smaller": [450],
+        "vectors_most": 450,
+        "lsa": 32,
+        "resamples": 99,
+    },
+    "24-erb-generation": {"documents": 2000, "questions": 200},
     "30-liverag-irt": {"epochs": 50, "draws": 20},
     "31-liverag-difficulty": {},
     "32-liverag-diversity": {"size": 30, "repeats": 3},
+    "33-liverag-generation": {"documents": 500, "questions": 60},
     "34-irt-trust": {"items": 60, "shared": 10, "simulations": 1, "splits": 2, "draws": 20},
     "40-short-forms": {"sizes": [10], "folds": 2, "simulated_items": 60, "form_size": 20},
     "41-judge-agreement": {"resamples": 20},
@@ -135,6 +144,10 @@ def test_without_a_file_of_others_its_own_cells_change_and_no_others(official, t
                 path.with_name(f"{path.name}.away").rename(path)
             assert len(own), name
             pd.testing.assert_frame_equal(after, before.drop(index=own.index))
+
+
+def test_every_notebook_is_run_on_the_official_files():
+    assert [*SMALL, "90-scoreboard"] == [step.name for step in pipeline.catalogue()]
 
 
 @pytest.mark.slow
