@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from ragkit.datasets import reported
 from ragkit.errors import UsageError
@@ -158,6 +158,7 @@ class Plan:
         }
 
 
+@cache
 def printed() -> tuple[dict, dict, dict]:
     """Return the paper's counts: questions by type, documents by source, gold sources by type."""
     frame = reported.load()

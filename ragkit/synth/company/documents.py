@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 
 from ragkit.synth.company.files import Files, fragment
@@ -132,7 +131,7 @@ class Writer:
 
 def unfit(text: str) -> str:
     """Return why a text is no document, or an empty string."""
-    if any(unicodedata.category(letter) == "Cc" for letter in text if letter not in "\n\t"):
+    if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text):
         return "the content has control characters"
     if len(text) < SHORTEST:
         return f"the content has {len(text)} characters, at least {SHORTEST} are wanted"
