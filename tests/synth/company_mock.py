@@ -58,7 +58,7 @@ class Mock:
 
     def answer(self, body: dict) -> dict:
         item = item_of(body)
-        prompt = "\n".join(m["content"] for m in body["messages"] if m["role"] == "user")
+        prompt = next(m["content"] for m in body["messages"] if m["role"] == "user")
         self.asked[item] += 1
         self.prompts.setdefault(item, []).append(prompt)
         change = self.changes.get(item)
@@ -165,7 +165,7 @@ class Mock:
         entry = json.loads(
             re.search(rf"^Item: near-duplicate {key}\n(\{{.+?^\}})", prompt, re.M | re.S)[1]
         )
-        text = prompt.partition("The original:\n")[2].split("\nYour answer")[0]
+        text = prompt.partition("The original:\n")[2]
         head = {k: entry[k] for k in ("source", "title", "people", "metadata")}
         head |= {"path": f"{entry['source']}/yard/{key}-later.json", "date": "2025-09-01"}
         changed = [{"what": "the count", "before": "noted 1 on", "after": "noted 77 on"}]
