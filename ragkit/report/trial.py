@@ -404,13 +404,14 @@ class Trial:
     def _judged(self, answers: pd.DataFrame, name: str):
         """Return item_id, metric and score of every answer, corpus metrics, and the judge."""
         wanted, asked, judge = self.experiment.metrics, self.questions, self._judge()
+        free = wanted if self.settings.mode == "run" else ()  # nothing is asked for these
         present = answers.dropna(subset="answer")
         parts, extra = [], []
-        plain = [m for m in wanted if m in metrics.METRICS and not self.experiment.kinds(m)]
+        plain = [m for m in free if m in metrics.METRICS and not self.experiment.kinds(m)]
         if plain:
             found = metrics.score_answers(answers, asked, metrics=plain)
             parts.append(found.drop(columns="subject_id"))
-        for metric in CORPUS.keys() & set(wanted):
+        for metric in CORPUS.keys() & set(free):
             table = metrics.summarise_answers(present, asked, metrics=[CORPUS[metric]])
             extra += [
                 {"metric": metric, "type": OVERALL, "of": len(asked)}
