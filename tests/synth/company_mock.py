@@ -18,7 +18,7 @@ SOURCES = list(FORMS)
 TEXTS = {"project": 12, "cluster": 4, "volume": 22, "misc": 3}  # documents of a block
 SIZE = {
     "documents": 60,
-    "questions": 20,
+    "questions": 30,
     "metadata_questions": 6,
     "seed": 5,
     "author": "openai:toy",
