@@ -291,7 +291,7 @@ class Asker:
 
     def _reading(self, draft: Draft) -> Task:
         library, gold = self.library, draft.data["gold"]
-        parts = [self.plan.overview] if draft.flow["sample"] == "overview" else []
+        parts = [draft.about] if draft.flow["sample"] in ("overview", "pair") else []
         if gold:
             parts.append(f"Gold documents:\n\n{library.texts(gold)}")
         if draft.kind == "semantic":
