@@ -78,7 +78,8 @@ def causes(
         key: f"{row.cause}  {key}: {asked.loc[key, 'text'][:80]}" for key, row in wrong.iterrows()
     }
     caption = f"The first {min(most, len(wrong))} of {len(wrong)} wrong answers"
-    return Explorer(names, page, tables.show(wrong.head(most).reset_index(), caption), "answer")
+    shown = wrong.drop(columns="correct").head(most).round(2).reset_index()
+    return Explorer(names, page, tables.show(shown, caption), "answer")
 
 
 class CorpusMap:

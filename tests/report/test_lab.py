@@ -99,3 +99,40 @@ def test_lab_opens_on_the_index(server):
         view.screenshot(path=kept)
         browser.close()
     assert outside == []
+
+
+EXPLORER = """import pandas as pd
+from ragkit import explore
+
+ids = {"question_id": ["q1", "q2"], "text": ["one?", "two?"], "answer": ["1", "2"]}
+rows = [("a", "q1", 0.0), ("b", "q1", 1.0), ("a", "q2", 1.0), ("b", "q2", 0.0)]
+scores = pd.DataFrame(rows, columns=["subject_id", "item_id", "score"])
+explore.pair(scores, "a", "b", pd.DataFrame(ids))"""
+
+
+@pytest.mark.slow
+def test_an_explorer_answers_a_click(server, tmp_path):
+    if not CHROMIUM:
+        pytest.skip("no Chromium is installed")
+    from playwright.sync_api import expect, sync_playwright
+
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(EXPLORER, id="pair")])
+    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(book, tmp_path / "pair.ipynb")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        view = browser.new_page(viewport={"width": 1400, "height": 900})
+        view.goto(f"{server}/lab/tree/pair.ipynb")
+        view.locator(".jp-Cell .cm-content").first.click(timeout=90_000)
+        view.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=90_000)
+        view.keyboard.press("Shift+Enter")
+        chosen = view.locator(".jp-OutputArea select")
+        chosen.wait_for(timeout=90_000)
+        shown = view.locator(
+            ".jp-OutputArea .widget-html-content, .jp-OutputArea .widget-html"
+        ).first
+        expect(shown).to_contain_text("two?")
+        chosen.select_option(index=1)
+        expect(shown).to_contain_text("one?", timeout=30_000)
+        view.screenshot(path=paths.BUILD / "screenshots" / "explorer.png")
+        browser.close()

@@ -131,7 +131,8 @@ class Executed:
             if path:
                 place = f"../figures/{self.name}/{path.name}"
                 words = figures.told(path)
-                text = f"```{{image}} {place}\n:alt: {words}\n:width: 100%\n```\n*{words}.*"
+                wide = output.metadata.get("image/png", {}).get("width", 759)
+                text = f"```{{image}} {place}\n:alt: {words}\n:width: {wide}px\n```\n*{words}.*"
                 taken.append(new_markdown_cell(text))
             else:
                 kept.append(output)

@@ -16,7 +16,12 @@ extensions = [
     "sphinx_copybutton",
 ]
 exclude_patterns = ["_build"]
-suppress_warnings = ["mystnb.unknown_mime_type", "myst.header", "misc.highlighting_failure"]
+suppress_warnings = [
+    "mystnb.unknown_mime_type",
+    "myst.header",
+    "design.card_legacy",
+    "misc.highlighting_failure",
+]
 
 # Notebooks are shown as they were executed.
 nb_execution_mode = "off"
