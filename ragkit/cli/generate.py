@@ -13,33 +13,17 @@ command = declare.Group("generate")
 
 
 @command.define
-def erb(out, dry_run, batch, jobs, ledger, budget, concurrency, yes, **counts):
+def erb(out, dry_run, **counts):
     from ragkit.synth.pipeline import Run, Settings, generate
 
-    ledger = ledger or out / "ledger.sqlite"
-    options = _options(counts["author"], ledger, budget, concurrency)
-    if dry_run or options:
-        run = Run(out, Settings(**counts), author_options=_unwritten(options))
-        if dry_run:
-            _show(run.plan.summary())
-        if options:
-            click.echo(f"{run.estimate()}\nanswers are kept in {ledger}")
-        if dry_run:
-            return
-    _confirm(options, yes or batch)
-    more = {"jobs": jobs, "author_options": options, "batch": batch}
+    if dry_run:
+        counts.pop("jobs")
+        return _show(Run(out, Settings(**counts)).plan.summary())
     with _progress(1) as progress:
-        statistics = generate(out, **counts, **more, progress=progress)
-    if requests := statistics.get("requests"):
-        then = f"ragkit llm import RESULTS.jsonl --ledger {ledger}, then the same command again"
-        click.echo(f"{requests:,} requests written to {batch}; when the results are there: {then}")
-        return
+        statistics = generate(out, **counts, progress=progress)
     made = sum(row["documents"] for row in statistics["sources"].values())
     asked = sum(row["questions"] for row in statistics["questions"].values())
-    left = sum(stage.get("left_out", 0) for stage in statistics["stages"].values())
     click.echo(f"{made:,} documents and {asked:,} questions in {out}")
-    if left:
-        click.echo(f"{left:,} left out: see {out}/stages/*/*left_out.jsonl and {ledger}")
 
 
 @command.define

@@ -1,43 +1,15 @@
-"""Who writes: one interface, two authors."""
+"""How a model is asked that writes, and how authors are called."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ragkit.errors import UsageError
-from ragkit.synth.briefs import Brief
 
 if TYPE_CHECKING:
     from ragkit.llm import Client
-
-TOGETHER = 500  # documents that are asked for at once, and know of one another
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A document that its author did not write, and why."""
-
-    doc_id: str
-    path: str
-    reason: str
-
-
-class Author(Protocol):
-    """Something that turns briefs into documents.
-
-    `write_all` returns one entry a brief, in order: the document as a dict with path, doc_id,
-    source_type, title, its metadata and content; or a `LeftOut`. `pending` returns the requests to
-    a model that have no answer yet.
-    """
-
-    name: str
-
-    def write_all(self, briefs: Sequence[Brief]) -> list[dict | LeftOut]: ...
-
-    def pending(self, briefs: Sequence[Brief]) -> list: ...
 
 
 @dataclass(frozen=True)

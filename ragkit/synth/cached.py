@@ -88,7 +88,7 @@ def stream(folder: str | Path) -> Iterator[dict]:
     from ragkit.synth.briefs import SOURCES
 
     found = json.loads((Path(folder) / "generation.json").read_text("utf-8"))
-    names = ("documents", "seed", "questions", "metadata_questions", "author")
+    names = ("documents", "seed", "questions", "metadata_questions")
     run = Run(Path(folder), Settings(**{name: found[name] for name in names}))
     for source in SOURCES:
         yield from run.documents(source)

@@ -41,7 +41,7 @@ def shard_path(folder: Path, source: str, k: int) -> Path:
     return folder / f"{source}-{k + 1:04d}.jsonl"
 
 
-def write_shard(path: Path, written: list[tuple[int, Brief, dict]], left: int) -> None:
+def write_shard(path: Path, written: list[tuple[int, Brief, dict]]) -> None:
     """Write documents and their index, the index last: a shard with an index is a complete one."""
     offsets, position = [], 0
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
@@ -62,7 +62,6 @@ def write_shard(path: Path, written: list[tuple[int, Brief, dict]], left: int) -
         "kinds": np.array(kinds, np.uint8),
         "keys": np.array(digests, np.uint64),
         "places": np.array(places, np.int64),
-        "left": np.array(left),
     }
     with atomic_path(path.with_suffix(".npz")) as temporary, open(temporary, "wb") as file:
         np.savez(file, **arrays)
@@ -127,14 +126,8 @@ class Index:
         once = np.sort(places[first[counts == 1]])
         return [row & NUMBER for row in once.tolist() if row >> 40 == SOURCES.index(source)]
 
-    def has(self, source: str, number: int) -> bool:
-        """Whether the author wrote a volume document."""
-        return self.offsets[source][number] >= 0
-
-    def read(self, source: str, number: int) -> dict | None:
-        """Return a written volume document, or None if its author left it out."""
-        if not self.has(source, number):
-            return None
+    def read(self, source: str, number: int) -> dict:
+        """Return a volume document."""
         key = (source, number // SHARD)
         if key not in self._files:
             self._files[key] = open(shard_path(self.folder, *key), "rb")  # noqa: SIM115

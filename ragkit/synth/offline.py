@@ -23,8 +23,6 @@ from ragkit.synth.world import MONTHS, WEEKDAYS, World, say_date, short_day
 class Offline:
     """Write documents from forms and phrases: a pure function of world and brief."""
 
-    name = "offline"
-
     def __init__(self, world: World):
         self.world = world
 
@@ -61,14 +59,6 @@ class Offline:
         title, content = situate(brief, brief.title, content.strip())
         head = {"path": brief.path, "doc_id": brief.doc_id, "source_type": brief.source}
         return {**head, "title": title, **metadata, **brief.metadata, "content": content}
-
-    def write_all(self, briefs: Sequence[Brief]) -> list[dict]:
-        """Return the documents of several briefs, in order."""
-        return [self.write(brief) for brief in briefs]
-
-    def pending(self, briefs: Sequence[Brief]) -> list:
-        """Return an empty list: no model is asked."""
-        return []
 
 
 _DRAWS = "below between chance pick sample weighted".split()

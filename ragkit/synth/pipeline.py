@@ -1,4 +1,4 @@
-"""The stages from a seed to a benchmark on disk, for both authors.
+"""The stages from a seed to a benchmark on disk, for the offline author.
 
     1-scaffolding   overview.md, initiatives.md, directory.jsonl, agents.md a place
     2-core          projects and completeness clusters: documents.jsonl, groups.json
@@ -24,28 +24,23 @@ from dataclasses import asdict
 from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragkit.errors import DataError, RagkitError, UsageError
 from ragkit.files import atomic_path, read_json, read_jsonl, write_text
-from ragkit.llm import write_batch
 from ragkit.synth import banks, noise
-from ragkit.synth.author import TOGETHER, AuthorOptions, LeftOut
 from ragkit.synth.briefs import SOURCES, Brief, Point
 from ragkit.synth.corpus import Corpus, visible
 from ragkit.synth.index import Index, shard_path, write_shard
+from ragkit.synth.offline import Offline
 from ragkit.synth.plan import SHARD, TYPES, Plan, Settings
 from ragkit.synth.questions import make_questions, metadata_questions
 from ragkit.synth.stamp import begin
 from ragkit.synth.streams import Stream
 
-if TYPE_CHECKING:
-    from ragkit.synth.model import Cost
-
 SMALL = 20_000  # up to so many documents there are documents.jsonl and facts.jsonl, too
-VERSION = 6
+VERSION = 7
 
 
 def generate(
@@ -55,11 +50,8 @@ def generate(
     seed: int,
     questions: int | None = None,
     metadata_questions: int | None = None,
-    author: str = "offline",
     jobs: int = 1,
     progress: Callable[[str, int, int], None] | None = None,
-    author_options: AuthorOptions | None = None,
-    batch: str | Path | None = None,
 ) -> dict:
     """Make a company's documents and questions in `out`; return the statistics.
 
@@ -67,22 +59,17 @@ def generate(
     ----------
     out : path-like
         A new or empty folder, or one that the same settings have begun: the run continues there.
-    documents, seed, questions, metadata_questions, author
+    documents, seed, questions, metadata_questions
         See `Settings`.
     jobs : int, default=1
         Processes for the volume and the export. The result does not depend on it.
     progress : callable, optional
         Called with stage, steps done and steps in all.
-    author_options : AuthorOptions, optional
-        For a model as author.
-    batch : path-like, optional
-        A file for the requests that the ledger has no answer to, in the format of OpenAI's batch
-        API. The run stops when there are any, and asks the model nothing.
 
     Returns
     -------
     dict
-        What `statistics.json` holds; or, with `batch`, `requests`, the number that was written.
+        What `statistics.json` holds.
 
     Raises
     ------
@@ -94,21 +81,12 @@ def generate(
     """
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, not {jobs}")
-    settings = Settings(documents, seed, questions, metadata_questions, author)
-    if batch is not None and author == "offline":
-        raise UsageError("a batch file is for a model's requests", "author: openai:MODEL")
-    run = Run(Path(out), settings, jobs=jobs, progress=progress, author_options=author_options)
+    settings = Settings(documents, seed, questions, metadata_questions)
+    run = Run(Path(out), settings, jobs=jobs, progress=progress)
     begin(run.out, {**asdict(settings), "version": VERSION, "banks": banks.fingerprint()})
     try:
         for name, stage in STAGES.items():
-            if batch is not None and (count := run.write_requests(batch)):
-                return {"requests": count}
             run.stage(name, stage)
-    except UsageError as error:
-        if left := sum(1 for path in run.out.rglob("*left_out.jsonl") for _ in path.open()):
-            files = f"{run.out / 'stages'}/*/*left_out.jsonl"
-            error.hint = f"{left:,} documents were left out by the author, see {files}"
-        raise
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
@@ -124,17 +102,11 @@ def generate(
 class Run:
     """One run in one folder: where its files are, and who writes."""
 
-    def __init__(self, out, settings, *, jobs=1, progress=None, author_options=None):
+    def __init__(self, out, settings, *, jobs=1, progress=None):
         self.out, self.settings, self.jobs = Path(out), settings, jobs
         self.progress = progress or (lambda stage, done, total: None)
-        self.author_options = author_options
         self.plan = Plan(settings)
-
-    @cached_property
-    def author(self):
-        from ragkit.synth.model import make_author
-
-        return make_author(self.settings.author, self.plan.world, self.author_options)
+        self.author = Offline(self.plan.world)
 
     def folder(self, number: int) -> Path:
         return self.out / "stages" / list(STAGES)[number - 1]
@@ -149,52 +121,20 @@ class Run:
             _json(self.done(name), stage(self))
         self.progress(name, 1, 1)
 
-    def batches(self) -> Iterator[list[Brief]]:
-        """Yield what is to be written, as the author is asked for it; noise when volume is done."""
-        parts: list = []
-        if not self.done("2-core").exists():
-            parts.append(self.plan.core)
-        if not self.done("3-volume").exists():
-            parts += ([b for _, b in self.plan.shard(*task)] for task in self.missing_shards())
-        elif not self.done("4-noise").exists():
-            with Index(self.plan, self.folder(3)) as index:
-                copies = [brief for brief, _ in self.duplicates(index)]
-            parts.append([*copies, *self.plan.misc])
-        for part in parts:
-            yield from (part[i : i + TOGETHER] for i in range(0, len(part), TOGETHER))
-
     def missing_shards(self) -> list[tuple[str, int]]:
         """Return the shards that are not complete: those without an index."""
         shards = self.plan.shards()
         return [s for s in shards if not self.shard(*s).with_suffix(".npz").exists()]
 
-    def estimate(self) -> Cost:
-        """Return what a model would cost for the rest of the run, asking nothing."""
-        from ragkit.synth.model import estimate
-
-        noise_known = self.done("3-volume").exists()
-        later = 0 if noise_known else self.plan.n_duplicates + self.plan.n_misc
-        return estimate(self.author, self.batches(), later)
-
-    def write_requests(self, path: str | Path) -> int:
-        """Write the requests without an answer to a batch file; return their number."""
-        requests = [r for briefs in self.batches() for r in self.author.pending(briefs)]
-        return write_batch(self.author.client, requests, path) if requests else 0
-
-    def write(self, briefs: list[Brief], stage: int) -> int:
-        """Write the documents of a small stage; return how many the author left out."""
-        folder, written, left = self.folder(stage), [], []
-        for start in range(0, len(briefs), TOGETHER):
-            for document in self.author.write_all(briefs[start : start + TOGETHER]):
-                (left if isinstance(document, LeftOut) else written).append(document)
-            self.progress(folder.name, min(start + TOGETHER, len(briefs)), len(briefs))
-        _jsonl(folder / "documents.jsonl", written)
-        _jsonl(folder / "left_out.jsonl", [asdict(row) for row in left])
-        return len(left)
+    def write(self, briefs: list[Brief], stage: int) -> None:
+        """Write the documents of a small stage."""
+        folder = self.folder(stage)
+        self.progress(folder.name, 0, len(briefs))
+        _jsonl(folder / "documents.jsonl", (self.author.write(brief) for brief in briefs))
 
     def map(self, function, tasks: list) -> Iterator:
-        """Run tasks here or in processes; a model author stays in this process."""
-        if self.jobs == 1 or len(tasks) < 2 or self.settings.author != "offline":
+        """Run tasks here or in processes."""
+        if self.jobs == 1 or len(tasks) < 2:
             for task in tasks:
                 yield function(self, task)
             return
@@ -257,8 +197,8 @@ class Run:
                 return
             source = stream.pick(list(trees))
             number = stream.pick(trees[source].members[trees[source].folder(stream)])
-            brief = plan.volume.brief(source, number) if index.has(source, number) else None
-            if not brief or brief.kind in ("sheet", "standup") or not brief.facts:
+            brief = plan.volume.brief(source, number)
+            if brief.kind in ("sheet", "standup") or not brief.facts:
                 continue
             fact = brief.facts[0]
             key = (fact.key, fact.entity)
@@ -323,9 +263,9 @@ def agents(plan: Plan) -> dict[str, str]:
 def core(run: Run) -> dict:
     """Write projects and clusters."""
     briefs = run.plan.core
-    left = run.write(briefs, 2)
+    run.write(briefs, 2)
     _json(run.folder(2) / "groups.json", [group.manifest for group in run.plan.groups])
-    return {"documents": len(briefs) - left, "left_out": left}
+    return {"documents": len(briefs)}
 
 
 def volume(run: Run) -> dict:
@@ -334,27 +274,15 @@ def volume(run: Run) -> dict:
     for done, _ in enumerate(run.map(_write_shard, todo), 1 + len(shards) - len(todo)):
         run.progress("3-volume", done, len(shards))
     counts: Counter[str] = Counter()
-    left = 0
     for source, k in shards:
         with np.load(run.shard(source, k).with_suffix(".npz")) as index:
             counts[source] += len(index["numbers"])
-            left += int(index["left"])
-    return {"documents": dict(counts), "left_out": left}
+    return {"documents": dict(counts)}
 
 
 def _write_shard(run: Run, task: tuple[str, int]) -> None:
-    path, briefs, written, left = run.shard(*task), run.plan.shard(*task), [], []
-    for start in range(0, len(briefs), TOGETHER):
-        part = briefs[start : start + TOGETHER]
-        documents = run.author.write_all([brief for _, brief in part])
-        for (number, brief), document in zip(part, documents, strict=True):
-            if isinstance(document, LeftOut):
-                left.append(asdict(document))
-            else:
-                written.append((number, brief, document))
-    if left:
-        _jsonl(path.with_suffix(".left_out.jsonl"), left)
-    write_shard(path, written, len(left))
+    briefs = run.plan.shard(*task)
+    write_shard(run.shard(*task), [(n, brief, run.author.write(brief)) for n, brief in briefs])
 
 
 def misfile(run: Run) -> dict:
@@ -374,10 +302,10 @@ def misfile(run: Run) -> dict:
     _jsonl(folder / "moves.jsonl", rows)
     with Index(plan, run.folder(3)) as index:
         made = list(run.duplicates(index))
-    left = run.write([*(brief for brief, _ in made), *plan.misc], 4)
+    run.write([*(brief for brief, _ in made), *plan.misc], 4)
     _jsonl(folder / "near_duplicates.jsonl", [record for _, record in made])
     kinds = dict(Counter(row["kind"] for row in rows))
-    counts = {"near_duplicates": len(made), "informal": len(plan.misc), "left_out": left}
+    counts = {"near_duplicates": len(made), "informal": len(plan.misc)}
     return {"moved": kinds, **counts}
 
 

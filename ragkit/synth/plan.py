@@ -11,7 +11,6 @@ from functools import cache, cached_property
 from ragkit.datasets import reported
 from ragkit.errors import UsageError
 from ragkit.synth import core, noise
-from ragkit.synth.author import check_author
 from ragkit.synth.briefs import SOURCES, Brief, Volume, shares
 from ragkit.synth.world import World
 
@@ -35,15 +34,12 @@ class Settings:
         By default one for ten documents, at most 500, as in the paper.
     metadata_questions : int, optional
         By default a fifth of the questions: 100 beside 500.
-    author : str
-        `offline` or `openai:MODEL`.
     """
 
     documents: int
     seed: int
     questions: int | None = None
     metadata_questions: int | None = None
-    author: str = "offline"
 
     def __post_init__(self):
         if self.documents < 1:
@@ -54,7 +50,6 @@ class Settings:
             object.__setattr__(self, "questions", min(500, self.documents // 10))
         if self.metadata_questions is None:
             object.__setattr__(self, "metadata_questions", self.questions // 5)
-        check_author(self.author)
         if self.questions < 0 or self.metadata_questions < 0:
             raise UsageError("questions must be at least 0")
 

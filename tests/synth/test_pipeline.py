@@ -265,7 +265,6 @@ def test_a_killed_run_continues_to_the_same_bytes(tmp_path):
         ({"documents": 100, "questions": 90}, "cannot carry"),
         ({"documents": 0}, "at least 1"),
         ({"seed": -1}, "seed"),
-        ({"author": "poet"}, "author"),
         ({"jobs": 0}, "jobs"),
     ],
 )
