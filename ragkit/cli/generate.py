@@ -58,7 +58,7 @@ def helpcentre(out, dry_run, ledger, budget, concurrency, yes, batch, **asked):
     ledger = ledger or out / "ledger.sqlite"
     options = _options(asked["author"], ledger, budget, concurrency, batch)
     if dry_run or options:
-        names = ("articles", "expertwritten", "simulated", "seed", "documents", "author")
+        names = ("articles", "expertwritten", "simulated", "seed", "documents", "page", "author")
         centre = begun(**{name: asked[name] for name in names}, options=_unwritten(options))
         if options:
             click.echo("\n".join(centre.estimate()))

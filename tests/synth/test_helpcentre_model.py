@@ -52,8 +52,22 @@ def play(body: dict) -> dict:
             "answered": True,
             "needed": list(range(1, len(bags) + 1)),
         }
+    item = re.findall("^Item: (.+)$", prompt, re.M)[0]
+    if prompt.startswith("Below is a page"):
+        block, count = item.split()[-1], int(re.search(r"the next (\d+) articles", prompt)[1])
+        return {"articles": [planned(block, n) for n in range(1, count + 1)]}
+    if prompt.startswith("Write one article"):
+        bag = int("".join(re.findall(r"\d+", item)))
+        return {"contents": f"Open bag {bag}. " + "Take the kayak out. " * 100}
     kind = prompt.split()[0]
     return {"question": f"{kind}: how, {' '.join(bags)}", "answer": " ".join(bags), "facts": bags}
+
+
+def planned(block: str, n: int) -> dict:
+    block = "articles-1" if block == "catalogue" else block
+    key = f"{block}-{n:02}"
+    entry = {"title": f"Kayak {key}", "slug": f"kayak-{key}", "area": "Kayaks"}
+    return {"key": key, "type": TYPES[n % 3], **entry}
 
 
 def answered(change=lambda prompt, reply: reply):
@@ -169,3 +183,77 @@ def test_what_a_model_is_needed_for(folder, tmp_path):
         generate_helpcentre(tmp_path / "out", seed=3)
     with pytest.raises(DataError, match="no articles"):
         generate_helpcentre(tmp_path / "out", seed=3, documents=tmp_path, author=MODEL)
+
+
+@pytest.fixture
+def page(tmp_path):
+    path = tmp_path / "company.md"
+    path.write_text("# Paddle & Sons\n\nFolding kayaks since 1931.\n", "utf-8")
+    return path
+
+
+PAGE = {"author": MODEL, "seed": 3, "expertwritten": 2, "simulated": 2}
+
+
+def test_a_model_writes_the_articles_from_a_page_in_blocks(page, endpoint, tmp_path):
+    server = endpoint(answered())
+    ledger = tmp_path / "ledger.sqlite"
+    more = PAGE | {"articles": 43, "page": page, "author_options": AuthorOptions(ledger)}
+    counts = {name: more[name] for name in ("articles", "expertwritten", "simulated", "seed")}
+    lines = "\n".join(begun(None, MODEL, None, page, **counts).estimate())
+    found = generate_helpcentre(tmp_path / "one", **more)
+    foreseen = int(re.search(r"([\d,]+) calls", lines)[1].replace(",", ""))
+    with Ledger(ledger, readonly=True) as book:
+        assert foreseen == pytest.approx(len(book), rel=0.2)
+    assert found["product"] == "Paddle & Sons"
+    made = datasets.load(str(tmp_path / "one"))
+    assert len(made.documents) == 43
+    first = made.documents.iloc[0]
+    assert first["doc_id"] == "kayak-articles-1-01"
+    assert first["text"].startswith("Kayak articles-1-01\nOpen bag 101.")
+    assert set(made.documents["doc_id"].str[:16]) == {"kayak-articles-1", "kayak-articles-2"}
+    # The second block is planned in the knowledge of the first, and each article in that of all.
+    prompts = [json.loads(body)["messages"][0]["content"] for body in server.bodies]
+    blocks = [text for text in prompts if text.startswith("Below is a page")]
+    assert ["- Kayak articles-1-40" in text for text in blocks] == [False, True]
+    assert all("1931" in text for text in blocks)
+    tasks = [text for text in prompts if text.startswith("Write one article")]
+    assert len(tasks) == 43
+    assert all("- Kayak articles-2-03" in text for text in tasks)
+    page.write_text("# Paddle & Daughters", "utf-8")
+    with pytest.raises(UsageError, match="was begun with"):
+        generate_helpcentre(tmp_path / "one", **more)
+
+
+@pytest.mark.parametrize(
+    ("first", "change", "says"),
+    [
+        ("Below", {"articles": []}, "'catalogue'.*'catalogue'.*invalid"),
+        ("Below", {"articles": [planned("x", n) for n in (1, 2, 3, 4)]}, "not articles-1-01 to"),
+        (
+            "Below",
+            {"articles": [planned("catalogue", n) | {"slug": "a"} for n in (1, 2, 3, 4)]},
+            "articles-1-02: the slug 'a' stands twice",
+        ),
+        ("Write one", {"contents": "Short."}, "'article articles-1-0.': the article has 1 words"),
+    ],
+)
+def test_an_article_that_a_model_spoils_is_named(page, endpoint, tmp_path, first, change, says):
+    endpoint(answered(lambda p, reply: reply | (change if p.startswith(first) else {})))
+    with pytest.raises(ModelError, match=says):
+        generate_helpcentre(tmp_path / "out", articles=4, page=page, **PAGE)
+
+
+def test_a_page_as_typed(page, endpoint, tmp_path):
+    endpoint(answered())
+    counts = ("--articles", 4, "--expertwritten", 2, "--simulated", 2, "--author", MODEL)
+    done = run("--page", page, *counts, "--out", tmp_path / "out", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "4 articles and 8 questions" in done.output
+    with pytest.raises(UsageError, match="not both"):
+        generate_helpcentre(tmp_path / "no", articles=4, page=page, documents=tmp_path, **PAGE)
+    with pytest.raises(UsageError, match="without a language model"):
+        generate_helpcentre(tmp_path / "no", articles=4, page=page, seed=3)
+    page.write_text(" \n", "utf-8")
+    with pytest.raises(DataError, match="the page is empty"):
+        generate_helpcentre(tmp_path / "no", articles=4, page=page, **PAGE)

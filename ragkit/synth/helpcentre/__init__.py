@@ -1,8 +1,8 @@
 """A help centre in the shape of WixQA: articles of three types and three question sets (section 3).
 
 Without a language model, articles and questions come from the facts of an invented product, and
-every answer is made of sentences that its gold articles state. A model asks about these articles or
-about those of a user.
+every answer is made of sentences that its gold articles state. A model asks about these articles,
+about those of a user, or about those that it writes from a page about a company.
 
 >>> from ragkit.synth.helpcentre import HelpCentre, generate_helpcentre
 >>> centre = HelpCentre(articles=30, seed=7)
@@ -39,6 +39,7 @@ from ragkit.synth.helpcentre.product import (
 )
 from ragkit.synth.helpcentre.questions import Asker
 from ragkit.synth.helpcentre.sets import ModelCentre, Question, load_pages, make_set, pages_of
+from ragkit.synth.helpcentre.written import WrittenCentre
 from ragkit.synth.stamp import begin
 
 __all__ = ["Article", "Fact", "HelpCentre", "Question", "generate_helpcentre"]
@@ -247,6 +248,7 @@ def generate_helpcentre(
     expertwritten: int | None = None,
     simulated: int | None = None,
     documents: str | Path | None = None,
+    page: str | Path | None = None,
     author: str = "offline",
     progress: Callable[[str, int, int], None] | None = None,
     author_options: AuthorOptions | None = None,
@@ -270,6 +272,9 @@ def generate_helpcentre(
     documents : path-like, optional
         A folder with articles of yours in documents.jsonl, for a model as author. Default: the
         articles are generated.
+    page : path-like, optional
+        What is known of a company and its products, in words, from which a model writes the
+        articles before it asks about them.
     author : str
         `offline`, or `openai:MODEL` for the questions; `left_out.jsonl` then names what the model
         spoilt.
@@ -299,11 +304,14 @@ def generate_helpcentre(
     """
     out = Path(out)
     counts = {"articles": articles, "expertwritten": expertwritten, "simulated": simulated}
-    centre = begun(documents, author, author_options, seed=seed, **counts)
-    stamp = {**counts, "seed": seed, "banks": banks.fingerprint()}
+    centre = begun(documents, author, author_options, page, seed=seed, **counts)
+    stamp = {**counts, "seed": seed}
+    if not (documents or page):
+        stamp["banks"] = banks.fingerprint()
     if author != "offline":
         read = sha256(Path(documents) / "documents.jsonl") if documents else None
         stamp |= {"author": author, "sha256 of documents.jsonl": read}
+        stamp |= {"sha256 of the page": sha256(page)} if page else {}
         begin(out, stamp)  # the ledger may be in the folder
     if progress:
         centre.progress = progress
@@ -335,32 +343,41 @@ def generate_helpcentre(
 
 
 def begun(
-    documents: str | Path | None, author: str, options: AuthorOptions | None, **counts
+    documents: str | Path | None,
+    author: str,
+    options: AuthorOptions | None,
+    page: str | Path | None = None,
+    **counts,
 ) -> HelpCentre | ModelCentre:
     """Return the help centre whose articles and sets are to be made; nothing is asked or written.
 
     Parameters
     ----------
-    documents, author, options
+    documents, author, options, page
         See `generate_helpcentre`.
     **counts
         Those of `HelpCentre`.
     """
     check_author(author)
-    if author == "offline" and (documents or options):
+    if author == "offline" and (documents or page or options):
         raise UsageError(
             "without a language model, questions are made only from the facts of generated "
-            "articles: no documents and no options of a model",
+            "articles: no documents, no page and no options of a model",
             "add --author openai:MODEL",
         )
+    if documents and page:
+        raise UsageError("articles are read (documents) or written (page), not both")
     pages = load_pages(documents, counts["articles"]) if documents else None
     if pages:
         counts["articles"] = len(pages)
     if counts["articles"] is None:
         raise UsageError("how many articles?", "give --articles, or your own with --documents")
-    centre = HelpCentre(**counts, limited=pages is None)
+    centre = HelpCentre(**counts, limited=not (pages or page))
     if author == "offline":
         return centre
+    if page:
+        settings = (centre.sets, centre.multi, centre.seed, author, options)
+        return WrittenCentre(page, counts["articles"], *settings)
     product = "" if pages else centre.product
     pages = pages or pages_of(centre.articles)
     return ModelCentre(pages, centre.sets, centre.multi, centre.seed, author, options, product)

@@ -23,6 +23,7 @@ from ragkit.synth.stages import Author, Model, Rejected, Task
 from ragkit.synth.streams import Stream
 
 PROMPTS = Path(__file__).parent / "prompts"
+PARAMETERS = {"max_tokens": 4000}
 STAGES = {
     "expertwritten": ("expert",),
     "simulated": ("dialogue", "distill"),
@@ -234,15 +235,23 @@ class ModelCentre:
     """
 
     def __init__(self, pages, sets, multi, seed: int, author: str, options, product: str = ""):
-        self.articles, self.sets, self.multi, self.seed = list(pages), sets, multi, seed
-        self.types, self.product = Counter(page.type for page in pages), product
+        self._pages, self.sets, self.multi, self.seed = list(pages), sets, multi, seed
+        self.product = product
         self._name, self._options = author, options or AuthorOptions()
         self.lost: list[Rejected] = []
         self.progress: Callable[[str, int, int], None] = lambda stage, done, total: None
 
     @cached_property
+    def articles(self) -> list[Page]:
+        return self._pages
+
+    @property
+    def types(self) -> Counter:
+        return Counter(page.type for page in self.articles)
+
+    @cached_property
     def author(self) -> Model:
-        return Model(self._name, PROMPTS, self._options)
+        return Model(self._name, PROMPTS, self._options, PARAMETERS)
 
     def _singles(self, name: str) -> list[tuple]:
         if name == "synthetic":
@@ -285,8 +294,8 @@ class ModelCentre:
                 )
         return found
 
-    def estimate(self) -> list[str]:
-        """Return in lines the requests expected and their cost."""
+    def plan(self) -> dict[str, list[Task]]:
+        """Return the tasks expected by stage, those of later stages with stand-ins."""
         pairs, plan = self._pairs(), {}
         turns = [{"who": who, "text": "what is said " * 8} for who in ("user", "bot") * 2]
         data = {"turns": turns, "question": "what is asked " * 4, "answer": "what it says " * 30}
@@ -297,10 +306,14 @@ class ModelCentre:
                 own = data | {"question": f"{n}: {data['question']}"}
                 for stage in (*STAGES[name], "review"):
                     plan.setdefault(stage, []).append(Draft(name, articles, 0, own).task(stage))
-        lines = [
-            f"{len(self.articles):,} articles, {sum(self.sets.values()):,} questions; requests:"
-        ]
-        return [*lines, *self.author.estimate(plan)]
+        return plan
+
+    def heading(self, articles: int) -> str:
+        return f"{articles:,} articles, {sum(self.sets.values()):,} questions; requests:"
+
+    def estimate(self) -> list[str]:
+        """Return in lines the requests expected and their cost."""
+        return [self.heading(len(self.articles)), *self.author.estimate(self.plan())]
 
 
 def load_pages(folder: str | Path, most: int | None = None) -> list[Page]:
