@@ -147,7 +147,6 @@ def test_the_profile_paper_has_the_parameters_of_the_catalogue(monkeypatch, tmp_
     given = []
     monkeypatch.setenv("RAGKIT_BUILD", str(tmp_path))
     monkeypatch.setattr(notebook, "run", lambda *args, **_: given.append(args[2]) or 0.0)
-    monkeypatch.setattr(notebook, "to_html", lambda *_: None)
     command = ["notebook", "run", "21-erb-baselines", "-p", "most_questions", "5"]
     for profile in ("paper", "sample"):
         with pytest.raises(SystemExit) as stopped:

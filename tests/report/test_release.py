@@ -43,6 +43,7 @@ SMALL = {
     "34-irt-trust": {"items": 60, "shared": 10, "simulations": 1, "splits": 2, "draws": 20},
     "40-short-forms": {"sizes": [10], "folds": 2, "simulated_items": 60, "form_size": 20},
     "41-judge-agreement": {"resamples": 20},
+    "50-your-benchmark": {"most_documents": 100, "most_questions": 20, "systems": "bm25 minilm"},
 }
 WIXQA = "wixqa/wixqa_expertwritten/test.jsonl"
 

@@ -145,6 +145,8 @@ def test_every_notebook_answers_with_a_line_of_its_own_takeaways():
 def test_the_drawn_rooms_are_those_of_the_code():
     rooms = [room for floor in code.rooms()["floors"] for room in floor]
     assert {"cli", "report", "store", "paths"} <= {room["name"] for room in rooms}
+    (irt,) = [room for room in rooms if room["name"] == "irt"]
+    assert irt["imports"] == "checks, errors"
     assert all(room["lines"] > 0 for room in rooms)
     assert sum(map(len, code.modules().values())) > 80
 

@@ -153,4 +153,8 @@ def check_search(folder: Path, browser) -> None:
     assert not code.is_visible()
     page.get_by_role("button", name="Show the code").click()
     assert code.is_visible()
+    for path in (folder / "notebooks").glob("*.html"):
+        if b'class="math' in path.read_bytes():  # a formula is set, not shown as it was typed
+            page.goto(path.as_uri())
+            page.locator("mjx-container svg").first.wait_for(state="attached")
     page.close()

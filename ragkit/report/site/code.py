@@ -71,7 +71,7 @@ def rooms() -> dict:
         room = _room(path) if name != "ragkit" else ""
         lines[room] += path.read_text("utf-8").count("\n")
         sizes[room] += 1
-        below = {part.split(".")[1] for part in store.imports(path) if part.count(".")}
+        below = {part.split(".")[1] for part in store.imports(path) if part.startswith("ragkit.")}
         imports.setdefault(room, set()).update(below - {room})
     floors = [
         [

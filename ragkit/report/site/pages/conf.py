@@ -16,6 +16,7 @@ extensions = [
     "sphinx_copybutton",
 ]
 exclude_patterns = ["_build"]
+smartquotes = False  # a command has two dashes
 suppress_warnings = [
     "mystnb.unknown_mime_type",
     "myst.header",
