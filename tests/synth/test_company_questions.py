@@ -9,11 +9,13 @@ from collections import Counter
 import pytest
 
 from ragkit import datasets
+from ragkit.errors import DataError, UsageError
 from ragkit.llm import Ledger, count_tokens
 from ragkit.llm.prices import request_tokens
 from ragkit.synth import company
 from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import estimate, generate_company, metadata
+from ragkit.synth.company.files import Files
 from ragkit.synth.company.gold import Pool
 from ragkit.synth.company.plan import FORMS, Settings
 from ragkit.synth.company.questions import Draft
@@ -184,6 +186,21 @@ def test_what_fails_a_check_is_asked_again_left_out_or_corrected(make, tmp_path)
     assert sum(asked.values()) == before
 
 
+def test_a_ledger_and_the_pools_give_the_same_bytes_without_an_endpoint(make, page, tmp_path):
+    make(Mock())
+    own = tmp_path / "plan"
+    own.mkdir()
+    (own / "pools.json").write_bytes((tmp_path / "out" / "plan" / "pools.json").read_bytes())
+    replay = AuthorOptions(tmp_path / "out.sqlite", replay=True)
+    generate_company(page, tmp_path / "again", plan=own, author_options=replay, **SIZE)
+    for path in (tmp_path / "out").rglob("*.json*"):
+        assert (
+            tmp_path / "again" / path.relative_to(tmp_path / "out")
+        ).read_bytes() == path.read_bytes()
+    with pytest.raises(UsageError, match="no such folder"):
+        generate_company(page, tmp_path / "x", plan=tmp_path / "none", **SIZE)
+
+
 def test_an_edited_question_is_checked_again_and_nothing_else(make, tmp_path):
     mock = Mock()
     make(mock)
@@ -229,7 +246,7 @@ def draft(kind="project_related", gold=("d1", "d2")):
     return Draft(kind, 1, tuple(gold), data=data | {"facts": facts})
 
 
-def judged(votes, one):
+def judged(tmp_path, votes, one):
     """Correct the gold set of a draft; `votes` are the required documents by judge."""
 
     def said(task):
@@ -246,19 +263,21 @@ def judged(votes, one):
             None if votes[int(task.item[-1]) - 1] is None and task.item[0] == "p" else said(task)
         )
     )
-    pool = Pool(author, Library(ROWS, vectors=False))
+    pool = Pool(Files(tmp_path, author), Library(ROWS, vectors=False))
     return pool.correct([one]), pool.lost, author.asked
 
 
-def test_two_judges_who_agree_are_enough():
-    kept, lost, asked = judged(["d1 d2".split(), "d1 d2".split(), ()], draft())
+def test_two_judges_who_agree_are_enough(tmp_path):
+    kept, lost, asked = judged(tmp_path, ["d1 d2".split(), "d1 d2".split(), ()], draft())
     assert kept[0].data["gold"] == ["d1", "d2"]
     assert asked == ["pool project_related-01 judge 1", "pool project_related-01 judge 2"]
     assert not lost
 
 
-def test_a_document_that_two_of_three_require_joins_and_the_answer_is_new():
-    kept, _, asked = judged([["d1", "d2", "d3"], ["d1", "d2"], ["d1", "d2", "d3"]], draft())
+def test_a_document_that_two_of_three_require_joins_and_the_answer_is_new(tmp_path):
+    kept, _, asked = judged(
+        tmp_path, [["d1", "d2", "d3"], ["d1", "d2"], ["d1", "d2", "d3"]], draft()
+    )
     assert kept[0].data["gold"] == ["d1", "d2", "d3"]
     assert kept[0].data["answer"] == "New."
     assert kept[0].data["facts"] == ["New fact.", "The answer must not name tower 9."]
@@ -266,29 +285,29 @@ def test_a_document_that_two_of_three_require_joins_and_the_answer_is_new():
     assert asked[-1] == "answer project_related-01"
 
 
-def test_a_type_with_a_fixed_number_of_documents_is_left_out_when_corrected():
+def test_a_type_with_a_fixed_number_of_documents_is_left_out_when_corrected(tmp_path):
     three = [["d1", "d4"]] * 2 + [()]
-    kept, lost, _ = judged(three, draft("basic", ("d1",)))
+    kept, lost, _ = judged(tmp_path, three, draft("basic", ("d1",)))
     assert not kept
     assert lost[0].reason == "its gold set would be corrected from d1 to d1, d4"
 
 
-def test_a_gold_document_stays_that_is_called_valid():
+def test_a_gold_document_stays_that_is_called_valid(tmp_path):
     """The paper's rule favours gold documents: only a majority of invalid takes one out."""
-    kept, lost, _ = judged([["d1"], ["d1"], ()], draft())
+    kept, lost, _ = judged(tmp_path, [["d1"], ["d1"], ()], draft())
     assert kept[0].data["gold"] == ["d1", "d2"]
     assert not lost
 
 
-def test_a_question_waits_for_the_judge_whose_answer_is_not_there():
-    kept, lost, asked = judged([["d1", "d2"], None, ()], draft())
+def test_a_question_waits_for_the_judge_whose_answer_is_not_there(tmp_path):
+    kept, lost, asked = judged(tmp_path, [["d1", "d2"], None, ()], draft())
     assert not kept
     assert not lost
     assert len(asked) == 2
 
 
-def test_questions_without_gold_documents_are_not_judged():
-    kept, _, asked = judged([(), (), ()], draft("high_level", ()))
+def test_questions_without_gold_documents_are_not_judged(tmp_path):
+    kept, _, asked = judged(tmp_path, [(), (), ()], draft("high_level", ()))
     assert len(kept) == 1
     assert not asked
 
@@ -301,6 +320,32 @@ def test_a_passage_is_where_the_words_of_the_question_are():
     assert len(found) < 500
     whole = Library({"x": row | {"content": "Short."}}, vectors=False).passage("x", "bell", 400)
     assert "Short." in whole
+
+
+def test_what_the_retrievers_found_is_kept(tmp_path):
+    judged(tmp_path, [["d1", "d2"]] * 3, draft())
+    file = tmp_path / "pools.json"
+    kept = json.loads(file.read_text())
+    assert kept["retrievers"] == ["bm25"]
+    assert set(kept["found"]["Which tower has the bell?"]) == set(ROWS)
+    kept["found"]["Which tower has the bell?"] = ["d5"]
+    file.write_text(json.dumps(kept))
+    one = draft()
+    author = Judges(
+        lambda task: {
+            "reason": "so",
+            "documents": [
+                {"key": k, "label": "required" if k in one.data["gold"] else "valid"}
+                for k in task.given[0]
+            ],
+        }
+    )
+    pool = Pool(Files(tmp_path, author), Library(ROWS, vectors=False))
+    (kept_one,) = pool.correct([one])
+    assert set(kept_one.notes["classes"]) == {"d1", "d2", "d5"}
+    file.write_text(json.dumps({"retrievers": [], "found": {"Which tower has the bell?": ["d9"]}}))
+    with pytest.raises(DataError, match="stage 'pools', item 'pools'.*no document 'd9'"):
+        pool.correct([one])
 
 
 # Metadata

@@ -9,11 +9,12 @@ EnterpriseRAG-Bench, sections 4 and 5.3, appendices B and C. The answers of ever
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from ragkit.errors import DataError
+from ragkit.errors import DataError, UsageError
 from ragkit.files import read_text, sha256
 from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import export
@@ -37,6 +38,7 @@ def generate_company(
     page: str | Path,
     out: str | Path,
     *,
+    plan: str | Path | None = None,
     author_options: AuthorOptions | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     **settings,
@@ -49,6 +51,8 @@ def generate_company(
         What is known of the company, in words.
     out : path-like
         A new or empty folder, or one that the same settings have begun.
+    plan : path-like, optional
+        A folder with files of stages, as `OUT/plan` is one, to begin with instead of none.
     author_options : AuthorOptions, optional
     progress : callable, optional
         Called with stage, steps done and steps in all.
@@ -73,26 +77,41 @@ def generate_company(
     """
     settings, out = Settings(**settings), Path(out)
     text = read_page(page)
+    if plan is not None and not Path(plan).is_dir():
+        raise UsageError(f"{plan}: no such folder", "the plan of another run is its OUT/plan")
     begin(out, {**asdict(settings), "sha256 of the page": sha256(page)})
+    if plan is not None and not (out / "plan").exists():
+        shutil.copytree(plan, out / "plan")
     author = Model(settings.author, PROMPTS, author_options or AuthorOptions(), PARAMETERS)
     made = _run(Files(out / "plan", author), text, settings, progress or (lambda *_: None))
     return export.write(out, made)
 
 
 def estimate(
-    page: str | Path, out: str | Path, *, author_options: AuthorOptions | None = None, **settings
+    page: str | Path,
+    out: str | Path,
+    *,
+    plan: str | Path | None = None,
+    author_options: AuthorOptions | None = None,
+    **settings,
 ) -> list[str]:
     """Return in lines what is still to be asked for a company, and its cost; nothing is asked.
 
     Parameters
     ----------
-    page, out, author_options, **settings
+    page, out, plan, author_options, **settings
         See `generate_company`.
     """
     settings, text = Settings(**settings), read_page(page)
+    begun = Path(out) / "plan"
     options = author_options or AuthorOptions()
     guess = Guess(settings.author, PROMPTS, options, PARAMETERS, settings, text)
-    _run(Files(Path(out) / "plan", guess, keep=False), text, settings, lambda *_: None)
+    _run(
+        Files(Path(plan) if plan and not begun.exists() else begun, guess, keep=False),
+        text,
+        settings,
+        lambda *_: None,
+    )
     head = f"{settings.documents:,} documents, {settings.questions:,} questions; requests:"
     return [head, *guess.lines()]
 
@@ -106,12 +125,12 @@ def _run(files: Files, page: str, settings: Settings, progress: Callable) -> Mad
     rows = export.documents(plan, writer, noise)
     library = Library(rows, vectors=not getattr(files.author, "calls", {}).get("document"))
     progress("questions", 0, settings.questions)
-    asker, pool = Asker(plan, files, noise, library), Pool(files.author, library)
+    asker, pool = Asker(plan, files, noise, library), Pool(files, library)
     kept = pool.correct(asker.make())
     files.author.flush()
     drafts = drawn(kept, settings.wanted, settings.seed)
     lost = [*writer.lost, *noise.lost, *asker.lost, *pool.lost]
-    return Made(plan, noise, rows, drafts, library.systems, lost)
+    return Made(plan, noise, rows, drafts, pool.retrievers, lost)
 
 
 def read_page(path: str | Path) -> str:

@@ -67,18 +67,20 @@ class Files:
         DataError
             If a file is not what the stage can go on with.
         """
-        found = [self._read(stage, task, check) for task in tasks]
+        found = [self.read(stage, task, check) for task in tasks]
         todo = [i for i, data in enumerate(found) if data is None]
         answers = self.author.answer(stage, [tasks[i] for i in todo], check, wait=wait)
         for i, data in zip(todo, answers, strict=True):
             found[i] = data
             if isinstance(data, dict) and not data.get("read"):
                 found[i] = data | note(tasks[i])
-                if self.keep:
-                    self._write(stage, tasks[i].item, found[i])
+                self.write(stage, tasks[i].item, found[i])
         return found
 
-    def _write(self, stage: str, item: str, data: dict) -> None:
+    def write(self, stage: str, item: str, data: dict) -> None:
+        """Keep data as the file of an item."""
+        if not self.keep:
+            return
         text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
         write_text(self.path(stage, item), data["content"] if stage == "document" else text)
 
@@ -96,7 +98,8 @@ class Files:
                 )
         return found
 
-    def _read(self, stage: str, task: Task, check: Check) -> dict | None:
+    def read(self, stage: str, task: Task, check: Check) -> dict | None:
+        """Return what the file of a task says, or None if there is none; see `ask`."""
         path = self.path(stage, task.item)
         if not path.exists():
             return None

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ragkit.judging.goldset import classify, is_anti_hallucination
+from ragkit.synth.company.files import Files
 from ragkit.synth.company.questions import Draft
 from ragkit.synth.company.search import Library
-from ragkit.synth.stages import Author, Rejected, Task
+from ragkit.synth.stages import Rejected, Task
 from ragkit.synth.streams import Stream
 
 POOLED, PASSAGE = 10, 1500  # other documents of a question, and characters of each
@@ -26,24 +27,30 @@ class Pool:
     corrected is left out if its type has a fixed number of gold documents; else it has the new set,
     and an answer that is written anew.
 
+    What the retrievers found is kept in `pools.json` of the plan, since vectors differ in their last
+    digits from machine to machine: whoever has the file gets the same prompts.
+
     Parameters
     ----------
-    author : Author
+    files : Files
     library : Library
 
     Attributes
     ----------
     lost : list of Rejected
+    retrievers : list of str
+        Their names.
     """
 
-    def __init__(self, author: Author, library: Library):
-        self.author, self.library = author, library
+    def __init__(self, files: Files, library: Library):
+        self.files, self.author, self.library = files, files.author, library
         self.lost: list[Rejected] = []
+        self.retrievers: list[str] = []
 
     def correct(self, drafts: Sequence[Draft]) -> list[Draft]:
         """Return the questions that stay; with a batch, those for which all answers are there."""
         judged = [draft for draft in drafts if draft.data["gold"]]
-        pools = dict(zip([d.name for d in judged], self._pools(judged), strict=True))
+        pools = self._pools(judged)
         votes: dict[str, list[dict[str, str]]] = {draft.name: [] for draft in judged}
         for judge in range(1, JUDGES):
             self._vote(judge, judged, pools, votes)
@@ -57,12 +64,27 @@ class Pool:
                 self._settle(draft, rows, settled, changed)
         return self._ordered(drafts, [*settled, *self._rewritten(changed)])
 
-    def _pools(self, drafts: Sequence[Draft]) -> list[list[str]]:
-        found = self.library.pooled([d.data["question"] for d in drafts], POOLED) if drafts else []
-        return [
-            [key for key in keys if key not in draft.data["gold"]][:POOLED]
-            for draft, keys in zip(drafts, found, strict=True)
-        ]
+    def _pools(self, drafts: Sequence[Draft]) -> dict[str, list[str]]:
+        """Return the other documents of each question, by its name."""
+        kept = self.files.read("pools", Task("pools"), self._unknown)
+        kept = kept or {"retrievers": [], "found": {}}
+        asked = [d.data["question"] for d in drafts if d.data["question"] not in kept["found"]]
+        if asked:
+            found = self.library.pooled(asked, POOLED)
+            kept["found"] |= dict(zip(asked, found, strict=True))
+            kept["retrievers"] = self.library.systems
+            self.files.write("pools", "pools", kept)
+        self.retrievers = kept["retrievers"]
+        found = {d.name: (kept["found"][d.data["question"]], d.data["gold"]) for d in drafts}
+        return {
+            name: [k for k in keys if k not in gold][:POOLED]
+            for name, (keys, gold) in found.items()
+        }
+
+    def _unknown(self, task: Task, data: dict) -> str:
+        keys = (key for found in data["found"].values() for key in found)
+        lost = next((key for key in keys if key not in self.library.rows), "")
+        return f"there is no document {lost!r}" if lost else ""
 
     def _vote(self, judge: int, drafts, pools, votes) -> None:
         """Add the labels of a judge to the votes on each draft."""

@@ -23,6 +23,7 @@ from ragkit.synth.stages import Check, Task
 
 FORMS = tomllib.loads(Path(__file__).with_name("sources.toml").read_text("utf-8"))
 FIRST, LAST = "2025-01-01", "2026-06-30"  # between which documents are dated
+LARGEST = 3000  # documents: the stages before the manifests have one answer each
 PAGE = 60_000  # most characters of a company's page
 PROJECT, CLUSTER, MOST = 18, 5, 40  # documents of a project, a cluster; at most of a topic
 # Shares of all documents: projects, informal ones, and near-duplicates.
@@ -37,8 +38,8 @@ class Settings:
 
     Parameters
     ----------
-    documents : int, at least 40
-        All documents, noise included.
+    documents : int, 40 to 3,000
+        All documents, noise included; more are written without a model (`ragkit.synth.generate`).
     questions, metadata_questions : int
     seed : int
     author : str
@@ -55,7 +56,7 @@ class Settings:
     surplus: float = 1.2
 
     def __post_init__(self):
-        checks.whole(self.documents, "documents", least=40)
+        checks.whole(self.documents, "documents", least=40, most=LARGEST)
         for name in ("questions", "metadata_questions", "seed"):
             checks.whole(getattr(self, name), name, least=0)
         checks.number(self.surplus, "surplus", least=1)
