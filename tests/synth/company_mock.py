@@ -212,6 +212,19 @@ class Mock:
         return {"answer": words(f"new {name}", 150), "facts": [words(f"new {name}", 60)]}
 
 
+class Dying:
+    """A mock whose key is refused after so many answers."""
+
+    def __init__(self, mock: Mock, lives: int):
+        self.mock, self.lives = mock, lives
+
+    def __call__(self, body, nth=0, digest=""):
+        self.lives -= 1
+        if self.lives < 0:
+            return Reply('{"error": {"message": "no such key"}}', 401, paid=False)
+        return self.mock(body)
+
+
 def rounds(mock: Mock, run, batch, ledger, most: int = 60) -> int:
     """Run a command until it writes no batch, answering every batch; return the rounds."""
     from ragkit.llm import Ledger, import_results

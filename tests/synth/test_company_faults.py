@@ -12,7 +12,7 @@ from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import estimate, generate_company
 from ragkit.synth.company.plan import PAGE as MOST
 from ragkit.synth.stages import BatchWritten
-from tests.llm.server import Reply, chat
+from tests.llm.server import chat
 from tests.synth.company_mock import PAGE, PEOPLE, Mock, words
 from tests.synth.conftest import rows
 
@@ -384,29 +384,3 @@ def test_results_that_are_missing_foreign_or_twice(make, tmp_path):
     asked = {row["custom_id"] for row in left}
     assert not asked & {row["custom_id"] for row in lines[::2]}
     assert {row["custom_id"] for row in lines[1::2]} <= asked
-
-
-def test_a_run_that_is_cut_short_pays_for_nothing_twice(make, tmp_path):
-    mock = Mock()
-
-    class Dying:
-        def __init__(self, lives):
-            self.lives = lives
-
-        def __call__(self, body, nth=0, digest=""):
-            self.lives -= 1
-            if self.lives < 0:
-                return Reply('{"error": {"message": "no such key"}}', 401, paid=False)
-            return mock(body)
-
-    lives = 1
-    for _ in range(30):
-        try:
-            found = make(Dying(lives))
-            break
-        except ModelError:
-            lives += 3
-    else:
-        raise AssertionError("it never ends")
-    assert found["documents"] == 51
-    assert set(mock.asked.values()) == {1}

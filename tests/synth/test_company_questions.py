@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from ragkit import datasets
-from ragkit.errors import DataError, UsageError
+from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.llm import Ledger, count_tokens
 from ragkit.llm.prices import request_tokens
 from ragkit.synth import company
@@ -22,7 +22,7 @@ from ragkit.synth.company.questions import Draft
 from ragkit.synth.company.search import Library
 from ragkit.synth.plan import TYPES
 from ragkit.synth.stages import Rejected
-from tests.synth.company_mock import PAGE, SIZE, Mock, words
+from tests.synth.company_mock import PAGE, SIZE, Dying, Mock, words
 from tests.synth.conftest import rows
 
 
@@ -184,6 +184,23 @@ def test_what_fails_a_check_is_asked_again_left_out_or_corrected(make, tmp_path)
     before = sum(asked.values())
     make(mock)
     assert sum(asked.values()) == before
+
+
+def test_a_run_that_is_cut_short_pays_for_nothing_twice(make, tmp_path):
+    mock, cuts = Mock(), 0
+    make(whole := Mock(), "whole")
+    for lives in range(1, 400, 35):
+        try:
+            make(Dying(mock, lives), "cut")
+            break
+        except ModelError:
+            cuts += 1
+    assert cuts >= 4
+    assert mock.asked == whole.asked
+    for path in (tmp_path / "whole").rglob("*.json*"):
+        assert (
+            tmp_path / "cut" / path.relative_to(tmp_path / "whole")
+        ).read_bytes() == path.read_bytes()
 
 
 def test_a_ledger_and_the_pools_give_the_same_bytes_without_an_endpoint(make, page, tmp_path):

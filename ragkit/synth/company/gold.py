@@ -71,7 +71,7 @@ class Pool:
         asked = [d.data["question"] for d in drafts if d.data["question"] not in kept["found"]]
         if asked:
             found = self.library.pooled(asked, POOLED)
-            kept["found"] |= dict(zip(asked, found, strict=True))
+            kept["found"] = dict(sorted([*kept["found"].items(), *zip(asked, found, strict=True)]))
             kept["retrievers"] = self.library.systems
             self.files.write("pools", "pools", kept)
         self.retrievers = kept["retrievers"]
