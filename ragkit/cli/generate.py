@@ -44,8 +44,9 @@ def company(page, out, dry_run, ledger, budget, concurrency, yes, batch, **asked
             found = generate_company(page, out, **asked, progress=progress, author_options=options)
         except BatchWritten as written:
             return click.echo(str(written))
-    asked_for = sum(found["questions"].values())
-    click.echo(f"{found['documents']:,} documents and {asked_for:,} questions in {out}")
+    made = sum(found["questions"].values())
+    wanted = f" of {asked['questions']:,}" * (made < asked["questions"])
+    click.echo(f"{found['documents']:,} documents and {made:,}{wanted} questions in {out}")
     if found["left_out"]:
         click.echo(f"{found['left_out']:,} left out: see {out / 'left_out.jsonl'}")
 

@@ -1,7 +1,8 @@
 """A generated company: facts, then documents that state them, noise, and questions with answers.
 
-EnterpriseRAG-Bench's generation framework (sections 3 and 4, appendices B and C) with two authors:
-`offline` writes from grammar and phrase banks, `openai:MODEL` asks a language model.
+EnterpriseRAG-Bench's generation framework (sections 3 and 4, appendices B and C), twice: `generate`
+writes any number of documents from grammar and phrase banks; `ragkit.synth.company` lets a language
+model write about a company of the user's.
 
 >>> from ragkit.synth import World, generate
 >>> world = World(seed=7, documents=2000)

@@ -90,6 +90,9 @@ def test_a_page_that_contradicts_itself_stops_until_somebody_decides(make, tmp_p
     "wrong",
     [
         {"documents": 39},
+        {"documents": 3001},
+        {"documents": 150, "questions": 150},
+        {"documents": 60, "questions": 52},
         {"questions": -1},
         {"seed": -1},
         {"surplus": 0.5},

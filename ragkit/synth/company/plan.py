@@ -67,6 +67,15 @@ class Settings:
                 "without a model: ragkit generate erb",
             )
 
+        kept = CLUSTER * self.drafts("completeness") + self.duplicates
+        asked = sum(map(self.drafts, TYPES))
+        if max(asked, 2 * (kept + self.drafts("miscellaneous"))) > self.documents:
+            raise UsageError(
+                f"{self.documents:,} documents cannot carry {self.questions:,} questions: most "
+                "questions need a document of their own, others a group of documents",
+                f"ask for fewer, or make {2 * self.questions:,} documents or more",
+            )
+
     @cached_property
     def wanted(self) -> dict[str, int]:
         """Return the questions by type, in the paper's proportions (Table 2)."""
