@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from ragkit.models.encoders import Encoder, embed, encoder
+from ragkit.models.encoders import Encoder, StaticEncoder, embed, encoder
 from ragkit.models.registry import Card, cards
 from ragkit.models.rerankers import Reranker, reranker
 
-__all__ = ["Card", "Encoder", "Reranker", "cards", "embed", "encoder", "reranker"]
+__all__ = ["Card", "Encoder", "Reranker", "StaticEncoder", "cards", "embed", "encoder", "reranker"]

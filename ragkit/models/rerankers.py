@@ -20,6 +20,7 @@ class Reranker(Model):
     one at a time: a score depends on its pair alone.
     """
 
+    kind = "reranker"
     library = ("CrossEncoder", "predict")
 
     def score(

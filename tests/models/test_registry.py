@@ -50,20 +50,22 @@ def made(monkeypatch):
 
 
 def test_every_model_is_well_described():
-    assert len(cards()) == 8
+    assert len(cards()) == 9
     for name, entry in cards().items():
         assert name == entry.name
-        assert entry.max_tokens in (256, 512)
+        assert entry.max_tokens in ((131072,) if entry.static else (256, 512))
         assert entry.licence
         assert entry.bytes > 10_000_000
         assert entry.fallback == "" or cards()[entry.fallback].kind == entry.kind
         # What was quantised says so in its name, and comes out of a wheel.
-        assert entry.onnx == bool(entry.wheel) == name.endswith("-int8")
+        assert entry.onnx == name.endswith("-int8")
+        assert (entry.onnx or entry.static) == bool(entry.wheel)
+        assert entry.static == name.startswith("static:")
         assert not (entry.package and entry.wheel)
         for file in entry.files.values():
             known = re.fullmatch("[0-9a-f]{64}", file.get("sha256", ""))
             assert bool(known) == (not entry.origin.startswith("hub"))
-        expected = {"encoder": ("mean", "cls"), "reranker": ("",)}
+        expected = {"encoder": ("mean", "cls", "static-idf"), "reranker": ("",)}
         assert entry.pooling in expected[entry.kind]
 
 

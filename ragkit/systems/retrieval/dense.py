@@ -47,6 +47,8 @@ class Dense(Saved):
         One row for each document or piece.
     owners_ : array of int, shape (m,)
         The position of each row's document.
+    encoder_ : object
+        The encoder; of one that weights tokens by idf, with those of the documents.
 
     Notes
     -----
@@ -89,6 +91,11 @@ class Dense(Saved):
         self.cache = cache
 
     def fit(self, documents) -> Dense:
+        encoder = self.encoder
+        if isinstance(encoder, models.StaticEncoder) and encoder.unfitted:
+            documents = frames.reusable(documents)
+            encoder = encoder.fit(text for _, text in frames.document_texts(documents, self.fields))
+        self.encoder_ = encoder
         doc_ids, owners, parts = [], [], [np.empty((0, 1), np.float32)]
         texts = frames.document_texts(documents, self.fields)
         while batch := list(islice(texts, AT_ONCE)):
@@ -103,7 +110,8 @@ class Dense(Saved):
             if pieces:
                 parts.append(self._encode(pieces, "passage"))
         vectors = np.concatenate(parts[1:] or parts)
-        return self._use(doc_ids, vectors, np.array(owners, dtype=np.int64))
+        idf = None if encoder is self.encoder else encoder.idf_
+        return self._use(doc_ids, vectors, np.array(owners, dtype=np.int64), idf)
 
     def _settings(self):
         pieces = [self.chunk_tokens, self.overlap] if self.long == "chunks" else []
@@ -112,7 +120,8 @@ class Dense(Saved):
         return {"index": "Dense", "encoder": encoder, "long": long, "fields": list(self.fields)}
 
     def _parts(self):
-        return {"doc_ids": self.doc_ids_, "vectors": self.vectors_, "owners": self.owners_}
+        parts = {"doc_ids": self.doc_ids_, "vectors": self.vectors_, "owners": self.owners_}
+        return parts if self.encoder_ is self.encoder else {**parts, "idf": self.encoder_.idf_}
 
     def fit_vectors(self, doc_ids: Sequence[str], vectors: np.ndarray) -> Dense:
         """Index vectors instead of texts.
@@ -156,9 +165,10 @@ class Dense(Saved):
     def _encode(self, texts: list[str], kind: str) -> np.ndarray:
         if self.encoder is None:
             raise UsageError("Dense has no encoder", "give one, or use vectors")
-        return encode(self.encoder, texts, kind, cache=self.cache)
+        return encode(self.encoder_, texts, kind, cache=self.cache)
 
-    def _use(self, doc_ids, vectors, owners) -> Dense:
+    def _use(self, doc_ids, vectors, owners, idf=None) -> Dense:
+        self.encoder_ = self.encoder if idf is None else self.encoder.weighted(idf)
         self.doc_ids_, self.vectors_, self.owners_ = doc_ids, vectors, owners
         self._longest = _norms(vectors).max(initial=0)
         return self

@@ -291,6 +291,8 @@ class Qdrant(Server):
         place = made["url"] or made["host"] or made["path"] or made["location"] or "localhost"
         self.address = _address(place) if "://" in place else place
         self.encoder = models.encoder(encoder) if isinstance(encoder, str) else encoder
+        if getattr(self.encoder, "unfitted", False):
+            raise UsageError(f"qdrant has no idf weights for {self.encoder.name}", "use dense")
         self.system = system or f"dense-{self.encoder.name}-qdrant"
 
     def _connect(self, server):

@@ -225,8 +225,8 @@ def scaling(
     sizes : sequence of int, or mapping of system to such
         Documents in a sample, the gold ones included.
     systems : mapping of str to declaration
-        By name: "bm25"; "dense:ENCODER", an encoder of `ragkit.models` with exact search;
-        "lsa:DIMENSIONS", `LSA` fitted to that system's smallest sample, with exact search; or a
+        By name: "bm25"; "dense:ENCODER", an encoder of `ragkit.models` with exact search, whose
+        idf weights, if it has any, are those of that system's smallest sample; "lsa:DIMENSIONS", `LSA` fitted to that system's smallest sample, with exact search; or a
         callable that returns a retriever of your own (`fit(mappings with doc_id and text)`,
         `search(queries, k)`), whose results are not kept.
     fields
@@ -361,8 +361,8 @@ def _measure(spec, texts, rows, smallest, questions, *, k, seed, density, timed)
         retriever = spec()
     else:
         encoder = _encoder("", spec, seed)
-        if isinstance(encoder, LSA):
-            encoder.fit(texts(smallest))
+        if isinstance(encoder, LSA) or getattr(encoder, "unfitted", False):
+            encoder = encoder.fit(texts(smallest))
         retriever = BM25() if encoder is None else Dense(encoder)
     retriever.fit(texts.documents(rows))
     seconds, indexed = _clocks() - start, len(rows)
@@ -374,7 +374,8 @@ def _measure(spec, texts, rows, smallest, questions, *, k, seed, density, timed)
     if not runs.empty:
         scores = metrics.retrieval(runs, questions, measures=[f"R@{k}"])
         recall |= dict(zip(scores["item_id"], scores["score"], strict=True))
-    if isinstance(getattr(retriever, "encoder", None), models.Encoder):
+    encoder = getattr(retriever, "encoder", None)
+    if isinstance(encoder, models.Encoder) and not isinstance(encoder, models.StaticEncoder):
         retriever.cache = False  # a kept vector would cost nothing
         chosen = rows[np.linspace(0, len(rows) - 1, min(RATED, len(rows))).astype(np.int64)]
         batch, indexed = list(texts(chosen)), len(chosen)
