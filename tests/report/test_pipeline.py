@@ -196,3 +196,27 @@ def test_a_notebook_that_shows_the_sample_is_stale_when_the_sample_changes(tmp_p
         loads = 'profile=\\"sample\\"' in text or "sweep.sample_" in text
         assert step.shows_sample == loads, step.name
         assert sample <= set(plan.inputs(step)) if loads else sample.isdisjoint(plan.inputs(step))
+
+
+@pytest.mark.slow
+def test_a_scheduler_runs_the_notebooks_that_snakemake_submits(workspace):
+    """The executor cluster-generic, with a local script in the place of a scheduler's command."""
+    submit = workspace / "submit.sh"
+    submit.write_text(
+        '#!/bin/sh\necho "$1" >> submitted.txt\nnohup sh "$1" > job.log 2>&1 &\necho $!\n'
+    )
+    submit.chmod(0o755)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("RAGKIT_")}
+    environment |= {"PYTHONPATH": str(workspace), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-m", "snakemake", "notebooks/a.ipynb", "--snakefile"]
+    command += [workspace / "Snakefile", "--directory", "build/sample", "--jobs", "1"]
+    command += ["--executor", "cluster-generic", "--cluster-generic-submit-cmd", submit]
+    done = subprocess.run(
+        command, cwd=workspace, env=environment, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    built = workspace / "build" / "sample"
+    assert (built / "results" / "a" / "measured.csv").is_file()
+    assert (built / "notebooks" / "a.ipynb").is_file()
+    (submitted,) = (built / "submitted.txt").read_text().split()
+    assert submitted.endswith(".sh")
