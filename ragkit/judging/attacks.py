@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ragkit import datasets, text
+from ragkit import checks, datasets, text
 from ragkit.judging.judges import Judge, ask, tasks
 from ragkit.judging.offline_text import asks_abstention, parse
 from ragkit.measures import stats
@@ -22,6 +22,7 @@ from ragkit.measures import stats
 _DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 CHANGES, ATTACKS, HARMLESS = (tuple(_DATA[name]) for name in ("changes", "attacks", "harmless"))
 COLUMNS = ["question_id", "question", "gold", "change", "answer"]
+PLAIN = ("gold", "other question's")
 SAMPLES = ("enterpriserag_bench", "wixqa")
 # The most gold answers that "all answers" lists.
 MOST_ANSWERS = 60
@@ -124,17 +125,35 @@ def attack(
 
 
 @cache
-def sample_attacks(*, held_out: bool) -> pd.DataFrame:
+def sample_attacks(*, held_out: bool, questions: int = 0, seed: int = 0) -> pd.DataFrame:
     """Return attacks on the gold answers of the embedded samples, with their documents.
 
     Held out are the templates (see `attack`) and the questions: the calibration attacks every
     second question, `held_out` the others.
+
+    For a slow judge, `questions` draws so many of each sample (0: all). "all answers" then lists
+    theirs alone, and their plain answers are added: "gold" and "other question's" of `perturb`.
+    Rows of a question stand together, which a server's cache of prompts speeds up, and the samples
+    take turns, so that a run that was stopped has judged some of both.
     """
-    parts = []
-    for sample in map(datasets.load, SAMPLES):
+    parts, turns, drawn = [], {}, checks.whole(questions, "questions", least=0)
+    for number, sample in enumerate(map(datasets.load, SAMPLES)):
+        own = sample.questions.iloc[int(held_out) :: 2]
+        if drawn:
+            own = own.loc[_answerable(own).index]
+            own = own.sample(min(drawn, len(own)), random_state=seed).reset_index(drop=True)
+            made = perturb(own)
+            parts.append(made[made["change"].isin(PLAIN)])
+            turns |= {name: (place, number) for place, name in enumerate(own["question_id"])}
         texts = sample.documents.set_index("doc_id")["text"].to_dict()
-        parts.append(attack(sample.questions.iloc[int(held_out) :: 2], texts, held_out=held_out))
-    return pd.concat(parts, ignore_index=True)
+        parts.append(attack(own, texts, held_out=held_out))
+    found = pd.concat(parts, ignore_index=True)
+    if not drawn:
+        return found
+    turn = pd.Series(turns)
+    return found.sort_values(
+        "question_id", key=lambda ids: ids.map(turn), kind="stable", ignore_index=True
+    )
 
 
 def accepted(frame: pd.DataFrame, judge: Judge) -> pd.DataFrame:

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from ragkit import datasets
+from ragkit.errors import UsageError
 from ragkit.judging import ModelJudge, Task, load_judge, tasks
-from ragkit.judging.attacks import ATTACKS, accepted, attack, perturb, sample_attacks
+from ragkit.judging.attacks import ATTACKS, PLAIN, accepted, attack, perturb, sample_attacks
 from ragkit.judging.judges import PROMPTS
 from ragkit.judging.offline import read_coefficients
 from ragkit.llm import Client, load_prompt
@@ -71,6 +72,29 @@ def test_attacks_by_hand():
     fit, held = (one[one["change"].isin(TEMPLATED)]["answer"] for one in (fit, held))
     assert len(held) == 6
     assert not set(fit) & set(held)
+
+
+def test_a_part_for_a_slow_judge_has_every_change_of_the_same_held_out_questions():
+    part, whole = sample_attacks(held_out=True, questions=2), sample_attacks(held_out=True)
+    counts = part["change"].value_counts()
+    assert set(counts.index) == {*PLAIN, *ATTACKS, "harmless", "extracted"}
+    assert set(counts) == {4}  # two of each sample
+    order = part["question_id"].drop_duplicates().tolist()
+    assert part["question_id"].tolist() == [name for name in order for _ in range(len(part) // 4)]
+    erb = set(datasets.load("enterpriserag_bench").questions["question_id"])
+    assert [name in erb for name in order] == [True, False, True, False]
+    assert set(part["question_id"]) <= set(whole["question_id"])
+    fit = sample_attacks(held_out=False)["question_id"]
+    assert not set(part["question_id"]) & set(fit)
+    golds = part[part["change"] == "gold"].set_index("question_id")["answer"]
+    others = part[part["change"] == "other question's"].set_index("question_id")["answer"]
+    assert (golds != others).all()
+    listed = part[part["change"] == "all answers"].set_index("question_id")["answer"]
+    assert all(golds[name] in answer for name, answer in listed.items())
+    assert part.equals(sample_attacks.__wrapped__(held_out=True, questions=2))
+    assert not part.equals(sample_attacks(held_out=True, questions=2, seed=1))
+    with pytest.raises(UsageError, match="questions"):
+        sample_attacks(held_out=True, questions=-1)
 
 
 def test_held_out_attacks_are_rejected_and_harmless_changes_accepted(judge):
