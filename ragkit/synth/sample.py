@@ -1,4 +1,4 @@
-"""The embedded sample: one company, the questions about it, and a help centre, from one seed."""
+"""The embedded samples: one generated from a seed, and one that careful authors have written."""
 
 from __future__ import annotations
 
@@ -7,12 +7,23 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from ragkit import paths
+from ragkit.files import write_text
+from ragkit.synth.author import AuthorOptions
+from ragkit.synth.company import generate_company
+from ragkit.synth.datamorgana import make_questions
 from ragkit.synth.helpcentre import generate_helpcentre
 from ragkit.synth.pipeline import generate
 
 SEED = 0
 COMPANY = {"documents": 2000, "questions": 200}
 HELPCENTRE = {"articles": 300, "expertwritten": 60, "simulated": 60}
+WRITTEN = paths.DATA / "written"
+LEDGER = "ledger.jsonl.gz"
+WRITER = {"seed": SEED, "author": "openai:careful-authors"}
+WRITTEN_COMPANY = {"documents": 320, "questions": 150, "metadata_questions": 20, "surplus": 1.15}
+WRITTEN_CENTRE = {"articles": 80, "expertwritten": 40, "simulated": 40}
+DATAMORGANA = 120
 OFFICIAL = ("documents.jsonl", "questions.jsonl", "extra_questions.jsonl")
 
 
@@ -45,6 +56,60 @@ def write_sample(out: str | Path, progress: Callable[[str, int, int], None] | No
         centre = folder / "centre"
         for path in sorted(centre.glob("wixqa/**/*.jsonl")):
             kept[path.relative_to(centre).as_posix()] = path
+        for name, path in kept.items():
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, out / name)
+    return len(kept)
+
+
+def write_written(
+    out: str | Path,
+    folder: str | Path = WRITTEN,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> int:
+    """Replay the written benchmark from its ledger to `out`; return the number of files.
+
+    The pipelines of the three papers ran for a company's page with careful authors in place of a
+    model. Their answers are in the ledger: nothing is asked, and the same files come out.
+
+    Parameters
+    ----------
+    out : path-like
+        Files of the same names are replaced when all are made.
+    folder : path-like
+        With `company.md` and `ledger.jsonl.gz`.
+    progress : callable, optional
+        Called with stage, steps done and steps in all.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ModelError
+        If the ledger lacks an answer, as after an edit of a prompt.
+    """
+    out, page = Path(out), Path(folder) / "company.md"
+    asked = WRITER | {
+        "author_options": AuthorOptions(ledger=Path(folder) / LEDGER, replay=True),
+        "progress": progress,
+    }
+    with tempfile.TemporaryDirectory(prefix="ragkit-written-") as made:
+        company, centre, both = (Path(made) / name for name in ("company", "centre", "both"))
+        generate_company(page, company, plan=Path(folder) / "plan", **WRITTEN_COMPANY, **asked)
+        generate_helpcentre(centre, page=page, **WRITTEN_CENTRE, **asked)
+        texts = [(part / "documents.jsonl").read_text("utf-8") for part in (company, centre)]
+        write_text(both / "documents.jsonl", "".join(texts))
+        morgana = make_questions(both, questions=DATAMORGANA, **asked)
+        morgana.write(Path(made) / "liverag" / "questions.jsonl")
+        kept = {
+            f"enterpriserag_bench/{name}": company / "enterpriserag_bench" / name
+            for name in OFFICIAL
+        }
+        for path in sorted(centre.glob("wixqa/**/*.jsonl")):
+            kept[path.relative_to(centre).as_posix()] = path
+        kept["liverag/questions.jsonl"] = Path(made) / "liverag" / "questions.jsonl"
         for name, path in kept.items():
             (out / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, out / name)
