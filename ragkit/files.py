@@ -14,6 +14,7 @@ import gzip
 import hashlib
 import io
 import json
+import lzma
 import math
 import os
 import tempfile
@@ -89,24 +90,26 @@ def most_bytes(path: str | os.PathLike) -> int:
 
 
 def read_text(path: str | os.PathLike) -> str:
-    """Return the text of a UTF-8 file, which may be gzipped (`.gz`).
+    """Return the text of a UTF-8 file, which may be compressed (`.gz`, `.xz`).
 
-    Raises `MissingData` if there is no such file, and `DataError` if it cannot be read, the gzip
-    stream is cut or damaged, the text is larger than `MAX_BYTES` or `most_bytes`, or the bytes are
+    Raises `MissingData` if there is no such file, and `DataError` if it cannot be read, the
+    compressed stream is cut or damaged, the text is larger than `MAX_BYTES` or `most_bytes`, or the bytes are
     not UTF-8 (with the line).
     """
     path = Path(path)
-    zipped = path.suffix == ".gz"
+    opened = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)
+    zipped = opened is not open
     try:
         most = most_bytes(path) if zipped else MAX_BYTES
-        with (gzip.open if zipped else open)(path, "rb") as stream:
+        with opened(path, "rb") as stream:
             raw = stream.read(most + 1)
         if zipped and not raw and not path.stat().st_size:
             raise EOFError("no bytes")
     except FileNotFoundError:
         raise MissingData(f"{path}: no such file") from None
-    except (EOFError, ValueError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: the gzip stream is cut short or damaged ({error})") from None
+    except (EOFError, ValueError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
+        kind = "xz" if path.suffix == ".xz" else "gzip"
+        raise DataError(f"{path}: the {kind} stream is cut short or damaged ({error})") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     if len(raw) > most:

@@ -4,6 +4,7 @@ import errno
 import gzip
 import io
 import json
+import lzma
 import os
 import stat
 import zipfile
@@ -140,6 +141,12 @@ def test_what_is_not_utf8_is_named_by_line_and_byte(tmp_path, mark, raw, line):
     byte = f"{raw.strip()[-1]:02x}"
     assert complaint(files.read_text, path) == f"line {line} is not UTF-8 (byte 0x{byte})"
     assert files.read_text(put(tmp_path, "t.txt.gz", mark + b"a\n")) == "a\n"
+    packed = tmp_path / "t.txt.xz"
+    packed.write_bytes(lzma.compress(mark + b"a\n"))
+    assert files.read_text(packed) == "a\n"
+    packed.write_bytes(packed.read_bytes()[:-9])
+    with pytest.raises(DataError, match="xz stream is cut short or damaged"):
+        files.read_text(packed)
 
 
 def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):

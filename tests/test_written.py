@@ -78,7 +78,7 @@ def test_hardly_a_sentence_stands_in_two_documents(texts):
 def test_gold_documents_exist(documents):
     known = {row["doc_id"] for row in documents}
     questions = read("enterpriserag_bench/questions.jsonl")
-    assert len({row["question_id"] for row in questions}) == len(questions)
+    assert len({row["question_id"] for row in questions}) == len(questions) == 148
     assert len({row["question_type"] for row in questions}) == 10
     for row in questions + read("enterpriserag_bench/extra_questions.jsonl"):
         assert set(row["expected_doc_ids"]) <= known

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import gzip
 import json
+import lzma
 import os
 import sqlite3
 import tempfile
@@ -31,6 +32,7 @@ from ragkit.llm.requests import canonical, digest
 FORMAT = 2
 SPARE = 1 << 22  # bytes on disk set aside for the answers under way
 _APPLICATION = 0x52474B4C  # "RGKL" in SQLite's header marks a file as a ledger
+_PACK = {".gz": partial(gzip.compress, mtime=0), ".xz": lzma.compress}
 _RESTORE = "it was left as it was; continue with a copy from before, or an export of it"
 _NAMES = (*(field.name for field in fields(Exchange)), "checksum")
 _PUT = f"REPLACE INTO calls VALUES ({', '.join('?' * len(_NAMES))})"
@@ -74,7 +76,7 @@ class Ledger:
     Parameters
     ----------
     path : path or None
-        A SQLite file, or, with `readonly`, an export (`.jsonl`, `.jsonl.gz`). None keeps the
+        A SQLite file, or, with `readonly`, an export (`.jsonl`, also `.gz` or `.xz`). None keeps the
         ledger in memory.
     readonly : bool
         Open for reading only; the file must exist.
@@ -227,11 +229,13 @@ class Ledger:
     ) -> int:
         """Write the exchanges, or those of a model or purpose, to `path`; return their number.
 
-        The file is JSON lines (gzipped if its name ends with .gz) in the order of keys: equal
+        The file is JSON lines (compressed if its name ends with .gz or .xz) in the order of keys: equal
         exchanges give equal bytes. It can be replayed.
         """
         if not _is_export(path := Path(path)):
-            raise UsageError(f"{path}: the name of an export ends with .jsonl or .jsonl.gz")
+            raise UsageError(
+                f"{path}: the name of an export ends with .jsonl, .jsonl.gz or .jsonl.xz"
+            )
         lines = [
             asdict(row) | {"request": json.loads(row.request), "checksum": row.checksum}
             for row in self
@@ -240,7 +244,7 @@ class Ledger:
         head = {"ragkit_ledger": FORMAT, "calls": len(lines)}
         data = "".join(f"{canonical(line)}\n" for line in (head, *lines)).encode()
         with atomic_path(path) as temporary:
-            temporary.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+            temporary.write_bytes(_PACK.get(path.suffix, bytes)(data))
         return len(lines)
 
     def import_(self, path: str | Path) -> tuple[int, int]:
@@ -340,7 +344,7 @@ class Ledger:
 
 
 def _is_export(path: Path | None) -> bool:
-    return path is not None and path.name.endswith((".jsonl", ".jsonl.gz"))
+    return path is not None and path.name.endswith((".jsonl", ".jsonl.gz", ".jsonl.xz"))
 
 
 def _row(exchange: Exchange) -> tuple:

@@ -19,7 +19,7 @@ SEED = 0
 COMPANY = {"documents": 2000, "questions": 200}
 HELPCENTRE = {"articles": 300, "expertwritten": 60, "simulated": 60}
 WRITTEN = paths.DATA / "written"
-LEDGER = "ledger.jsonl.gz"
+LEDGER = "ledger.jsonl.xz"
 WRITER = {"seed": SEED, "author": "openai:careful-authors"}
 WRITTEN_COMPANY = {"documents": 320, "questions": 150, "metadata_questions": 20, "surplus": 1.15}
 WRITTEN_CENTRE = {"articles": 80, "expertwritten": 40, "simulated": 40}
@@ -77,7 +77,7 @@ def write_written(
     out : path-like
         Files of the same names are replaced when all are made.
     folder : path-like
-        With `company.md` and `ledger.jsonl.gz`.
+        With `company.md` and `ledger.jsonl.xz`.
     progress : callable, optional
         Called with stage, steps done and steps in all.
 
