@@ -35,8 +35,8 @@ def list_(profile, data, form):
             unknown = any(share.cost is None for share in shares)
             price = dollars(scale * sum(share.cost or 0.0 for share in shares))
             price = f"{price} and unknown prices" if unknown else f"about {price}"
-        except RagkitError:
-            price = "unknown until the data is here"
+        except RagkitError as error:
+            price = f"unknown ({error.message})"
         done = len(experiments.records(profile, one.name))
         rows.append(
             {"experiment": one.name, "cells": len(one.cells), "systems run": done}

@@ -32,8 +32,10 @@ ONE = {"limit": 4, "retrievers": ("bm25",), "readers": ("gpt_4o",)}
 
 
 @pytest.fixture(autouse=True)
-def _no_exported_records(tmp_path, monkeypatch):
+def _nothing_of_this_workspace(tmp_path, monkeypatch):
+    """No record of an experiment and no answer of an earlier run."""
     monkeypatch.setattr(experiments, "EXPORTED", tmp_path / "exported")
+    monkeypatch.setenv("RAGKIT_LEDGER", str(tmp_path / "l.sqlite"))
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +44,12 @@ def official(tmp_path_factory):
 
 
 @pytest.fixture
-def vendor(monkeypatch, tmp_path):
+def vendor(monkeypatch):
     """One server in the place of every vendor."""
     with serve(Vendor()) as server:
         for name in VENDORS:
             monkeypatch.setenv(f"{name}_BASE_URL", server.url)
             monkeypatch.delenv(f"{name}_API_KEY", raising=False)
-        monkeypatch.setenv("RAGKIT_LEDGER", str(tmp_path / "l.sqlite"))
         monkeypatch.delenv("RAGKIT_PRICES", raising=False)
         yield server
 

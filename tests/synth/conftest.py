@@ -8,6 +8,7 @@ import pytest
 
 from ragkit.synth import generate
 from tests.llm.server import serve
+from tests.synth.company_mock import PAGE
 
 SIZE = {"documents": 900, "seed": 11, "questions": 100}
 
@@ -56,3 +57,11 @@ def endpoint(monkeypatch):
             return server
 
         yield start
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Return the file of a page about a company."""
+    path = tmp_path / "page.md"
+    path.write_text(PAGE, "utf-8")
+    return path

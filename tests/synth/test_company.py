@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from click.testing import CliRunner
 
 from ragkit.cli.generate import command
-from tests.synth.company_mock import PAGE, SIZE, Mock, rounds
+from tests.synth.company_mock import SIZE, Mock, rounds
 from tests.synth.conftest import rows
-
-
-@pytest.fixture
-def page(tmp_path):
-    path = tmp_path / "page.md"
-    path.write_text(PAGE, "utf-8")
-    return path
 
 
 def command_line(*arguments):

@@ -26,13 +26,6 @@ SMALL = {
 
 
 @pytest.fixture
-def page(tmp_path):
-    path = tmp_path / "page.md"
-    path.write_text(PAGE, "utf-8")
-    return path
-
-
-@pytest.fixture
 def make(page, endpoint, tmp_path):
     """Return a function that runs the pipeline over a mock, always in the same folder."""
 

@@ -22,15 +22,8 @@ from ragkit.synth.company.questions import Draft
 from ragkit.synth.company.search import Library
 from ragkit.synth.plan import TYPES
 from ragkit.synth.stages import Rejected
-from tests.synth.company_mock import PAGE, SIZE, Dying, Mock, words
+from tests.synth.company_mock import SIZE, Dying, Mock, words
 from tests.synth.conftest import rows
-
-
-@pytest.fixture
-def page(tmp_path):
-    path = tmp_path / "page.md"
-    path.write_text(PAGE, "utf-8")
-    return path
 
 
 @pytest.fixture

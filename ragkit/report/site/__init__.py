@@ -16,9 +16,9 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
 from ragkit import datasets
-from ragkit.errors import DataError, RagkitError
+from ragkit.errors import DataError, MissingData, RagkitError
 from ragkit.files import write_text
-from ragkit.report import figures, scoreboard, tables
+from ragkit.report import figures, results, scoreboard, tables
 from ragkit.report.pipeline import Plan
 from ragkit.report.site import code
 from ragkit.report.site.executed import Executed
@@ -126,9 +126,9 @@ def _table(board: pd.DataFrame, run: list[Executed]) -> str:
 
     cells = {}
     for one in run:
-        with suppress(RagkitError):
-            for key in scoreboard.collect(one.root.name, [one.step.name])[tables.KEY].to_numpy():
-                cells[tuple(map(str, key))] = one
+        with suppress(MissingData):  # a notebook may measure nothing that is printed
+            measured = results.read(one.root.name, one.step.name, "measured")
+            cells |= {tuple(map(str, key)): one for key in measured[tables.KEY].to_numpy()}
     shown = board.copy()
     links = []
     for row in shown[tables.KEY].astype(str).itertuples(index=False):
@@ -173,10 +173,14 @@ def _provenance(plan: Plan, one: Executed) -> str:
         return "\n".join([*lines, f"- Data: {named}."])
     for name in (*one.step.datasets, *one.step.optional):
         for path in datasets.files(name):
-            with suppress(DataError):
-                if found := plan.store.find(path):
-                    digest = found.entry.sha256[:16] or "not pinned"
-                    lines.append(
-                        f"- Data: `{found.entry.path}` of {name}, {found.state}, SHA-256 `{digest}`."
-                    )
+            try:
+                found = plan.store.find(path)
+            except DataError as error:
+                lines.append(f"- Data: `{path}` of {name}: {error.message}.")
+                continue
+            if found:
+                digest = found.entry.sha256[:16] or "not pinned"
+                lines.append(
+                    f"- Data: `{found.entry.path}` of {name}, {found.state}, SHA-256 `{digest}`."
+                )
     return "\n".join(lines)
