@@ -2,20 +2,24 @@
 
 A stage has a prompt, `STAGE.md`, and an entry in `schemas.json` of the same folder, the JSON schema
 of its answers. An author answers a stage with `answer(stage, tasks, check)`: one result a task, in
-order. `Model` is the author that asks an endpoint; an offline author has the same method.
+order. `Model` asks an endpoint; with `Guess` in its place, the same pipeline runs on stand-ins and
+says what it would cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ragkit.errors import ModelError, UsageError
 from ragkit.files import read_json
-from ragkit.llm import Request, load_prompt, write_batch
+from ragkit.llm import Request, count_tokens, dollars, load_prompt, write_batch
 from ragkit.llm.exchange import FINAL
+from ragkit.llm.prices import request_tokens
 from ragkit.synth.author import AuthorOptions
 
 TRIES = 2  # an answer that fails its check is shown to the model once more
@@ -23,6 +27,7 @@ PARAMETERS = {"max_tokens": 2500}
 REMEDY = "change the prompt or the model and run again, or make do without this item"
 
 Check = Callable[["Task", dict], str]
+Draft = TypeVar("Draft")
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Task:
     values : dict
         For the placeholders of the prompt.
     given : object
-        What an offline author works from.
+        What checks and stand-ins work from.
     prompt : str
         The prompt's name, where a stage has several.
     turn : int
@@ -110,7 +115,8 @@ class Model:
         self.name, self.prompts, self.options = name, prompts, options
         self.schemas = read_json(prompts / "schemas.json")
         self.client = options.client(name, dict(parameters or PARAMETERS))
-        self._lacking: list[tuple[str, Request]] = []  # what the next batch file asks
+        self._collects = bool(options.batch)  # what the ledger lacks, instead of asking it
+        self._lacking: list[tuple[str, Request]] = []
 
     def request(self, stage: str, task: Task) -> Request:
         """Return the request of a task."""
@@ -184,7 +190,7 @@ class Model:
         """Return the results, and None for what waits for a batch."""
         if not requests:
             return []
-        if self.options.batch:
+        if self._collects:
             lacking = [bool(self.client.missing([request])) for request in requests]
             self._lacking += [
                 (stage, r) for r, lacks in zip(requests, lacking, strict=True) if lacks
@@ -216,3 +222,81 @@ class Model:
         lines = [f"  {len(tasks):>7,} {stage}" for stage, tasks in plan.items() if tasks]
         requests = [self.request(stage, task) for stage, tasks in plan.items() for task in tasks]
         return [*lines, str(self.client.dry_run(requests))]
+
+
+class Guess(Model):
+    """Answer from the ledger, else with a stand-in that counts as a request; nothing is asked.
+
+    Parameters
+    ----------
+    name, prompts, options, parameters
+        See `Model`.
+    stand_ins : dict of str to callable
+        By stage, what returns the data of a task in an answer's usual size.
+
+    Attributes
+    ----------
+    calls, tokens_in, tokens_out : Counter
+        By stage. Repairs of answers are not foreseen.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        prompts: Path,
+        options: AuthorOptions,
+        stand_ins: Mapping[str, Callable[[Task], dict]],
+        parameters: Mapping | None = None,
+    ):
+        super().__init__(name, prompts, replace(options, batch=None), parameters)
+        self.stand_ins, self._collects = stand_ins, True
+        self.calls, self.tokens_in, self.tokens_out = Counter(), Counter(), Counter()
+
+    def answer(
+        self, stage: str, tasks: Sequence[Task], check: Check | None = None, *, wait: bool = True
+    ) -> list[dict | Rejected | None]:
+        found = super().answer(stage, tasks, check, wait=False)
+        for _, request in self._lacking:
+            self.calls[stage] += 1
+            self.tokens_in[stage] += request_tokens(request.plain(self.name))[0]
+        self._lacking = []
+        for i, task in enumerate(tasks):
+            if found[i] is None:
+                found[i] = self.stand_ins[stage](task)
+                self.tokens_out[stage] += count_tokens(json.dumps(found[i]), self.name)
+        return found
+
+    def lines(self) -> list[str]:
+        """Return the estimate in lines."""
+        said = [f"  {count:>7,} {stage}" for stage, count in self.calls.items()]
+        tokens, prices = (self.tokens_in.total(), self.tokens_out.total()), self.client.prices
+        price = prices.cost(self.name, *tokens)
+        cost = f"price unknown: no {self.name.removeprefix('openai:')!r} in"
+        cost = cost if price is None else f"about {dollars(price)},"
+        return [
+            *said,
+            f"{self.name}: about {self.calls.total():,} calls, {tokens[0]:,} tokens in and "
+            f"{tokens[1]:,} out: {cost} prices of {prices.date} in {prices.path}; repairs of "
+            "answers come on top",
+        ]
+
+
+def answered(
+    author: Author,
+    stage: str,
+    drafts: Sequence[Draft],
+    tasks: Sequence[Task],
+    lost: list[Rejected],
+    check: Check | None = None,
+    **options,
+) -> Iterator[tuple[Draft, dict]]:
+    """Yield the drafts whose tasks a stage has answered, each with the data; `lost` takes others.
+
+    What waits for a batch is in neither. The options are those of `Model.answer`.
+    """
+    found = author.answer(stage, tasks, check, **options)
+    for draft, data in zip(drafts, found, strict=True):
+        if isinstance(data, Rejected):
+            lost.append(data)
+        elif data is not None:
+            yield draft, data

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from ragkit.llm import count_tokens, dollars
-from ragkit.llm.prices import request_tokens
+from ragkit.synth import stages
 from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company.plan import FORMS, PROJECT, Settings
-from ragkit.synth.stages import Check, Model, Rejected, Task
+from ragkit.synth.stages import Task
 from ragkit.synth.streams import Stream
 
 READ = 4  # documents that a question on a project is expected to read besides those shown
@@ -32,64 +30,30 @@ SAID = {
 }
 
 
-class Guess(Model):
-    """Answer from the ledger, else with a stand-in that counts as a request.
+class Guess(stages.Guess):
+    """Stand-ins for the answers of a company's stages.
 
     Parameters
     ----------
     name, prompts, options, parameters
-        See `Model`. Nothing is asked.
+        See `ragkit.synth.stages.Guess`.
     settings : Settings
     page : str
-
-    Attributes
-    ----------
-    calls, tokens_in, tokens_out : Counter
-        By stage.
     """
 
     def __init__(
         self, name: str, prompts: Path, options: AuthorOptions, parameters, settings, page
     ):
-        super().__init__(name, prompts, replace(options, batch=None), parameters)
+        own = {stage: partial(stand_in, self) for stage, stand_in in STAND_INS.items()}
+        super().__init__(name, prompts, options, own, parameters)
         self.settings: Settings = settings
         self.page = page
-        self.calls, self.tokens_in, self.tokens_out = Counter(), Counter(), Counter()
-
-    def answer(
-        self, stage: str, tasks: Sequence[Task], check: Check | None = None, *, wait: bool = True
-    ) -> list[dict | Rejected | None]:
-        return [self._one(stage, task, check) for task in tasks]
-
-    def _one(self, stage: str, task: Task, check: Check | None) -> dict:
-        request = self.request(stage, task)
-        if not self.client.missing([request]):
-            (held,) = self.client.complete([request], progress=False)
-            if held.ok and not (check and check(task, held.data)):
-                return held.data
-        data = STAND_INS[stage](self, task)
-        self.calls[stage] += 1
-        self.tokens_in[stage] += request_tokens(request.plain(self.name))[0]
-        self.tokens_out[stage] += count_tokens(json.dumps(data), self.name)
-        return data
 
     def text(self, item: str, characters: int) -> str:
         """Return so many characters of the page, from a place that depends on the item."""
         start = Stream("text", item).below(len(self.page))
         words = self.page * (2 + characters // len(self.page))
         return f"{item} {words[start : start + characters]}"[:characters]
-
-    def lines(self) -> list[str]:
-        """Return the estimate in lines."""
-        said = [f"  {count:>7,} {stage}" for stage, count in self.calls.items()]
-        tokens = self.tokens_in.total(), self.tokens_out.total()
-        price = self.client.prices.cost(self.name, *tokens)
-        cost = "price unknown" if price is None else f"about {dollars(price)}"
-        return [
-            *said,
-            f"{self.name}: about {self.calls.total():,} calls, {tokens[0]:,} tokens in and "
-            f"{tokens[1]:,} out: {cost}; repairs of answers come on top",
-        ]
 
 
 def _company(guess: Guess, task: Task) -> dict:
