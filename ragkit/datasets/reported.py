@@ -149,7 +149,7 @@ def audit(*, folder: Path | None = None) -> pd.DataFrame:
     pandas.DataFrame
         One row a claim: paper; claim; printed and computed (float: what the paper states or
         implies, and what its other numbers give; for an order, the number of comparisons and how
-        many of them hold); holds (bool); note.
+        many of them hold; NaN for a contradiction in words); holds (bool); note.
 
     Raises
     ------
@@ -229,6 +229,9 @@ def _evaluate(paper: dict, numbers: _Numbers) -> Iterator[tuple]:
                 printed, computed = (float(eval(side, here)) for side in claim["equal"])
             elif "true" in claim:
                 printed, computed = 1.0, float(eval(claim["true"], here))
+            elif "against" in claim:  # a contradiction in words
+                yield claim["text"], math.nan, math.nan, False, claim["against"].format_map(here)
+                continue
             else:
                 holds = pd.Series(eval(claim["all"], here), dtype=bool)
                 printed, computed = float(len(holds)), float(holds.sum())

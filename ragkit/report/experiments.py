@@ -81,10 +81,11 @@ class Experiment:
     def _named(self, fill: Mapping[str, str]) -> Iterator[dict]:
         printed, hits = reported.load(self.paper, fill["table"]), 0
         for row in printed[printed["metric"].isin(self.metrics)].to_dict("records"):
-            for retriever in self.retrievers:
+            for retriever in self.retrievers or [""]:
                 for reader in self.readers:
                     names = {"retriever": retriever, "reader": reader, "metric": row["metric"]}
-                    names["type"] = row["row"] if "{type}" in fill["row"] else OVERALL
+                    types = [row[key] for key in fill if fill[key] == "{type}"]
+                    names["type"] = types[0] if types else OVERALL
                     fits = all(row[k] == fill[k].format(**names) for k in fill if k != "table")
                     if fits:
                         hits += 1
