@@ -114,13 +114,13 @@ def datamorgana(documents, out, dry_run, ledger, budget, concurrency, yes, batch
 
 
 @command.define
-def sample(out, written):
+def sample(out):
     from ragkit import paths
-    from ragkit.synth.sample import WRITTEN, write_sample, write_written
+    from ragkit.synth.sample import write_sample
 
-    out = out or (WRITTEN if written else paths.SAMPLE)
+    out = out or paths.SAMPLE
     with _progress(1) as progress:
-        files = (write_written if written else write_sample)(out, progress=progress)
+        files = write_sample(out, progress=progress)
     click.echo(f"{files} files in {out}")
 
 

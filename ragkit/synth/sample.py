@@ -1,4 +1,4 @@
-"""The embedded samples: one generated from a seed, and one that careful authors have written."""
+"""The embedded sample: written by careful authors, replayed from the ledger of their answers."""
 
 from __future__ import annotations
 
@@ -13,61 +13,21 @@ from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import generate_company
 from ragkit.synth.datamorgana import make_questions
 from ragkit.synth.helpcentre import generate_helpcentre
-from ragkit.synth.pipeline import generate
 
-SEED = 0
-COMPANY = {"documents": 2000, "questions": 200}
-HELPCENTRE = {"articles": 300, "expertwritten": 60, "simulated": 60}
-WRITTEN = paths.DATA / "written"
 LEDGER = "ledger.jsonl.xz"
-WRITER = {"seed": SEED, "author": "openai:careful-authors"}
-WRITTEN_COMPANY = {"documents": 320, "questions": 150, "metadata_questions": 20, "surplus": 1.15}
-WRITTEN_CENTRE = {"articles": 80, "expertwritten": 40, "simulated": 40}
+WRITER = {"seed": 0, "author": "openai:careful-authors"}
+COMPANY = {"documents": 320, "questions": 150, "metadata_questions": 20, "surplus": 1.15}
+HELPCENTRE = {"articles": 80, "expertwritten": 40, "simulated": 40}
 DATAMORGANA = 120
 OFFICIAL = ("documents.jsonl", "questions.jsonl", "extra_questions.jsonl")
 
 
-def write_sample(out: str | Path, progress: Callable[[str, int, int], None] | None = None) -> int:
-    """Write the generated part of `data/sample` to `out`; return the number of files.
-
-    The same version gives the same bytes on every machine. `liverag/questions.jsonl` is not written
-    again: an earlier version made it from the same company, in other words than today's.
-
-    Parameters
-    ----------
-    out : path-like
-        Files of the same names are replaced when all are made; others are left alone.
-    progress : callable, optional
-        Called with stage, steps done and steps in all.
-
-    Returns
-    -------
-    int
-    """
-    out = Path(out)
-    with tempfile.TemporaryDirectory(prefix="ragkit-sample-") as made:
-        folder = Path(made)
-        generate(folder / "company", seed=SEED, **COMPANY, progress=progress)
-        generate_helpcentre(folder / "centre", seed=SEED, **HELPCENTRE, progress=progress)
-        kept = {
-            f"enterpriserag_bench/{name}": folder / "company" / "enterpriserag_bench" / name
-            for name in OFFICIAL
-        }
-        centre = folder / "centre"
-        for path in sorted(centre.glob("wixqa/**/*.jsonl")):
-            kept[path.relative_to(centre).as_posix()] = path
-        for name, path in kept.items():
-            (out / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, out / name)
-    return len(kept)
-
-
-def write_written(
+def write_sample(
     out: str | Path,
-    folder: str | Path = WRITTEN,
+    folder: str | Path = paths.SAMPLE,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> int:
-    """Replay the written benchmark from its ledger to `out`; return the number of files.
+    """Replay the embedded sample from its ledger to `out`; return the number of files.
 
     The pipelines of the three papers ran for a company's page with careful authors in place of a
     model. Their answers are in the ledger: nothing is asked, and the same files come out.
@@ -75,9 +35,9 @@ def write_written(
     Parameters
     ----------
     out : path-like
-        Files of the same names are replaced when all are made.
+        Files of the same names are replaced when all are made; others are left alone.
     folder : path-like
-        With `company.md` and `ledger.jsonl.xz`.
+        With `company.md`, `ledger.jsonl.xz` and `plan`.
     progress : callable, optional
         Called with stage, steps done and steps in all.
 
@@ -95,10 +55,10 @@ def write_written(
         "author_options": AuthorOptions(ledger=Path(folder) / LEDGER, replay=True),
         "progress": progress,
     }
-    with tempfile.TemporaryDirectory(prefix="ragkit-written-") as made:
+    with tempfile.TemporaryDirectory(prefix="ragkit-sample-") as made:
         company, centre, both = (Path(made) / name for name in ("company", "centre", "both"))
-        generate_company(page, company, plan=Path(folder) / "plan", **WRITTEN_COMPANY, **asked)
-        generate_helpcentre(centre, page=page, **WRITTEN_CENTRE, **asked)
+        generate_company(page, company, plan=Path(folder) / "plan", **COMPANY, **asked)
+        generate_helpcentre(centre, page=page, **HELPCENTRE, **asked)
         texts = [(part / "documents.jsonl").read_text("utf-8") for part in (company, centre)]
         write_text(both / "documents.jsonl", "".join(texts))
         morgana = make_questions(both, questions=DATAMORGANA, **asked)
