@@ -58,15 +58,9 @@ def helpcentre(out, dry_run, ledger, budget, concurrency, yes, batch, **asked):
 
     ledger = ledger or out / "ledger.sqlite"
     options = _options(asked["author"], ledger, budget, concurrency, batch)
-    if dry_run or options:
-        names = ("articles", "expertwritten", "simulated", "seed", "documents", "page", "author")
-        centre = begun(**{name: asked[name] for name in names}, options=_unwritten(options))
-        if options:
-            click.echo("\n".join(centre.estimate()))
-        else:
-            _show(centre.summary())
-        if dry_run:
-            return
+    click.echo("\n".join(begun(**asked, options=_unwritten(options)).estimate()))
+    if dry_run:
+        return
     _confirm(options, yes or batch)
     with _progress(1) as progress:
         try:

@@ -377,39 +377,6 @@ def test_nothing_else_near_answers_a_question(made, benchmark, known):
             assert not (set(run) - gold) & set(known[fact].documents)
 
 
-def test_a_help_centre_hands_over_its_facts_too(tmp_path):
-    from ragkit.synth.helpcentre import generate_helpcentre
-
-    generate_helpcentre(tmp_path / "centre", articles=120, seed=2)
-    config = changed(
-        tmp_path, "comparison = { probability = 0.077", "comparison = { probability = 0.000"
-    )
-    text = config.read_text("utf-8")
-    for old, new in (
-        ("factoid = { probability = 0.270", "factoid = { probability = 1.0"),
-        ('probability = 0.130, description = "can be', 'probability = 0.0, description = "can be'),
-        ("definition = { probability = 0.120", "definition = { probability = 0.0"),
-        ("list = { probability = 0.150", "list = { probability = 0.0"),
-        ("explanation = { probability = 0.177", "explanation = { probability = 0.0"),
-        ("multi-aspect = { probability = 0.076", "multi-aspect = { probability = 0.0"),
-        ("similar-to-document = { probability = 0.50", "similar-to-document = { probability = 1.0"),
-        (
-            "distant-from-document = { probability = 0.50",
-            "distant-from-document = { probability = 0.0",
-        ),
-    ):
-        assert old in text
-        text = text.replace(old, new)
-    config.write_text(text, "utf-8")
-    made = make_questions(tmp_path / "centre", questions=12, seed=1, config=config)
-    facts = load(tmp_path / "centre").by_id
-    for row, note in zip(made.rows, made.notes, strict=True):
-        assert (
-            facts[note["facts"][0]].value.lower()
-            in row["Supporting_Documents"][0]["content"].lower()
-        )
-
-
 def test_categories_that_no_document_carries_are_drawn_anew():
     config = load_config(None)
     given = config.draw(Stream(0, "categories", 1))

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ragkit import datasets
 from ragkit.cli.generate import command
@@ -18,6 +22,7 @@ from ragkit.synth.helpcentre import begun, generate_helpcentre
 from tests.llm.server import Reply, chat
 
 MODEL = "openai:toy"
+PAGE = {"author": MODEL, "seed": 3, "expertwritten": 2, "simulated": 2}
 TYPES = ("article", "feature_request", "known_issue")
 
 
@@ -176,13 +181,55 @@ def test_batches_lead_to_the_same_bytes_as_a_run(folder, endpoint, tmp_path):
         assert (out / path.relative_to(tmp_path / "asked")).read_bytes() == path.read_bytes()
 
 
-def test_what_a_model_is_needed_for(folder, tmp_path):
-    with pytest.raises(UsageError, match="without a language model"):
+def test_it_is_written_by_a_model_and_about_something(folder, page, tmp_path):
+    with pytest.raises(UsageError, match="a help centre is written by a model"):
         generate_helpcentre(tmp_path / "out", seed=3, documents=folder)
+    with pytest.raises(UsageError, match="there is nothing to write about"):
+        generate_helpcentre(tmp_path / "out", seed=3, articles=9, author=MODEL)
     with pytest.raises(UsageError, match="how many articles"):
-        generate_helpcentre(tmp_path / "out", seed=3)
+        generate_helpcentre(tmp_path / "out", seed=3, page=page, author=MODEL)
     with pytest.raises(DataError, match="no articles"):
         generate_helpcentre(tmp_path / "out", seed=3, documents=tmp_path, author=MODEL)
+    done = run("--page", page, "--articles", 4, "--out", tmp_path / "out", "--yes")
+    assert done.exit_code != 0
+    assert "a help centre is written by a model" in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+@given(st.integers(1, 6700))
+@settings(max_examples=30, deadline=None)
+def test_shares_of_questions_about_two_articles_are_the_printed_ones_within_rounding(n):
+    with tempfile.TemporaryDirectory() as room:
+        page = Path(room) / "page.md"
+        page.write_text("# Paddle & Sons", "utf-8")
+        counts = {"articles": n, "expertwritten": n, "simulated": None, "seed": 1}
+        centre = begun(None, MODEL, None, page, **counts)
+    assert centre.sets == {"expertwritten": n, "simulated": min(200, n * 2 // 3), "synthetic": n}
+    for name, share in {"expertwritten": 0.27, "simulated": 0.14, "synthetic": 0}.items():
+        assert abs(centre.multi[name] - centre.sets[name] * share) < 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"articles": 0}, "articles"),
+        ({"seed": -1}, "seed"),
+        ({"expertwritten": 5}, "expertwritten must be from 0 to the 4 articles, not 5"),
+        ({"simulated": -1}, "simulated must be from 0 to the 4 articles, not -1"),
+        ({"author": "gpt"}, "no author is called 'gpt'"),
+    ],
+)
+def test_impossible_settings_are_refused(page, tmp_path, wrong, message):
+    with pytest.raises(UsageError, match=message):
+        generate_helpcentre(tmp_path / "out", **PAGE | {"articles": 4, "page": page} | wrong)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_something_else_in_it_is_refused(page, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "note.txt").write_text("mine", "utf-8")
+    with pytest.raises(UsageError, match="is not empty"):
+        generate_helpcentre(tmp_path / "out", articles=4, page=page, **PAGE)
 
 
 @pytest.fixture
@@ -190,9 +237,6 @@ def page(tmp_path):
     path = tmp_path / "company.md"
     path.write_text("# Paddle & Sons\n\nFolding kayaks since 1931.\n", "utf-8")
     return path
-
-
-PAGE = {"author": MODEL, "seed": 3, "expertwritten": 2, "simulated": 2}
 
 
 def test_a_model_writes_the_articles_from_a_page_in_blocks(page, endpoint, tmp_path):
@@ -252,8 +296,6 @@ def test_a_page_as_typed(page, endpoint, tmp_path):
     assert "4 articles and 8 questions" in done.output
     with pytest.raises(UsageError, match="not both"):
         generate_helpcentre(tmp_path / "no", articles=4, page=page, documents=tmp_path, **PAGE)
-    with pytest.raises(UsageError, match="without a language model"):
-        generate_helpcentre(tmp_path / "no", articles=4, page=page, seed=3)
     page.write_text(" \n", "utf-8")
     with pytest.raises(DataError, match="the page is empty"):
         generate_helpcentre(tmp_path / "no", articles=4, page=page, **PAGE)

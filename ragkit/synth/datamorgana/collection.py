@@ -14,7 +14,7 @@ from ragkit.synth import banks
 from ragkit.synth.datamorgana.words import lines
 
 COLUMNS = ("doc_id", "title", "text")
-MAKE = "make a folder that carries its facts: `ragkit generate erb` or `ragkit generate helpcentre`"
+MAKE = "make a folder that carries its facts: `ragkit generate erb`"
 AT = {"customer": "at", "office": "at", "vendor": "with"}  # otherwise "for"
 PLACE = {"vendor": "with", "team": "in"}  # of a trouble, otherwise "at"
 PEOPLE = {"customer": "at", "office": "at", "vendor": "at", "team": "behind"}

@@ -1,4 +1,4 @@
-"""The question sets of a help centre, in stages that a model or the recorded facts answer.
+"""The question sets of a help centre, in stages that a model answers.
 
 WixQA, sections 3.2 to 3.4: synthetic questions are extracted from an article with a prompt for its
 type; simulated ones are distilled from a dialogue; expert-written ones are asked by a user and
@@ -8,18 +8,17 @@ answered at length, from one article or two. What does not pass the review is le
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 from ragkit import checks
-from ragkit.errors import DataError, ModelError, UsageError
+from ragkit.errors import DataError, ModelError
 from ragkit.files import read_jsonl, require
 from ragkit.synth.author import AuthorOptions
-from ragkit.synth.helpcentre.articles import Fact
-from ragkit.synth.stages import Author, Model, Rejected, Task
+from ragkit.synth.stages import Model, Rejected, Task
 from ragkit.synth.streams import Stream
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -30,8 +29,8 @@ STAGES = {
     "synthetic": ("extract",),
 }
 TYPES = ("article", "feature_request", "known_issue")
-ROUNDS = 4  # times that all articles are tried by the offline author
-TRIED = 2  # articles, or pairs, that a model tries for a question
+ROUNDS = 4  # times that all articles may be tried
+TRIED = 2  # articles, or pairs, that are tried for a question
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,6 @@ class Page:
     title: str
     contents: str
     type: str
-
-    steps = facts = ()
 
     def row(self) -> dict[str, str]:
         """Return the article in the layout of the benchmark."""
@@ -69,7 +66,7 @@ class Draft:
         return f"{self.name} question on {about}{again}"
 
     def task(self, stage: str) -> Task:
-        """Return the task of a stage, for a model and for the offline author."""
+        """Return the task of a stage."""
         texts = [f"[{n}] {a.contents}" for n, a in enumerate(self.articles, 1)]
         values = {"articles": "\n\n".join(texts)}
         prompt = f"extract-{self.articles[0].type}" if stage == "extract" else ""
@@ -87,9 +84,9 @@ class Question:
     Parameters
     ----------
     text, answer : str
-    articles : tuple of Article or Page
-    facts : tuple of Fact
-        What the answer states, word for word; a model's have no id.
+    articles : tuple of Page
+    facts : tuple of str
+        What the answer states, word for word.
     dialogue : tuple of dict
         Who said what before, for a simulated question.
     """
@@ -106,13 +103,12 @@ class Question:
         return {"question": self.text, "answer": self.answer, "article_ids": ids}
 
 
-def passed(author: Author, drafts: list[Draft], lost: list[Rejected]) -> Iterator[Question]:
+def passed(author: Model, drafts: list[Draft], lost: list[Rejected]) -> Iterator[Question]:
     """Yield the questions that pass every stage and the review; `lost` takes the others."""
     stages = STAGES[drafts[0].name] if drafts else ()
-    later = {"wait": False} if isinstance(author, Model) else {}
     for stage in (*stages, "review"):
         tasks = [draft.task(stage) for draft in drafts]
-        results = author.answer(stage, tasks, CHECKS.get(stage), **later)
+        results = author.answer(stage, tasks, CHECKS.get(stage), wait=False)
         lost += [data for data in results if isinstance(data, Rejected)]
         drafts = [
             replace(draft, data=draft.data | data)
@@ -124,13 +120,9 @@ def passed(author: Author, drafts: list[Draft], lost: list[Rejected]) -> Iterato
         if reason:
             lost.append(Rejected("review", draft.item, reason))
             continue
-        facts = tuple(map(_fact, data["facts"]))
+        facts = tuple(data["facts"])
         turns = tuple(data.get("turns", ()))
         yield Question(data["question"], data["answer"], draft.articles, facts, turns)
-
-
-def _fact(said: str | Fact) -> Fact:
-    return said if isinstance(said, Fact) else Fact("", "", "", (), said)
 
 
 def _foreign(task: Task, data: dict) -> str:
@@ -143,7 +135,7 @@ def _unsaid(task: Task, data: dict) -> str:
     """Return the first fact that the answer was to state and does not."""
     said = " ".join(data["answer"].split())
     for fact in data["facts"]:
-        text = " ".join(_fact(fact).statement.split())
+        text = " ".join(fact.split())
         if text not in said:
             return f"the answer leaves out a fact that it names: {text!r}"
     return ""
@@ -168,7 +160,7 @@ def verdict(draft: Draft) -> str:
 
 
 def make_set(
-    author: Author,
+    author: Model,
     name: str,
     count: int,
     multi: int,
@@ -179,19 +171,14 @@ def make_set(
     """Return `count` different questions of a set, `multi` of them about two articles.
 
     A model that spoils too many gives fewer, and `lost` says why.
-
-    Raises
-    ------
-    UsageError
-        If the recorded facts do not suffice.
     """
-    model, made, seen = isinstance(author, Model), [], set()
+    made, seen = [], set()
     for candidates, number in ((pairs, multi), (singles, count - multi)):
         supply = ((articles, turn) for turn in range(ROUNDS) for articles in candidates)
-        supply = islice(supply, TRIED * number) if model else supply
+        supply = islice(supply, TRIED * number)
         wanted = len(made) + number
         while len(made) < wanted:
-            lacking = model and author.lacking
+            lacking = author.lacking
             begun = [Draft(name, a, turn) for a, turn in islice(supply, wanted - len(made))]
             for question in passed(author, begun, lost):
                 if question.text.lower() in seen:
@@ -200,18 +187,9 @@ def make_set(
                     continue
                 seen.add(question.text.lower())
                 made.append(question)
-            if model and (not begun or author.lacking > lacking):
+            if not begun or author.lacking > lacking:
                 break
-            if not begun:
-                raise UsageError(
-                    f"{len(singles):,} articles cannot carry {count:,} {name} questions, "
-                    f"{multi:,} of them about two articles",
-                    "ask for fewer questions or make more articles",
-                )
     return made
-
-
-# Articles of the user, or of a generated help centre, for a model
 
 
 class ModelCentre:
@@ -346,8 +324,3 @@ def load_pages(folder: str | Path, most: int | None = None) -> list[Page]:
         )
         pages.append(Page(row["doc_id"], row.get("url", ""), row["title"], text, kind))
     return pages
-
-
-def pages_of(articles: Iterable) -> list[Page]:
-    """Return generated articles as pages."""
-    return [Page(a.id, a.url, a.title, a.contents, a.type) for a in articles]
