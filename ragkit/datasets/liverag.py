@@ -33,7 +33,7 @@ def liverag(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     rows = found.read_rows(COLUMNS)
     if found.state != "sample":
         # The names of the official file's scores have their ranges: "ACS [-2 : 1]".
-        names = {column: _key(column.partition(" [")[0]) for column in rows[0]}
+        names = {column: category_key(column.partition(" [")[0]) for column in rows[0]}
         with named(found.path):
             require(dict.fromkeys(names.values()), SCORES, "the scores")
         names = {column: key for column, key in names.items() if key in SCORES}
@@ -81,16 +81,17 @@ def _categories(config: dict) -> dict[str, str]:
     for key, value in config.items():
         if value is None:
             continue
-        name = _key(key).removesuffix("_categorization")
+        name = category_key(key).removesuffix("_categorization")
         name = _PAPER.get(name, name)
-        category = _key(value)
+        category = category_key(value)
         if name not in CATEGORIZATIONS and category in _PERSONAS:
             name = "user_persona"
         found[name] = category
     return dict.fromkeys(CATEGORIZATIONS, "unknown") | found
 
 
-def _key(name: str) -> str:
+def category_key(name: str) -> str:
+    """Return the name of a categorization or category as `questions` has it."""
     return str(name).strip().lower().replace("-", "_").replace(" ", "_").replace("/", "_")
 
 

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ragkit import paths
-from ragkit.files import write_text
+from ragkit import paths, store
+from ragkit.files import sha256, write_text
 from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import generate_company
 from ragkit.synth.datamorgana import make_questions
@@ -20,6 +20,18 @@ COMPANY = {"documents": 320, "questions": 150, "metadata_questions": 20, "surplu
 HELPCENTRE = {"articles": 80, "expertwritten": 40, "simulated": 40}
 DATAMORGANA = 120
 OFFICIAL = ("documents.jsonl", "questions.jsonl", "extra_questions.jsonl")
+
+
+def cached_company() -> Path:
+    """Return a folder with the sample's company, its plan and notes; replay it if it is not kept.
+
+    The folder lies in the cache folder; its name has a digest of the ledger and of the code.
+    """
+    code = [store.code_digest(__name__), sha256(paths.SAMPLE / LEDGER)]
+    folder = paths.cache_dir() / "generated" / f"sample-{store.digest(code)[:12]}"
+    if not (folder / "statistics.json").is_file():
+        _company(folder, paths.SAMPLE, None)
+    return folder
 
 
 def write_sample(
@@ -50,14 +62,10 @@ def write_sample(
     ModelError
         If the ledger lacks an answer, as after an edit of a prompt.
     """
-    out, page = Path(out), Path(folder) / "company.md"
-    asked = WRITER | {
-        "author_options": AuthorOptions(ledger=Path(folder) / LEDGER, replay=True),
-        "progress": progress,
-    }
+    out, page, asked = Path(out), Path(folder) / "company.md", _asked(folder, progress)
     with tempfile.TemporaryDirectory(prefix="ragkit-sample-") as made:
         company, centre, both = (Path(made) / name for name in ("company", "centre", "both"))
-        generate_company(page, company, plan=Path(folder) / "plan", **COMPANY, **asked)
+        _company(company, folder, progress)
         generate_helpcentre(centre, page=page, **HELPCENTRE, **asked)
         texts = [(part / "documents.jsonl").read_text("utf-8") for part in (company, centre)]
         write_text(both / "documents.jsonl", "".join(texts))
@@ -74,3 +82,14 @@ def write_sample(
             (out / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, out / name)
     return len(kept)
+
+
+def _company(out: Path, folder: str | Path, progress: Callable | None) -> None:
+    page, plan = Path(folder) / "company.md", Path(folder) / "plan"
+    generate_company(page, out, plan=plan, **COMPANY, **_asked(folder, progress))
+
+
+def _asked(folder: str | Path, progress: Callable | None) -> dict:
+    """Return how the authors are asked: by the ledger alone."""
+    options = AuthorOptions(ledger=Path(folder) / LEDGER, replay=True)
+    return WRITER | {"author_options": options, "progress": progress}

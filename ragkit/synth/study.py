@@ -1,11 +1,8 @@
-"""A generated company as a reader meets it: its records as frames, its documents as pages."""
+"""A written company as a reader meets it: its plan as frames, briefs and documents as pages."""
 
 from __future__ import annotations
 
-import filecmp
 import re
-import tempfile
-import time
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,117 +14,122 @@ from markupsafe import Markup
 from ragkit.errors import DataError, UsageError, did_you_mean
 from ragkit.files import read_json, read_jsonl
 
-STAGES = {
-    "1-scaffolding": "what all later stages refer to",
-    "2-core": "projects and completeness clusters",
-    "3-volume": "single documents on leaf topics",
-    "4-noise": "misfiled, near-duplicate and informal documents",
-    "5-questions": "questions, drafted and validated",
-    "6-export": "the benchmark's own layout, statistics",
-}
 # Table 5's families: from one document, from exploring the corpus, from what generation left.
 FAMILIES = {
     "single-document": ("basic", "semantic", "intra_document_reasoning", "miscellaneous"),
     "corpus-exploration": ("project_related", "constrained", "high_level", "info_not_found"),
     "generation-dependent": ("conflicting_info", "completeness"),
 }
-# What a draft of each type has to pass besides "every gold document says it".
-CHECKS = {
-    "basic": "shares enough words with its document",
-    "semantic": "shares few words with its document",
-    "intra_document_reasoning": "its two facts stand far apart",
-    "project_related": "no single document holds all of its answer",
-    "constrained": "has distractors that break a constraint",
-    "conflicting_info": "old and new value stand in two documents",
-    "completeness": "no single document holds all of its answer",
-    "miscellaneous": "its document is an informal one",
-    "high_level": "no document of a project, a cluster or the noise answers it",
-    "info_not_found": "nobody states the fact, though others of its subject are stated",
-}
 
 
 class Company:
-    """The records that `ragkit.synth.generate` leaves beside a generated benchmark.
+    """The files that `ragkit.synth.company.generate_company` leaves in a folder.
 
     Parameters
     ----------
     folder : path-like
-        As `ragkit generate erb` or `ragkit.synth.cached_company` writes it, with at most 20,000 documents.
 
     Raises
     ------
     DataError
-        If the folder holds no finished generation.
+        If the folder holds no finished company.
     """
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
         if not (self.folder / "statistics.json").is_file():
-            raise DataError(f"{folder}: no finished generation", "ragkit generate erb --help")
+            raise DataError(f"{folder}: no finished company", "ragkit generate company --help")
         self.statistics = read_json(self.folder / "statistics.json")
-        self.settings = self.statistics["settings"]
 
     @cached_property
     def documents(self) -> pd.DataFrame:
-        """Return all documents with the fields of their sources, indexed by doc_id."""
+        """Return all documents with the fields of their sources, by doc_id."""
         rows = read_jsonl(self.folder / "enterpriserag_bench" / "documents.jsonl")
         return pd.DataFrame(rows, dtype=object).set_index("doc_id", drop=False)
 
     @cached_property
+    def notes(self) -> pd.DataFrame:
+        """Return where each document comes from, by doc_id.
+
+        Its key in the plan, kind and block, the `original` that a near-duplicate repeats, what was
+        `changed`, and how the document was `moved` (plausible, random, or empty).
+        """
+        return pd.DataFrame(read_jsonl(self.folder / "document_notes.jsonl")).set_index("doc_id")
+
+    @cached_property
     def questions(self) -> pd.DataFrame:
-        """Return the questions with what was noted when they were validated."""
-        rows = pd.DataFrame(read_jsonl(self.folder / "questions.jsonl"))
-        notes = pd.DataFrame(self._lines("5-questions/notes.jsonl"))
-        return rows.merge(notes, on="question_id", how="left")
+        return pd.DataFrame(read_jsonl(self.folder / "questions.jsonl"))
 
     @cached_property
-    def rejected(self) -> pd.DataFrame:
-        """Return how many drafts a rule turned down: type, rule, drafts."""
-        found = read_json(self.folder / "stages" / "5-questions" / "rejected.json")
-        rows = [(*name.split(": ", 1), count) for name, count in found.items()]
-        return pd.DataFrame(rows, columns=["type", "rule", "drafts"])
+    def left_out(self) -> pd.DataFrame:
+        """Return what a check turned down for good: stage, item, reason and remedy."""
+        return pd.DataFrame(read_jsonl(self.folder / "left_out.jsonl"))
+
+    def plan(self, stage: str) -> dict:
+        """Return what a stage of the scaffolding was answered: company, people, projects ..."""
+        path = self.folder / "plan" / f"{stage}.json"
+        if not path.is_file():
+            known = [one.stem for one in path.parent.glob("*.json")]
+            raise UsageError(f"no stage {stage!r}", did_you_mean(stage, known))
+        return read_json(path)
 
     @cached_property
-    def facts(self) -> pd.DataFrame:
-        """Return every fact, with the documents that state it in `sources`."""
-        return pd.DataFrame(read_jsonl(self.folder / "facts.jsonl")).set_index("fact_id")
+    def blocks(self) -> pd.DataFrame:
+        """Return projects, completeness clusters and topics: kind, name, about, documents."""
+        said = {"project": "description", "cluster": "question", "topic": "description"}
+        rows = [
+            (kind, block["name"], block[about], block["documents"])
+            for kind, about in said.items()
+            for block in self.plan(f"{kind}s")[f"{kind}s"]
+        ]
+        return pd.DataFrame(rows, columns=["kind", "name", "about", "documents"])
 
     @cached_property
-    def employees(self) -> pd.DataFrame:
-        return pd.DataFrame(self._lines("1-scaffolding/directory.jsonl"))
+    def entries(self) -> dict[str, dict]:
+        """Return the entries of the manifests by key: what each document was to be."""
+        files = sorted((self.folder / "plan" / "manifest").glob("*.json"))
+        return {row["key"]: row for path in files for row in read_json(path)["documents"]}
 
-    @cached_property
-    def groups(self) -> dict[str, dict]:
-        """Return projects and completeness clusters by code name."""
-        rows = read_json(self.folder / "stages" / "2-core" / "groups.json")
-        return {row["code"]: row for row in rows}
+    def document(self, doc_id: str) -> dict:
+        """Return one document, without the fields that its source does not have."""
+        if doc_id not in self.documents.index:
+            known = self.documents.index[:1000]
+            raise UsageError(f"no document {doc_id!r}", did_you_mean(doc_id, known))
+        return self.documents.loc[doc_id].dropna().to_dict()
 
-    @property
-    def projects(self) -> dict[str, dict]:
-        return {code: row for code, row in self.groups.items() if "initiative" in row}
-
-    @property
-    def clusters(self) -> dict[str, dict]:
-        return {code: row for code, row in self.groups.items() if "alias" in row}
-
-    @cached_property
-    def near_duplicates(self) -> pd.DataFrame:
-        """Return the planted pairs: original, duplicate, subject, attribute, old, new."""
-        return pd.DataFrame(self._lines("4-noise/near_duplicates.jsonl"))
+    def brief(self, doc_id: str) -> dict:
+        """Return the entry of a document's manifest as `pages` shows it."""
+        key = self.notes.loc[doc_id, "key"]
+        entry = self.entries[key]
+        parts = {
+            "date": entry["date"],
+            "people": ", ".join(entry["people"]),
+            "what it has to carry": entry["summary"],
+            "its part of the cluster's answer": entry.get("carries", ""),
+            "documents that it reads": ", ".join(entry["reads"]),
+            "metadata": "; ".join(f"{k}: {v}" for k, v in entry["metadata"].items()),
+        }
+        said = [f"{name}: {value}" for name, value in parts.items() if value]
+        return {
+            "source_type": entry["source"],
+            "path": key,
+            "title": entry["title"],
+            "content": "\n\n".join(said),
+        }
 
     @cached_property
     def moves(self) -> pd.DataFrame:
-        """Return the misfiled documents by source and kind: columns random and plausible."""
-        rows = pd.DataFrame(self._lines("4-noise/moves.jsonl"))
-        source = rows["folder"].str.split("/").str[0]
-        order = list(self.statistics["sources"])
-        return pd.crosstab(source, rows["kind"]).reindex(order, fill_value=0)
+        """Return the misfiled documents by source: plausible (by the author) and random."""
+        kinds = pd.crosstab(self.documents["source_type"], self.notes["moved"])
+        return kinds.reindex(columns=["plausible", "random"], fill_value=0)
 
     @cached_property
-    def largest_leaf(self) -> int:
-        """Return the most documents that one leaf topic holds."""
-        topics = read_json(self.folder / "stages" / "1-scaffolding" / "topics.json")
-        return max(leaf["count"] for leaves in topics.values() for leaf in leaves)
+    def near_duplicates(self) -> pd.DataFrame:
+        """Return original, duplicate and what was changed (before, after), of every pair."""
+        ids = pd.Series(self.notes.index, self.notes["key"])
+        again = self.notes[self.notes["kind"] == "near-duplicate"]
+        pairs = {"original": again["original"].map(ids), "duplicate": again.index}
+        return pd.DataFrame(pairs).assign(changed=again["changed"]).reset_index(drop=True)
 
     def structure(self) -> pd.DataFrame:
         """Return sizes under the names of the paper's sections 4.1 and 4.3.
@@ -136,115 +138,25 @@ class Company:
         -------
         DataFrame
             row, column, measured: the mean size of a project, the smallest and largest cluster,
-            source types, the largest leaf topic, types and families of questions.
+            source types, the largest topic, types and families of questions.
         """
-        projects, clusters = (
-            [len(group["documents"]) for group in part.values()]
-            for part in (self.projects, self.clusters)
-        )
+        sizes = self.notes["block"].value_counts()
+        own = self.blocks.assign(documents=self.blocks["name"].map(sizes))
+        size = own.groupby("kind")["documents"].agg(["mean", "min", "max"])
         rows = [
-            ("project", "typical", sum(projects) / len(projects)),
-            ("completeness_cluster", "lowest", min(clusters)),
-            ("completeness_cluster", "highest", max(clusters)),
+            ("project", "typical", size.loc["project", "mean"]),
+            ("completeness_cluster", "lowest", size.loc["cluster", "min"]),
+            ("completeness_cluster", "highest", size.loc["cluster", "max"]),
             ("corpus", "source_types", self.documents["source_type"].nunique()),
-            ("leaf_topic", "highest", self.largest_leaf),
+            ("leaf_topic", "highest", size.loc["topic", "max"]),
             ("total", "question_types", self.questions["type"].nunique()),
             ("total", "families", int((families(self.questions)["questions"] > 0).sum())),
         ]
         return pd.DataFrame(rows, columns=["row", "column", "measured"])
 
-    def document(self, doc_id: str) -> dict:
-        """Return one document, without the fields that its source does not have."""
-        if doc_id not in self.documents.index:
-            raise UsageError(
-                f"no document {doc_id!r}", did_you_mean(doc_id, self.documents.index[:1000])
-            )
-        return self.documents.loc[doc_id].dropna().to_dict()
-
-    def stages(self) -> pd.DataFrame:
-        """Return what each stage made: stage, purpose, made."""
-        rows = []
-        for stage, purpose in STAGES.items():
-            done = read_json(self.folder / "stages" / stage / "done.json")
-            rows.append({"stage": stage, "purpose": purpose, "made": _counts(done)})
-        return pd.DataFrame(rows)
-
-    def marks(self, *doc_ids: str) -> list[str]:
-        """Return the words of the facts that some documents state: statements, and values.
-
-        A value that is a short number is left to its statement, since it may stand elsewhere too.
-        """
-        wanted = set(doc_ids)
-        own = self.facts[self.facts["sources"].map(lambda sources: bool(wanted & set(sources)))]
-        long = own.loc[~own["value"].str.fullmatch(r"[\d.,]{1,4}"), "value"]
-        return list(dict.fromkeys([*own["statement"], *long]))
-
-    def statements(self, fact_id: str) -> pd.DataFrame:
-        """Return the documents that state a fact: source, title, says (the line with its value)."""
-        if fact_id not in self.facts.index:
-            raise UsageError(f"no fact {fact_id!r}", did_you_mean(fact_id, self.facts.index))
-        fact = self.facts.loc[fact_id]
-        rows = []
-        for doc_id in fact["sources"]:
-            document = self.document(doc_id)
-            lines = f"{document['title']}\n{document['content']}".split("\n")
-            says = next((line for line in lines if fact["value"].lower() in line.lower()), "")
-            rows.append((document["source_type"], document["title"], says, doc_id))
-        return pd.DataFrame(rows, columns=["source", "title", "says", "doc_id"])
-
-    def mentions(self, code: str, words: str) -> list[str]:
-        """Return the documents of a project or cluster with these words, in the order of writing."""
-        if code not in self.groups:
-            raise UsageError(f"no project or cluster {code!r}", did_you_mean(code, self.groups))
-        own = [row["doc_id"] for row in self.groups[code]["documents"]]
-        found = self.documents.loc[[i for i in own if i in self.documents.index]]
-        says = (found["title"] + "\n" + found["content"]).str.contains(words, regex=False)
-        return found.index[says].tolist()
-
-    def line(self, name: str) -> list[str]:
-        """Return a person's line of managers, from the person to the head."""
-        manager = self.employees.set_index("name")["manager"]
-        if name not in manager.index:
-            raise UsageError(f"nobody is called {name!r}", did_you_mean(name, manager.index))
-        found = [name]
-        while isinstance(manager[found[-1]], str):
-            found.append(manager[found[-1]])
-        return found
-
-    def again(self, *, jobs: int = 1) -> tuple[pd.DataFrame, bool]:
-        """Generate the company anew in a temporary folder, and compare.
-
-        Returns
-        -------
-        DataFrame
-            stage, seconds.
-        bool
-            Whether all files are the same, byte by byte.
-        """
-        from ragkit.synth import generate
-
-        marks: dict[str, list[float]] = {}
-
-        def progress(stage: str, done: int, total: int) -> None:
-            marks.setdefault(stage, []).append(time.perf_counter())
-
-        with tempfile.TemporaryDirectory(prefix="ragkit-company-") as place:
-            start = time.perf_counter()
-            generate(place, **self.settings, jobs=jobs, progress=progress)
-            names = sorted(path.relative_to(place) for path in Path(place).rglob("*.json*"))
-            names += sorted(path.relative_to(place) for path in Path(place).rglob("*.zip"))
-            _, off, lost = filecmp.cmpfiles(place, self.folder, map(str, names), shallow=False)
-        ends = [start, *(times[-1] for times in marks.values())]
-        seconds = [after - before for before, after in zip(ends, ends[1:], strict=False)]
-        table = pd.DataFrame({"stage": list(marks), "seconds": seconds})
-        return table, not off and not lost
-
-    def _lines(self, name: str) -> list[dict]:
-        return read_jsonl(self.folder / "stages" / name)
-
 
 def question_cards(company: Company, *, each: int = 1):
-    """Return the first questions of each type for display: answer, facts, gold documents, notes.
+    """Return the first questions of each type for display: answer, facts, gold documents.
 
     Parameters
     ----------
@@ -262,10 +174,6 @@ def question_cards(company: Company, *, each: int = 1):
     for row in rows:
         gold = [company.document(doc_id) for doc_id in row["gold_doc_ids"]]
         row["gold"] = [f"{d['source_type']}: {d['title']} ({d['path']})" for d in gold]
-        noted, misleading = row["pattern"], len(row["distractor_doc_ids"])
-        if misleading and "distractor" not in noted:
-            noted += f"{'; ' if noted else ''}distractors: {misleading}"
-        row["noted"] = noted
     return HTML(_templates().questions(rows))
 
 
@@ -329,19 +237,3 @@ def _marked(marks: list[str], text: str) -> Markup:
     # Every second part is a mark.
     shown = Markup('<mark style="background:#ffe08a">{}</mark>')
     return Markup("").join(shown.format(part) if i % 2 else part for i, part in enumerate(parts))
-
-
-def _counts(done: dict) -> str:
-    """Return the counts of a stage in words."""
-    parts = []
-    for name, value in done.items():
-        if name == "documents" and isinstance(value, dict):
-            parts.append(f"documents {sum(value.values()):,} from {len(value)} sources")
-        elif name == "rejected":
-            parts += [f"drafts rejected {sum(value.values()):,}"] if value else []
-        elif isinstance(value, dict):
-            inner = ", ".join(f"{key} {count:,}" for key, count in value.items())
-            parts += [f"{name} {sum(value.values()):,} ({inner})"] if value else []
-        else:
-            parts.append(f"{name.replace('_', ' ')} {value:,}")
-    return "; ".join(parts)

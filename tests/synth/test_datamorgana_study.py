@@ -1,4 +1,4 @@
-"""A made set as frames: worked numbers, and what must hold of any made set."""
+"""DataMorgana's questions as frames: worked numbers, and what must hold of any set."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragkit import explore
+from ragkit import datasets, explore
 from ragkit.errors import DataError, UsageError
 from ragkit.report.plots import questions as plots
-from ragkit.synth.datamorgana import Benchmark, load_config, make_questions, study
+from ragkit.synth.datamorgana import load_config, study
 
 CONFIG = load_config()
 FIRST = {name: choices[0].name for name, choices in CONFIG.categorizations.items()}
 
 
 @pytest.fixture(scope="module")
-def benchmark(made):
-    return make_questions(made.out, questions=60, seed=3)
+def bench():
+    return datasets.load("liverag", profile="sample")
 
 
 @pytest.fixture(scope="module")
-def frame(benchmark):
-    return study.questions(benchmark)
+def frame(bench):
+    return study.questions(bench.questions, bench.documents, CONFIG)
 
 
 def test_every_configured_category_has_a_row():
@@ -33,13 +33,6 @@ def test_every_configured_category_has_a_row():
     sums = table.groupby("categorization")["probability"].sum()
     assert np.allclose(sums, 1)
     assert len(study.excluded(CONFIG)) == len(CONFIG.impossible)
-
-
-def test_documents_add_up(benchmark):
-    count = study.documents(benchmark, CONFIG).set_index("step")["documents"]
-    out = count[[step for step in count.index if step.startswith("left out")]]
-    assert count["found by topic"] - out.sum() == count["kept"] >= count["asked about"]
-    assert len(out) == 3 + len(CONFIG.filters)
 
 
 def test_mix_of_four_questions():
@@ -88,39 +81,34 @@ def test_what_was_never_to_be_drawn():
         study.mix(pd.DataFrame([FIRST | {"Politeness": "rude"}]), CONFIG)
 
 
-def test_questions_are_what_was_made(benchmark, frame):
-    assert frame["text"].tolist() == [r["Question"] for r in benchmark.rows]
-    assert (frame["in_length"].dropna() == 1).all()
-    assert frame.loc[frame["Phrasing"] == "concise-and-natural", "in_length"].isna().all()
-    right = frame["Linguistic Correctness"] == "correct"
-    assert (frame.loc[right, "misspelt"] == 0).all()
-    assert (frame.loc[~right, "misspelt"] > 0).all()
-    assert (frame["documents"] == frame["gold_doc_ids"].map(len)).all()
+def test_measures_of_questions_by_hand(bench):
+    asked = bench.questions.head(2).assign(
+        text=["Could you please say who pays the ferries?", "xylofone ferry pays"],
+        answer=["The line, by Friday.", "No."],
+        gold_doc_ids=[("a",), ("a", "b")],
+        phrasing=["verbose_and_natural", "short_search_query"],
+    )
+    documents = pd.DataFrame({"doc_id": ["a", "b"], "text": ["A ferry is paid for.", "xylophone"]})
+    found = study.questions(asked, documents, CONFIG)
+    assert found["polite"].tolist() == [1, 0]
+    assert found["in_length"].tolist() == [0, 1]  # eight words, ten wanted; three, at most six
+    assert found["answer_words"].tolist() == [4, 1]
+    assert found["overlap"][1] == pytest.approx(1 / 3)  # the stem of "ferry", not that of "pays"
+    assert found["unknown"][1] == pytest.approx(1 / 3)  # "pays" is in the other question
+    with pytest.raises(DataError, match="no 'sung'"):
+        study.questions(asked.assign(phrasing="sung"), documents, CONFIG)
 
 
-def test_questions_without_their_notes(benchmark):
-    with pytest.raises(DataError, match="not those"):
-        study.questions(Benchmark(benchmark.rows, benchmark.notes[::-1]))
-    with pytest.raises(DataError, match="no questions"):
-        study.questions(Benchmark())
-
-
-def test_misspelt_words():
-    assert study.misspelt("who holds the key", "hwo holds the kye") == 0.5
-    with pytest.raises(DataError, match="2 and 1 words"):
-        study.misspelt("a key", "akey")
-
-
-def test_effects_and_means(frame):
-    table = study.effects(frame).set_index(["measure", "category"])
-    polite = frame[frame["Politeness"] == "polite"]
-    row = table.loc["share with polite words", "polite"]
-    assert row["value"] == pytest.approx(polite["polite"].mean())
-    assert row["n"] == len(polite)
+def test_categories_show_in_the_sample(frame):
+    value = study.effects(frame).set_index(["measure", "category"])["value"]
+    unknown = value["share of words that stand nowhere else"]
+    assert unknown["severe-mistakes"] > unknown["mild-mistakes"] > unknown["correct"]
+    overlap = value["share of words in the documents"]
+    assert overlap["similar-to-document"] > overlap["distant-from-document"]
+    assert value["share with polite words"]["polite"] > 0.8
     own = study.means(frame, "words", ["Premise"]).set_index("category")
     assert own.loc["direct", "share"] == frame.loc[frame["Premise"] == "direct", "words"].mean()
-    assert (own["low"] <= own["share"]).all()
-    assert (own["share"] <= own["high"]).all()
+    assert own["share"].between(own["low"], own["high"]).all()
 
 
 def test_legibility_of_what_is_plain_and_of_what_is_not_there():
@@ -135,30 +123,10 @@ def test_legibility_of_what_is_plain_and_of_what_is_not_there():
         study.legibility(told, ["plain"], folds=1)
 
 
-def test_rewordings_ask_for_the_same(made, benchmark):
-    table = study.rewordings(made.out, benchmark, kind="factoid", config=CONFIG, seed=0)
-    again = study.rewordings(made.out, benchmark, kind="factoid", config=CONFIG, seed=0)
-    pd.testing.assert_frame_equal(table, again)
-    said = table[table["refused"] == ""].set_index(["index", "category"])
-    for index in said.index.get_level_values(0).unique():
-        own = said.loc[index]
-        if "plain" in own.index:
-            assert own.loc["severe-mistakes", "correct"] == own.loc["plain", "text"]
-            assert own.loc["severe-mistakes", "error_rate"] > 0
-    assert table.loc[table["refused"] != "", "words"].isna().all()
-    changed = study.reworded_effects(table).set_index("category")
-    assert (changed["n"] <= changed["asked"]).all()
-    assert changed.loc["with-premise", "words"] > 0 > changed.loc["short-search-query", "words"]
-    with pytest.raises(UsageError, match="answer type"):
-        study.rewordings(made.out, benchmark, kind="riddle", config=CONFIG)
-
-
-def test_cards_show_the_row(benchmark):
-    page = explore.cards(study.examples(benchmark, [1, 2]))._repr_html_()
+def test_cards_show_the_row(frame, bench):
+    page = explore.cards(study.examples(frame.head(2), bench.documents)).data
     assert page.count("border:1px solid") == 2
-    assert "<mark>" in explore.cards(study.examples(benchmark, range(1, 30))).data
-    with pytest.raises(DataError, match="no question 99"):
-        study.examples(benchmark, [99])
+    assert "factoid" in page or frame["type"][0].replace("_", "-") in page
 
 
 def test_figures_have_a_panel_for_each(frame):

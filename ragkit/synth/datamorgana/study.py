@@ -1,39 +1,32 @@
-"""A made set of questions as frames: its mix of categories, what they did to the words, rewordings.
+"""A set of DataMorgana's questions: its mix of categories, and whether the categories show.
 
-What a notebook shows of `make_questions`; nothing here changes what is made.
+What a notebook shows of questions that are made; nothing here changes what is made.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragkit import checks
+from ragkit.datasets.liverag import category_key
 from ragkit.errors import DataError, UsageError
 from ragkit.measures import stats
-from ragkit.synth.datamorgana import words
-from ragkit.synth.datamorgana.collection import load
-from ragkit.synth.datamorgana.config import KNOWN, Config, offline_only
-from ragkit.synth.datamorgana.mistakes import error_rate
-from ragkit.synth.datamorgana.offline import POLITE, Refused, about_facts, write
-from ragkit.synth.datamorgana.report import Benchmark
-from ragkit.synth.streams import Stream
+from ragkit.synth.datamorgana.config import KNOWN, Config
+from ragkit.text import STOP_WORDS, stems
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Where a question stands before it is reworded: each categorization's plainest category.
-PLAIN = {
-    "Answer Style": "unspecified",
-    "Premise": "direct",
-    "Phrasing": "concise-and-natural",
-    "Linguistic Variation": "similar-to-document",
-    "Politeness": "neutral",
-    "Linguistic Correctness": "correct",
-}
+POLITE = re.compile(
+    r"\b(?:ple[ae]se|may i ask|thanks?|grateful|kind(?:ly)?|appreciat\w+|would you mind|could you|sorry|excuse me)\b",
+    re.IGNORECASE,
+)
+WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 # The lengths in words that LiveRAG's Table 1 asks for: least and most.
 LENGTHS = {
     "verbose-and-natural": (10, np.inf),
@@ -49,8 +42,7 @@ EFFECTS = (
     ("Phrasing", "share of the length in Table 1", "in_length"),
     ("Linguistic Variation", "share of words in the documents", "overlap"),
     ("Politeness", "share with polite words", "polite"),
-    ("Linguistic Correctness", "edits for each character", "error_rate"),
-    ("Linguistic Correctness", "share of words misspelt", "misspelt"),
+    ("Linguistic Correctness", "share of words that stand nowhere else", "unknown"),
 )
 SHARES = ("in_length", "polite")  # columns of yes and no
 
@@ -79,102 +71,66 @@ def excluded(config: Config) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["never together", "reason"])
 
 
-def documents(made: Benchmark, config: Config) -> pd.DataFrame:
-    """Return how documents came and went: step, rule, documents.
-
-    A document is left out by the first rule that it breaks, in the order of the rows; a criterion
-    that the configuration does not name is not looked at and has no row.
-    """
-    import pandas as pd
-
-    told = made.report["documents"]
-    low, high = config.sampling["min_words"], config.sampling["max_words"]
-    rules = {
-        "duplicate": "equal texts",
-        "too short": f"under {low} words",
-        "too long": f"over {high} words",
-    }
-    for name, limit in config.filters.items():
-        least = f"score under {limit.at_least}" if limit.at_least > 1 else ""
-        most = f"score over {limit.at_most}" if limit.at_most < 5 else ""
-        rules[name] = " or ".join(part for part in (least, most) if part) or "no limit"
-    best = f"the best {config.sampling['per_subtopic']} of each subtopic by BM25"
-    rows = [("found by topic", best, told["found by topic"])]
-    rows += [
-        (f"left out: {what}", rule, told["left out"].get(what, 0)) for what, rule in rules.items()
-    ]
-    rows += [("kept", "", told["kept"]), ("asked about", "", told["asked about"])]
-    return pd.DataFrame(rows, columns=["step", "rule", "documents"])
-
-
-def questions(made: Benchmark) -> pd.DataFrame:
-    """Return a made set as a frame of questions, with its categories and what was measured of each.
+def questions(asked: pd.DataFrame, documents: pd.DataFrame, config: Config) -> pd.DataFrame:
+    """Return questions with their categories under the names of a configuration, and measures of each.
 
     Parameters
     ----------
-    made : Benchmark
-        From the offline author, whose notes carry `error_rate` and `overlap`.
+    asked : DataFrame
+        The questions of `ragkit.datasets.load("liverag")`.
+    documents : DataFrame
+        With all gold documents, and any others.
+    config : Config
 
     Returns
     -------
     DataFrame
-        question_id, text, type, answer, facts (all claims), gold_doc_ids; a column for each
-        categorization; correct (the text without mistakes), words, answer_words, claims (direct
-        ones), documents, overlap and misspelt (0 to 1), error_rate (edits for each character),
-        polite, in_length (1 or 0; missing where Table 1 gives no length).
+        question_id, text, type, answer, facts, gold_doc_ids, claims by class; a column for each
+        categorization; words, answer_words, claims (direct ones), overlap (share of the question's
+        word stems, stop words aside, that its documents have), unknown (share of its words that
+        are in no document and in no other question), polite, in_length (1 or 0; missing where
+        Table 1 gives no length).
 
     Raises
     ------
     DataError
-        If there is no question, or rows and notes do not belong together.
+        If a question has a category that the configuration does not have.
     """
-    import pandas as pd
-
-    if not made.rows:
-        raise DataError("no questions")
-    if [r["Index"] for r in made.rows] != [n["Index"] for n in made.notes]:
-        raise DataError("the notes are not those of the questions")
-    rows = []
-    for row, note in zip(made.rows, made.notes, strict=True):
-        chosen, text = row["DataMorgana_Config"], row["Question"]
-        length = len(text.split())
-        least, most = LENGTHS.get(chosen.get("Phrasing"), (None, None))
-        rows.append(
-            {
-                "question_id": str(row["Index"]),
-                "text": text,
-                "type": chosen["Answer Type"],
-                "answer": row["Answer"],
-                "facts": tuple(c for kind in row["Answer_Claims"].values() for c in kind),
-                "gold_doc_ids": tuple(d["doc_id"] for d in row["Supporting_Documents"]),
-                **chosen,
-                "correct": note["correct"],
-                "words": length,
-                "answer_words": len(row["Answer"].split()),
-                "claims": len(row["Answer_Claims"]["direct"]),
-                "documents": len(row["Supporting_Documents"]),
-                "overlap": note["overlap"],
-                "misspelt": misspelt(note["correct"], text),
-                "error_rate": note["error_rate"],
-                "polite": int(bool(POLITE.search(note["correct"]))),
-                "in_length": np.nan if least is None else int(least <= length <= most),
-            }
-        )
-    return pd.DataFrame(rows)
+    frame = asked.copy()
+    for name, choices in config.categorizations.items():
+        names = {category_key(choice.name): choice.name for choice in choices}
+        frame[name] = frame[category_key(name)].map(names)
+        if frame[name].isna().any():
+            strange = frame.loc[frame[name].isna(), category_key(name)].iloc[0]
+            raise DataError(f"{name}: the configuration has no {strange!r}")
+    texts = documents.set_index("doc_id")["text"]
+    said = [set(_words(text)) for text in frame["text"]]
+    holders = Counter(chain(*said, *(set(_words(text)) for text in texts)))
+    frame["unknown"] = [np.mean([holders[word] == 1 for word in own] or np.nan) for own in said]
+    frame["overlap"] = [
+        _overlap(text, "\n".join(texts[list(gold)]))
+        for text, gold in zip(frame["text"], frame["gold_doc_ids"], strict=True)
+    ]
+    frame["words"] = frame["text"].str.split().map(len)
+    frame["answer_words"] = frame["answer"].str.split().map(len)
+    frame["claims"] = frame["claims_direct"].map(len)
+    frame["polite"] = frame["text"].str.contains(POLITE).astype(int)
+    ends = [LENGTHS.get(kind, (np.nan, np.nan)) for kind in frame["Phrasing"]]
+    frame["in_length"] = [
+        np.nan if np.isnan(least) else float(least <= n <= most)
+        for n, (least, most) in zip(frame["words"], ends, strict=True)
+    ]
+    return frame
 
 
-def misspelt(correct: str, written: str) -> float:
-    """Return the share of words that are not as in the correct text.
+def _words(text: str) -> list[str]:
+    return WORD.findall(text.lower())
 
-    Raises
-    ------
-    DataError
-        If the texts have different numbers of words: then no word has its counterpart.
-    """
-    one, other = correct.split(), written.split()
-    if len(one) != len(other) or not one:
-        raise DataError(f"{len(one)} and {len(other)} words: {correct!r}, {written!r}")
-    return sum(a != b for a, b in zip(one, other, strict=True)) / len(one)
+
+def _overlap(question: str, document: str) -> float:
+    """Return the share of a question's stems, stop words aside, that a document has."""
+    asked = set(stems([word for word in _words(question) if word not in STOP_WORDS]))
+    return len(asked & set(stems(_words(document)))) / len(asked) if asked else 0.0
 
 
 def mix(frame: pd.DataFrame, config: Config, *, level: float = 0.95) -> pd.DataFrame:
@@ -382,154 +338,26 @@ def legibility(
     return pd.DataFrame(rows, columns=columns)
 
 
-def rewordings(
-    folder: str | Path, made: Benchmark, *, kind: str, config: Config, seed: int = 0
-) -> pd.DataFrame:
-    """Put the questions of an answer type into the words of every other category, one at a time.
-
-    Each begins plain (`PLAIN`); one categorization after the other is then set to each of its
-    other categories. A persona shows in what users say of themselves, so that it comes with a
-    premise. The facts asked for and their documents stay the same; the value that a yes/no
-    question proposes is drawn anew.
-
-    Parameters
-    ----------
-    folder : path-like
-        The documents that `made` was made from.
-    made : Benchmark
-        From the offline author.
-    kind : str
-        An answer type.
-    config : Config
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        index, categorization ("plain" for the beginning), category, text, correct, words, overlap
-        (0 to 1), error_rate, refused (why it cannot be put so; empty if it can, and else the
-        texts are empty and the numbers missing).
-
-    Raises
-    ------
-    UsageError
-        If there is no such answer type, or no question of it.
-    """
-    import pandas as pd
-
-    checks.choice(kind, "answer type", KNOWN["Answer Type"])
-    offline_only(config)
-    collection = load(folder)
-    steps = [("plain", "plain", {})]
-    for name, choices in config.categorizations.items():
-        for c in choices:
-            if name == "User Persona":
-                steps.append((name, c.name, {name: c.name, "Premise": "with-premise"}))
-            elif name in PLAIN and c.name != PLAIN[name]:
-                steps.append((name, c.name, {name: c.name}))
-    rows = []
-    for row, note in zip(made.rows, made.notes, strict=True):
-        chosen, index = row["DataMorgana_Config"], row["Index"]
-        if chosen["Answer Type"] != kind:
-            continue
-        facts = [collection.by_id[fact] for fact in note["facts"]]
-        document = " ".join(d["content"] for d in row["Supporting_Documents"])
-        about = about_facts(kind, facts, collection, Stream(seed, "rewordings", index))
-        own = PLAIN | {"Answer Type": kind, "User Persona": chosen["User Persona"]}
-        for name, category, change in steps:
-            try:
-                stream = Stream(seed, "rewording", index)
-                text, correct = write(about, own | change, document, stream)
-            except Refused as refused:
-                rows.append((index, name, category, "", "", *[np.nan] * 3, str(refused)))
-                continue
-            share = words.overlap(correct, document, about.names)
-            rate = error_rate(correct, text)
-            rows.append((index, name, category, text, correct, len(text.split()), share, rate, ""))
-    if not rows:
-        raise UsageError(f"no {kind} question can be reworded")
-    columns = ["index", "categorization", "category", "text", "correct", "words", "overlap"]
-    return pd.DataFrame(rows, columns=[*columns, "error_rate", "refused"])
-
-
-def reworded_effects(table: pd.DataFrame, *, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
-    """Return what each rewording changes against the same question put plainly.
-
-    Parameters
-    ----------
-    table : DataFrame
-        From `rewordings`.
-    level : float in (0, 1)
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        categorization, category, asked (questions that can be put plainly), n (those that can be
-        put so, too), and the mean paired difference of words, overlap and error_rate, each with
-        its BCa bootstrap interval: NAME, NAME_low, NAME_high.
-    """
-    import pandas as pd
-
-    names = ["words", "overlap", "error_rate"]
-    said = table[table["refused"] == ""].set_index("index")
-    plain = said[said["categorization"] == "plain"]
-    rows = []
-    for name, category in dict.fromkeys(
-        zip(table["categorization"], table["category"], strict=True)
-    ):
-        if name == "plain":
-            continue
-        own = said[(said["categorization"] == name) & (said["category"] == category)]
-        both = own.index.intersection(plain.index)
-        row = {"categorization": name, "category": category, "asked": len(plain), "n": len(both)}
-        for column in names:
-            gaps = (own.loc[both, column] - plain.loc[both, column]).astype(float)
-            limits = (
-                stats.bootstrap_interval(gaps, level=level, seed=seed)[:3]
-                if len(gaps)
-                else [np.nan] * 3
-            )
-            row |= dict(zip((column, f"{column}_low", f"{column}_high"), limits, strict=True))
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def examples(made: Benchmark, indices: Sequence[int]) -> list[dict]:
+def examples(frame: pd.DataFrame, documents: pd.DataFrame) -> list[dict]:
     """Return questions with their claims and documents, as `ragkit.explore.cards` reads them.
 
     Parameters
     ----------
-    made : Benchmark
-    indices : sequence of int
-        The `Index` of each question.
-
-    Returns
-    -------
-    list of dict
-        question, correct (the question without mistakes), categories, claims by class, documents
-        (their texts), marked (what the documents say of the facts asked for, in their own words).
-
-    Raises
-    ------
-    DataError
-        If there is no such question.
+    frame : DataFrame
+        From `questions`.
+    documents : DataFrame
+        With all gold documents.
     """
-    rows = {row["Index"]: (row, note) for row, note in zip(made.rows, made.notes, strict=True)}
-    missing = [index for index in indices if index not in rows]
-    if missing:
-        raise DataError(f"there is no question {missing[0]}; they run from 1 to {len(rows)}")
-    found = []
-    for row, note in (rows[index] for index in indices):
-        texts, claims = [d["content"] for d in row["Supporting_Documents"]], row["Answer_Claims"]
-        found.append(
-            {
-                "question": row["Question"],
-                "correct": note["correct"],
-                "categories": list(row["DataMorgana_Config"].values()),
-                "claims": claims,
-                "documents": texts,
-                "marked": [mark for mark in dict.fromkeys(note["marks"]) if " " in mark],
-            }
-        )
-    return found
+    texts = documents.set_index("doc_id")["text"]
+    named = [name for name in KNOWN if name in frame]
+    return [
+        {
+            "question": row["text"],
+            "correct": row["text"],
+            "categories": [row[name] for name in named],
+            "claims": {kind: row[f"claims_{kind}"] for kind in ("direct", "useful", "useless")},
+            "documents": [texts[doc_id] for doc_id in row["gold_doc_ids"]],
+            "marked": [],
+        }
+        for row in frame.to_dict("records")
+    ]
