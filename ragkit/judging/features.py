@@ -20,8 +20,9 @@ FEATURES, ATTACK = (
 SENTENCES = 60
 # Two sentences that cover each other this far say the same but for a word or two.
 CLOSE = 0.75
-# The power of the coverage that a sign of an attack is multiplied by.
-FULL = 32
+# The power of the coverage that a sign of an attack is multiplied by: chosen on the attacks that
+# take part in the calibration.
+FULL = 16
 _ENUMERATION = re.compile(r"(?m)^\s*(?:[-*•]\s*)?\d{1,2}[.)]\s+")
 
 

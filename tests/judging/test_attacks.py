@@ -102,7 +102,7 @@ def test_held_out_attacks_are_rejected_and_harmless_changes_accepted(judge):
     table = accepted(sample_attacks(held_out=True), judge).set_index("change")
     own = [change for change in ATTACKS if change != "injected document"]  # it classifies none
     assert list(table.index) == [*own, "harmless", "extracted"]
-    assert table["n"].min() > 200
+    assert table["n"].min() > 120
     assert (table.loc[own, "value"] <= 0.10).all()
     assert table.loc["harmless", "value"] >= 0.95
     assert table.loc["extracted", ["accepted", "unsure"]].sum() >= 0.9 * table.loc["extracted", "n"]
