@@ -11,7 +11,6 @@ import pandas as pd
 from ragkit import schema
 from ragkit.datasets.registry import Declaration, Found
 from ragkit.errors import DataError
-from ragkit.files import read_json, require
 
 
 def frames(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
@@ -114,14 +113,7 @@ def wixqa_retrieval(found: Found, dataset: Declaration) -> dict[str, pd.DataFram
     `questions` are all 200 expert-written ones, without answers and with gold ids cut to 16 digits;
     `scores` are recall at 10, beside recall at 1 and 3.
     """
-    found.read_rows()
-    runs = read_json(found.path)
-    if not isinstance(runs, dict) or not all(isinstance(cases, list) for cases in runs.values()):
-        raise DataError(f"{found.path}: expected an object of systems with lists of cases")
-    rows = [{**case, "system": system} for system, cases in runs.items() for case in cases]
-    for place, row in enumerate(rows, start=1):
-        require(row, found.entry.columns(), f"{found.path}: row {place}")
-    scores = schema.check(frame(found, rows), "scores", str(found.path))
+    scores = schema.check(frame(found), "scores", str(found.path))
     questions = scores[["item_id", "text", "gold_doc_ids"]].drop_duplicates("item_id")
     ids = [f"expertwritten-{place:04d}" for place in range(1, len(questions) + 1)]
     scores["item_id"] = scores["item_id"].map(dict(zip(questions["item_id"], ids, strict=True)))

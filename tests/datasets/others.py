@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,76 @@ def make(folder: Path) -> Path:
     write(folder, {path["erb_ranks"]: {"data/bm25_topk_evaluation.csv": "\n".join(ranks) + "\n"}})
     for name in SETS:
         _question_set(folder, name)
-    return folder
+    made = {name: make(rng) for name, make in MADE.items()}
+    return write(folder, {files(name)[0].path: value for name, value in made.items()})
+
+
+def _sample(path: str) -> list[dict]:
+    return read_jsonl(paths.SAMPLE / path)
+
+
+def _grag(rng) -> list[dict]:
+    factors = [
+        {"ranker": a, "words": b} for a in ("both", "dense", "lexical") for b in (1, 2, 4, 8)
+    ]
+    scores = {"relevance_score": (-1, 3), "faithfulness_score": (-1, 2)}
+    return [
+        {"qid": str(n)} | one | {name: int(rng.integers(*ends)) for name, ends in scores.items()}
+        for n in range(30)
+        for one in factors
+    ]
+
+
+def _wixqa_retrieval(rng) -> dict[str, list[dict]]:
+    found = {}
+    for system in ("bm25_only", "dense_only", "hybrid_rrf"):
+        found[system] = rows = []
+        for n, row in enumerate(_sample("wixqa/wixqa_expertwritten/test.jsonl")):
+            ids = [name[:16] for name in row["article_ids"]]
+            about = {
+                "mode": system,
+                "query_id": f"q{n}",
+                "question": row["question"],
+                "gt_ids_short": ids,
+            }
+            recall = np.sort(rng.integers(0, 2, 3)).astype(float)
+            rows.append(
+                about | {f"recall_at_{k}": r for k, r in zip((1, 3, 10), recall, strict=True)}
+            )
+    return found
+
+
+def _wixqa_answers(rng) -> list[dict]:
+    asked = _sample("wixqa/wixqa_expertwritten/test.jsonl")[:12]
+    told = ("token_f1", "bleu", "rouge_1", "rouge_2")
+    return [
+        {"run": run, "question": row["question"], "gt_answer": row["answer"]}
+        | {"candidate_answer": " ".join(row["answer"].split()[: int(rng.integers(3, 30))])}
+        | {name: float(rng.random()) for name in told}
+        for run in ("one", "two")
+        for row in asked
+    ]
+
+
+def _erb_answers(rng) -> dict[str, str]:
+    asked = [row["question_id"] for row in _sample(f"{FOLDER}/questions.jsonl")]
+    lines = [json.dumps({"question_id": name, "answer": f"About {name}."}) + "\n" for name in asked]
+    return {f"someone/results_v6.2/baseline_{name}.jsonl": "".join(lines) for name in ("a", "b")}
+
+
+def _datamorgana(rng) -> list[dict]:
+    pages = _sample("wixqa/wix_kb_corpus/wix_kb_corpus.jsonl")[:30]
+    columns = files("datamorgana")[0].read["columns"].values()
+    return [
+        dict.fromkeys(columns, "any")
+        | {"qid": str(n), "question": f"What of {page['title']}?", "answer": page["title"]}
+        | {"context": repr([page["contents"]]), "document_ids": repr([page["id"]])}
+        for n, page in enumerate(pages)
+    ]
+
+
+MADE = {"grag": _grag, "wixqa_retrieval": _wixqa_retrieval, "wixqa_answers": _wixqa_answers}
+MADE |= {"erb_answers": _erb_answers, "datamorgana": _datamorgana}
 
 
 def _question_set(folder: Path, name: str) -> None:
