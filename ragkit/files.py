@@ -20,10 +20,10 @@ import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragkit import schema
 from ragkit.errors import DataError, MissingData, UsageError, did_you_mean
@@ -143,6 +143,11 @@ def read_json(path: str | os.PathLike):
 def read_jsonl(path: str | os.PathLike, columns: Sequence[str] = ()) -> list[dict]:
     """Return the objects of a file of JSON lines, whatever its name ends in; see `read_rows`."""
     return _listed(path, json_lines(read_text(path)), columns)
+
+
+def write_jsonl(path: str | os.PathLike, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write one JSON object a line by way of `write_text`."""
+    return write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def read_rows(

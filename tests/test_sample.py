@@ -109,11 +109,35 @@ def test_the_ledger_replays_to_the_same_bytes(tmp_path):
     """After a change of the ledger that is meant: `ragkit generate sample`."""
     from ragkit.synth.sample import write_sample
 
-    made = [path for path in FILES if path.parent.name != "comparison"]
+    made = [path for path in FILES if path.parent.name not in ("comparison", "labels")]
     assert write_sample(tmp_path) == len(made)
     for path in made:
         name = path.relative_to(SAMPLE)
         assert (tmp_path / name).read_bytes() == path.read_bytes(), name
+
+
+def test_a_correction_that_does_not_fit_is_an_error():
+    from ragkit.errors import DataError
+    from ragkit.synth.sample import corrected
+
+    rows = [{"id": "a", "text": "one two", "tags": ["two"]}, {"text": "three"}]
+    assert corrected(rows, [{"file": "f", "row": "a", "old": "two", "new": "2"}])[0] == {
+        "id": "a",
+        "text": "one 2",
+        "tags": ["2"],
+    }
+    assert corrected(rows, [{"file": "f", "row": "1", "field": "text", "value": "3"}])[1] == {
+        "text": "3"
+    }
+    assert rows[0]["text"] == "one two"
+    for edit in (
+        {"row": "a", "old": "four", "new": "4"},
+        {"row": "1", "field": "text", "value": "three"},
+    ):
+        with pytest.raises(DataError, match="changes nothing"):
+            corrected(rows, [{"file": "f"} | edit])
+    with pytest.raises(DataError, match="has no row 'b'"):
+        corrected(rows, [{"file": "f", "row": "b", "old": "one", "new": "1"}])
 
 
 # The help centre
@@ -134,16 +158,16 @@ def test_articles():
     ("name", "most", "multi"),
     [("expertwritten", 40, 0.27), ("simulated", 40, 0.14), ("synthetic", len(KB), 0.0)],
 )
-def test_wixqa_sets_have_their_share_of_questions_about_two_articles(name, most, multi):
+def test_wixqa_sets_have_their_share_of_questions_about_several_articles(name, most, multi):
     rows, known = WIXQA[name], {row["id"] for row in KB}
     assert 0.9 * most <= len({row["question"] for row in rows}) == len(rows) <= most
     for row in rows:
         assert list(row) == ["question", "answer", "article_ids"]
         assert row["answer"].strip()
-        assert 1 <= len(set(row["article_ids"])) == len(row["article_ids"]) <= 2
+        assert 1 <= len(set(row["article_ids"])) == len(row["article_ids"]) <= 3
         assert set(row["article_ids"]) <= known
     share = statistics.mean(len(row["article_ids"]) > 1 for row in rows)
-    assert share == pytest.approx(multi, abs=0.05)
+    assert share == pytest.approx(multi, abs=0.1)
 
 
 def test_expert_answers_are_the_longest():
