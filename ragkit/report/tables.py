@@ -6,7 +6,8 @@ status            meaning
 match             measured, and equal to the printed number at its printed decimals
 close             measured, within 1 % of the number, or within 5 % and one unit of the last digit
 differs           measured, and further off
-substitute        measured with another model or other data, which the note names
+substitute        measured with another model or other data, which the note names; `command`
+                  would measure it with the paper's
 not run           nothing in this run measures it
 needs data        a notebook measures it once `command` has fetched the data
 needs a model     a notebook measures it with the model that `command` names
@@ -154,7 +155,8 @@ def compare(
             row["status"] = declared or row["status"]
             if row["status"] in ("not run", "needs data") and reasons:
                 notes.append(reasons.get(f"{row['paper']}:{row['table']}"))
-        row["command"] = row.get("command") if row["status"].startswith("needs") else ""
+        if row["status"] not in ("needs data", "needs a model", "substitute"):
+            row["command"] = ""
         row["note"] = "; ".join(note for note in notes if isinstance(note, str) and note)
     return pd.DataFrame(rows, columns=SCOREBOARD).astype({"measured": float})
 

@@ -114,7 +114,7 @@ def _home(plan: Plan, run: list[Executed]) -> dict:
 
 def _commands(board: pd.DataFrame) -> list[dict]:
     """Return the open numbers by the command that measures them, most numbers first."""
-    waiting = board[board["command"].fillna("") != ""]
+    waiting = board[board["status"].isin(["needs data", "needs a model"])]
     counted = waiting.groupby("command", sort=False).size().sort_values(ascending=False)
     return [{"numbers": n, "command": command} for command, n in counted.items()]
 
