@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import click
 
@@ -27,84 +28,50 @@ def erb(out, dry_run, **counts):
 
 
 @command.define
-def company(page, out, dry_run, ledger, budget, concurrency, yes, batch, **asked):
+def company(page, out, dry_run, batch, yes, **given):
     from ragkit.synth.company import estimate, generate_company
-    from ragkit.synth.stages import BatchWritten
 
-    ledger = ledger or out / "ledger.sqlite"
-    options = _options(asked["author"], ledger, budget, concurrency, batch)
-    if dry_run or not (batch and (out / "plan").exists()):  # of the first batch only
-        for line in estimate(page, out, **asked, author_options=_unwritten(options)):
-            click.echo(line)
-    if dry_run:
-        return
-    _confirm(options, yes or batch)
-    with _progress(1) as progress:
-        try:
-            found = generate_company(page, out, **asked, progress=progress, author_options=options)
-        except BatchWritten as written:
-            return click.echo(str(written))
-    made = sum(found["questions"].values())
-    wanted = f" of {asked['questions']:,}" * (made < asked["questions"])
-    click.echo(f"{found['documents']:,} documents and {made:,}{wanted} questions in {out}")
-    if found["left_out"]:
-        click.echo(f"{found['left_out']:,} left out: see {out / 'left_out.jsonl'}")
+    options, asked = _options(given, out / "ledger.sqlite", batch)
+    guess = partial(estimate, page, out, **asked)
+    if batch and (out / "plan").exists() and not dry_run:  # of the first batch only
+        guess = None
+    make = partial(generate_company, page, out, **asked)
+    if found := _written(guess, make, options, dry_run, yes):
+        made = sum(found["questions"].values())
+        wanted = f" of {asked['questions']:,}" * (made < asked["questions"])
+        click.echo(f"{found['documents']:,} documents and {made:,}{wanted} questions in {out}")
+        _left_out(found["left_out"], out / "left_out.jsonl")
 
 
 @command.define
-def helpcentre(out, dry_run, ledger, budget, concurrency, yes, batch, **asked):
-    from ragkit.synth.helpcentre import begun, generate_helpcentre
-    from ragkit.synth.stages import BatchWritten
+def helpcentre(out, dry_run, batch, yes, **given):
+    from ragkit.synth.helpcentre import estimate, generate_helpcentre
 
-    ledger = ledger or out / "ledger.sqlite"
-    options = _options(asked["author"], ledger, budget, concurrency, batch)
-    click.echo("\n".join(begun(**asked, options=_unwritten(options)).estimate()))
-    if dry_run:
-        return
-    _confirm(options, yes or batch)
-    with _progress(1) as progress:
-        try:
-            found = generate_helpcentre(out, **asked, progress=progress, author_options=options)
-        except BatchWritten as written:
-            return click.echo(str(written))
-    questions = sum(row["questions"] for row in found["sets"].values())
-    click.echo(f"{sum(found['articles'].values()):,} articles and {questions:,} questions in {out}")
-    if found.get("left_out"):
-        click.echo(f"{found['left_out']:,} left out: see {out / 'left_out.jsonl'}")
+    options, asked = _options(given, out / "ledger.sqlite", batch)
+    guess, make = partial(estimate, **asked), partial(generate_helpcentre, out, **asked)
+    if found := _written(guess, make, options, dry_run, yes):
+        counts = [sum(found[name].values()) for name in ("articles", "questions")]
+        click.echo(f"{counts[0]:,} articles and {counts[1]:,} questions in {out}")
+        _left_out(found["left out"], out / "left_out.jsonl")
 
 
 @command.define
-def datamorgana(documents, out, dry_run, ledger, budget, concurrency, yes, batch, **asked):
+def datamorgana(documents, out, dry_run, batch, yes, **given):
     from ragkit.files import read_json
-    from ragkit.synth.datamorgana import estimate, load_config, make_questions
-    from ragkit.synth.datamorgana.make import settings
-    from ragkit.synth.datamorgana.report import beside
-    from ragkit.synth.stages import BatchWritten
+    from ragkit.synth.datamorgana import beside, estimate, make_questions, settings
     from ragkit.synth.stamp import check_same
 
-    ledger = ledger or out.with_suffix(".ledger.sqlite")
-    options = _options(asked["author"], ledger, budget, concurrency, batch)
-    if dry_run or options:
-        for line in estimate(documents, **asked, author_options=_unwritten(options)):
-            click.echo(line)
-        if dry_run:
-            return
-    if out.exists():  # it is written last, so it is whole
-        wanted = settings(documents, load_config(asked.pop("config")), **asked)
+    options, asked = _options(given, out.with_suffix(".ledger.sqlite"), batch)
+    if out.exists() and not dry_run:  # it is written last, so it is whole
         report = beside(out, "report.json")
-        check_same(read_json(report) if report.exists() else {}, wanted, f"{out} was made")
-        click.echo(f"{out} is complete")
-        return
-    _confirm(options, yes or batch)
-    with _progress(asked["questions"]) as progress:
-        try:
-            made = make_questions(documents, **asked, progress=progress, author_options=options)
-        except BatchWritten as written:
-            return click.echo(str(written))
-    made.write(out)
-    click.echo(f"{len(made.rows):,} questions in {out}")
-    if made.left_out:
-        click.echo(f"{len(made.left_out):,} left out: see {beside(out, 'left_out.jsonl')}")
+        found = read_json(report) if report.exists() else {}
+        check_same(found, settings(documents, **asked), f"{out} was made")
+        return click.echo(f"{out} is complete")
+    guess, make = partial(estimate, documents, **asked), partial(make_questions, documents, **asked)
+    if made := _written(guess, make, options, dry_run, yes, asked["questions"]):
+        made.write(out)
+        click.echo(f"{len(made.rows):,} questions in {out}")
+        _left_out(len(made.left_out), beside(out, "left_out.jsonl"))
 
 
 @command.define
@@ -118,23 +85,36 @@ def sample(out):
     click.echo(f"{files} files in {out}")
 
 
-def _options(author, ledger, budget, concurrency, batch=None):
-    """Return how a model is asked, or None for the offline author."""
+def _options(given, ledger, batch):
+    """Return how a model is asked, and the other settings."""
     from ragkit.synth.author import AuthorOptions
 
-    offline = author == "offline" and not batch  # whose options are refused
-    return None if offline else AuthorOptions(ledger, budget, concurrency, batch=batch)
+    ledger = given.pop("ledger") or ledger
+    asked = {name: given.pop(name) for name in ("budget", "concurrency")}
+    return AuthorOptions(ledger, **asked, batch=batch), given
 
 
-def _unwritten(options):
-    """Return options without a ledger that does not exist: an estimate leaves no file behind."""
-    kept = not options or options.ledger.exists()
-    return options if kept else replace(options, ledger=None, batch=None)
+def _written(guess, make, options, dry_run, yes, total=1):
+    """Show the estimate, ask, and let the model write; return what is made, if it is."""
+    from ragkit.synth.stages import BatchWritten
 
-
-def _confirm(options, yes) -> None:
-    if options and not yes:
+    if guess:  # an estimate leaves no ledger behind
+        kept = {} if options.ledger.exists() else {"ledger": None, "batch": None}
+        click.echo("\n".join(guess(author_options=replace(options, **kept))))
+    if dry_run:
+        return None
+    if not (yes or options.batch):
         click.confirm("Go ahead?", abort=True, err=True)
+    with _progress(total) as progress:
+        try:
+            return make(progress=progress, author_options=options)
+        except BatchWritten as written:
+            click.echo(str(written))
+
+
+def _left_out(count, path) -> None:
+    if count:
+        click.echo(f"{count:,} left out: see {path}")
 
 
 @contextmanager

@@ -44,7 +44,10 @@ class AuthorOptions:
         return Client(name, **options, parameters=parameters)
 
 
-def check_author(name: str) -> None:
-    """Raise `UsageError` unless `name` is `offline` or `openai:MODEL`."""
-    if name != "offline" and not (name.startswith("openai:") and len(name) > len("openai:")):
-        raise UsageError(f"no author is called {name!r}", "known: offline, openai:MODEL")
+def check_author(name: str | None) -> None:
+    """Raise `UsageError` unless `name` is `openai:MODEL`."""
+    if not (name or "").startswith("openai:") or name == "openai:":
+        said = f"no author is called {name!r}" if name else "a language model writes: name it"
+        raise UsageError(
+            said, "--author openai:MODEL; with --batch FILE, its requests are written to a file"
+        )

@@ -9,6 +9,7 @@ says what it would cost.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -213,26 +214,19 @@ class Model:
             )
         return results
 
-    def estimate(self, plan: Mapping[str, Sequence[Task]]) -> list[str]:
-        """Return in lines what the tasks of all stages would cost; nothing is asked.
-
-        Requests that depend on earlier answers are estimated from stand-ins of their size. Repairs
-        come on top.
-        """
-        lines = [f"  {len(tasks):>7,} {stage}" for stage, tasks in plan.items() if tasks]
-        requests = [self.request(stage, task) for stage, tasks in plan.items() for task in tasks]
-        return [*lines, str(self.client.dry_run(requests))]
-
 
 class Guess(Model):
     """Answer from the ledger, else with a stand-in that counts as a request; nothing is asked.
+
+    `stand_ins.json` beside the prompts has an answer for each stage in its usual size, where
+    "30 words" stands for a text of that length.
 
     Parameters
     ----------
     name, prompts, options, parameters
         See `Model`.
     stand_ins : dict of str to callable
-        By stage, what returns the data of a task in an answer's usual size.
+        By stage, what depends on the task: returns the data, or those fields of it.
 
     Attributes
     ----------
@@ -250,6 +244,8 @@ class Guess(Model):
     ):
         super().__init__(name, prompts, replace(options, batch=None), parameters)
         self.stand_ins, self._collects = stand_ins, True
+        sizes = prompts / "stand_ins.json"
+        self.sizes = read_json(sizes) if sizes.exists() else {}
         self.calls, self.tokens_in, self.tokens_out = Counter(), Counter(), Counter()
 
     def answer(
@@ -262,7 +258,8 @@ class Guess(Model):
         self._lacking = []
         for i, task in enumerate(tasks):
             if found[i] is None:
-                found[i] = self.stand_ins[stage](task)
+                found[i] = _sized(self.sizes.get(stage, {}), task.item)
+                found[i] |= self.stand_ins[stage](task) if stage in self.stand_ins else {}
                 self.tokens_out[stage] += count_tokens(json.dumps(found[i]), self.name)
         return found
 
@@ -279,6 +276,42 @@ class Guess(Model):
             f"{tokens[1]:,} out: {cost} prices of {prices.date} in {prices.path}; repairs of "
             "answers come on top",
         ]
+
+
+def needed(found: Sequence[dict | Rejected], hint: str) -> list[dict]:
+    """Return the data of a stage that cannot go on without any of its items; else `ModelError`."""
+    for data in found:
+        if isinstance(data, Rejected):
+            raise ModelError(f"stage {data.stage!r}, item {data.item!r}: {data.reason}", hint)
+    return list(found)
+
+
+def within(**shown: str) -> Check:
+    """Return a check of numbers: each field of an answer counts what a draft shows, from 1.
+
+    `within(needed="documents")`: every number of `needed` is one of the draft's `documents`. A
+    field that is a single number may be 0, for none of them.
+    """
+
+    def check(task: Task, data: dict) -> str:
+        for name, of in shown.items():
+            known, several = len(getattr(task.given, of)), isinstance(data[name], list)
+            for number in data[name] if several else [data[name]]:
+                if not int(several) <= number <= known:
+                    return f"{name}: there is no number {number} of {known}"
+        return ""
+
+    return check
+
+
+def _sized(value: Any, item: str) -> Any:
+    """Return data in which every "30 words" is a text of that length, different in every place."""
+    if isinstance(value, dict):
+        return {name: _sized(part, item) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_sized(part, f"{item}, {n}") for n, part in enumerate(value, 1)]
+    size = re.fullmatch(r"(\d+) words", str(value))
+    return f"{item}: {'said ' * int(size[1])}" if size else value
 
 
 def answered(

@@ -54,7 +54,6 @@ def _speed(folder):
 def _likeness(folder):
     from ragkit import datasets, models
     from ragkit.measures import corpus, diversity, metrics
-    from ragkit.synth import datamorgana
     from ragkit.systems.retrieval import BM25
 
     made = datasets.load(str(folder / str(DOCUMENTS)))
@@ -70,17 +69,11 @@ def _likeness(folder):
     for kind in ("semantic", "completeness"):
         yield most(f"recall, {kind} / basic", mean[kind] / mean["basic"], 1, "")
     company = folder / str(QUESTION_DOCUMENTS)
-    made = datamorgana.make_questions(company, questions=QUESTIONS, seed=1)
-    sets = {
-        "DataMorgana": [row["Question"] for row in made.rows],
-        "ERB's types": list(datasets.load(str(company)).questions["text"]),
-    }
-    for name, texts in sets.items():
-        what = f"{QUESTIONS} questions, {name}"
-        yield least(f"n-gram diversity, {what}", diversity.ngram_diversity(texts), 2.6)
-        vectors = models.encoder("all-MiniLM-L6-v2").encode(texts, kind="query")
-        score = diversity.homogenization_score(vectors)
-        yield most(f"homogenization, {what}", score, 0.2, "")
+    texts = list(datasets.load(str(company)).questions["text"])
+    yield least(f"n-gram diversity, {QUESTIONS} questions", diversity.ngram_diversity(texts), 2.6)
+    vectors = models.encoder("all-MiniLM-L6-v2").encode(texts, kind="query")
+    score = diversity.homogenization_score(vectors)
+    yield most(f"homogenization, {QUESTIONS} questions", score, 0.2, "")
 
 
 def whole(out: Path) -> tuple[float, float]:

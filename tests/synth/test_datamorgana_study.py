@@ -77,8 +77,6 @@ def test_what_was_never_to_be_drawn():
     )
     with pytest.raises(DataError, match="probability 0"):
         study.mix_tests(table)
-    with pytest.raises(DataError, match="no 'rude'"):
-        study.mix(pd.DataFrame([FIRST | {"Politeness": "rude"}]), CONFIG)
 
 
 def test_measures_of_questions_by_hand(bench):

@@ -61,12 +61,6 @@ class Settings:
             checks.whole(getattr(self, name), name, least=0)
         checks.number(self.surplus, "surplus", least=1)
         check_author(self.author)
-        if self.author == "offline":
-            raise UsageError(
-                "a company from a page is written by a model: --author openai:MODEL",
-                "without a model: ragkit generate erb",
-            )
-
         kept = CLUSTER * self.drafts("completeness") + self.duplicates
         asked = sum(map(self.drafts, TYPES))
         if max(asked, 2 * (kept + self.drafts("miscellaneous"))) > self.documents:

@@ -6,53 +6,79 @@ import hashlib
 import json
 import math
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from ragkit.errors import DataError, did_you_mean
 from ragkit.files import read_text
-from ragkit.synth.datamorgana.filters import CRITERIA, Limit
 from ragkit.synth.streams import Stream
 
 DEFAULT = Path(__file__).parent / "liverag.toml"
 SLACK = 1e-6  # what sums of probabilities may be off by
-SAMPLING = {"min_words": 40, "max_words": 2000, "per_subtopic": 25}
-# What the offline author can do; a model is told the descriptions, whatever the names are.
-KNOWN = {
-    "Answer Type": (
-        "factoid",
-        "yes/no",
-        "definition",
-        "list",
-        "explanation",
-        "comparison",
-        "multi-aspect",
-    ),
-    "Answer Style": ("concise-answer", "detailed-answer", "unspecified"),
-    "Premise": ("direct", "with-premise"),
-    "Phrasing": (
-        "concise-and-natural",
-        "verbose-and-natural",
-        "short-search-query",
-        "long-search-query",
-    ),
-    "Linguistic Variation": ("similar-to-document", "distant-from-document"),
-    "Politeness": ("polite", "neutral"),
-    "Linguistic Correctness": ("correct", "mild-mistakes", "severe-mistakes"),
-    "User Persona": ("expert", "novice", "researcher", "journalist"),
-}
+Criterion = Literal[
+    "factuality", "interest", "credibility", "toxicity", "sexuality", "freshness"
+]  # LiveRAG, section 2.1
+Share = Annotated[float, Field(ge=0, le=1)]
+Score = Annotated[int, Field(ge=1, le=5)]
+Count = Annotated[int, Field(ge=1)]
+Name = Annotated[str, Field(min_length=1)]
 
 
 @dataclass(frozen=True)
 class Category:
-    name: str
-    probability: float
-    description: str
-    documents: int = 1
+    """One of the categories of a categorization.
+
+    Its questions need one or two `documents`, and have from `words[0]` to `words[1]` words.
+    """
+
+    name: Name
+    probability: Share
+    description: str = ""
+    documents: Literal[1, 2] = 1
+    words: tuple[Count, Count] | None = None
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The scores that pass."""
+
+    at_least: Score = 1
+    at_most: Score = 5
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """The words of a document, and how many documents a subtopic's query brings in."""
+
+    min_words: Count = 40
+    max_words: Count = 2000
+    per_subtopic: Count = 25
+
+
+@dataclass(frozen=True)
+class _Categorization:
+    name: Name
+    categories: Annotated[dict[str, Category], Field(min_length=1)]
+
+
+@dataclass(frozen=True)
+class _File:
+    """What a configuration's file may hold."""
+
+    categorization: Annotated[list[_Categorization], Field(min_length=1)]
+    impossible: list[dict[str, str | list[str]]] = field(default_factory=list)
+    sampling: Sampling = Sampling()
+    filters: dict[Criterion, Limit] = field(default_factory=dict)
+
+
+for _part in (Category, Limit, Sampling, _Categorization, _File):
+    _part.__pydantic_config__ = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)
@@ -65,14 +91,14 @@ class Config:
     categorizations : dict of str to tuple of Category
     impossible : tuple of (dict of str to frozenset of str, str)
         Categories that exclude one another, and why.
-    sampling : dict of str to int
+    sampling : Sampling
     filters : dict of str to Limit
     """
 
     path: str
     categorizations: dict[str, tuple[Category, ...]]
     impossible: tuple[tuple[dict[str, frozenset[str]], str], ...]
-    sampling: dict[str, int]
+    sampling: Sampling
     filters: dict[str, Limit]
 
     @property
@@ -135,18 +161,23 @@ class Config:
         for _ in range(2000):
             worst = 0.0
             for axis, share in enumerate(wanted):
-                others = tuple(a for a in range(len(names)) if a != axis)
-                now = joint.sum(axis=others)
+                now = _margin(joint, axis)
                 worst = max(worst, float(np.abs(now - share).max()))
                 factor = np.divide(share, now, out=np.zeros_like(share), where=now > 0)
-                shape = [-1 if a == axis else 1 for a in range(len(names))]
-                joint = joint * factor.reshape(shape)
+                joint = joint * factor.reshape([-1 if a == axis else 1 for a in range(joint.ndim)])
             if worst < SLACK:
                 break
         else:
+            _, said = max(
+                (abs(got - share), f"{name} = {label} would get {got:.3f} instead of {share:.3f}")
+                for axis, name in enumerate(names)
+                for label, share, got in zip(
+                    choices[axis], wanted[axis], _margin(joint, axis), strict=True
+                )
+            )
             raise DataError(
                 f"{self.path}: the probabilities cannot hold together with what [[impossible]] "
-                f"excludes: {self._tightest(names, choices, joint, wanted)}",
+                f"excludes: {said}",
                 "lower the probability of one of the categories that exclude one another",
             )
         # Whole numbers, so that rounding in the last bit cannot change a draw.
@@ -154,15 +185,9 @@ class Config:
         cells = [cell for cell, w in zip(product(*choices), weights, strict=True) if w]
         return cells, np.cumsum(weights[weights > 0])
 
-    def _tightest(self, names, choices, joint, wanted) -> str:
-        gaps = []
-        for axis, share in enumerate(wanted):
-            now = joint.sum(axis=tuple(a for a in range(len(names)) if a != axis))
-            gaps += [
-                (abs(n - s), f"{names[axis]} = {c} would get {n:.3f} instead of {s:.3f}")
-                for c, n, s in zip(choices[axis], now, share, strict=True)
-            ]
-        return max(gaps)[1]
+
+def _margin(joint: np.ndarray, axis: int) -> np.ndarray:
+    return joint.sum(axis=tuple(a for a in range(joint.ndim) if a != axis))
 
 
 def load_config(path: str | Path | None = None) -> Config:
@@ -171,108 +196,61 @@ def load_config(path: str | Path | None = None) -> Config:
     Raises
     ------
     DataError
-        If the file is no TOML, probabilities do not add up to 1, a name is not known, or
-        excluded combinations leave no way to keep the probabilities.
+        If the file is not TOML, has a name or a value that it may not have, probabilities do not
+        add up to 1, or excluded combinations leave no way to keep them.
     """
     path = Path(path or DEFAULT)
     try:
         raw = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path}: not TOML ({error})") from None
-    _known(raw, ("categorization", "impossible", "sampling", "filters"), f"{path}", "table")
+    for part in raw.get("categorization", ()):
+        for label, entry in part.get("categories", {}).items() if isinstance(part, dict) else ():
+            if isinstance(entry, dict):
+                entry["name"] = label
+    try:
+        found = TypeAdapter(_File).validate_json(json.dumps(raw, default=str), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part + 1 if type(part) is int else part) for part in first["loc"])
+        said = first["msg"].removesuffix(".").replace("Input should be", "should be")
+        raise DataError(f"{path}: {where}: {said}; found {first['input']!r:.80}") from None
     categorizations: dict[str, tuple[Category, ...]] = {}
-    for number, part in enumerate(_list(raw, "categorization", path), 1):
-        name = part.get("name")
-        if not isinstance(name, str) or not isinstance(part.get("categories"), dict):
-            raise DataError(f"{path}: categorization {number} needs a name and categories")
-        _known(part, ("name", "categories"), f"{path}: {name}", "field")
-        if name in categorizations:
-            raise DataError(f"{path}: the categorization {name!r} is there twice")
-        categorizations[name] = _categories(name, part["categories"], path)
-    if not categorizations:
-        raise DataError(f"{path}: no [[categorization]]", f"begin with a copy of {DEFAULT}")
-    impossible = tuple(
-        _excluded(rule, number, categorizations, path)
-        for number, rule in enumerate(_list(raw, "impossible", path), 1)
-    )
-    sampling = SAMPLING | raw.get("sampling", {})
-    _known(sampling, SAMPLING, f"{path}: [sampling]", "setting")
-    for name, value in sampling.items():
-        if type(value) is not int or value < 1:
+    for part in found.categorization:
+        if part.name in categorizations:
+            raise DataError(f"{path}: the categorization {part.name!r} is there twice")
+        categorizations[part.name] = own = tuple(part.categories.values())
+        total = math.fsum(category.probability for category in own)
+        if abs(total - 1) > SLACK:
             raise DataError(
-                f"{path}: [sampling] {name} should be a whole number above 0: {value!r}"
+                f"{path}: the probabilities of {part.name!r} add up to {total:.6g}, not to 1",
+                f"change one of them by {1 - total:+.6g}",
             )
-    filters = {}
-    _known(raw.get("filters", {}), CRITERIA, f"{path}: [filters]", "criterion")
-    for name, limit in raw.get("filters", {}).items():
-        filters[name] = Limit.read(limit, f"{path}: [filters] {name}")
-    config = Config(str(path), categorizations, impossible, sampling, filters)
+    impossible = tuple(
+        _excluded(rule, f"{path}: impossible.{number}", categorizations)
+        for number, rule in enumerate(found.impossible, 1)
+    )
+    config = Config(str(path), categorizations, impossible, found.sampling, found.filters)
     config._joint  # noqa: B018  (a contradiction is told now, not at the first question)
     return config
 
 
-def offline_only(config: Config) -> None:
-    """Raise `DataError` if there is a category that the offline author cannot write."""
-    for name in KNOWN:
-        if name not in config.categorizations:
-            raise DataError(f"{config.path}: no categorization {name!r}, which the author needs")
-    for name, choices in config.categorizations.items():
-        _known([name], KNOWN, config.path, "categorization", "the offline author knows no")
-        for category in choices:
-            where = f"{config.path}: {name}"
-            _known([category.name], KNOWN[name], where, "category", "the offline author knows no")
-
-
-def _categories(name: str, raw: dict, path: Path) -> tuple[Category, ...]:
-    found = []
-    for label, entry in raw.items():
-        where = f"{path}: {name}: {label}"
-        if not isinstance(entry, dict):
-            raise DataError(f"{where}: should be {{ probability = ..., description = ... }}")
-        _known(entry, ("probability", "description", "documents"), where, "field")
-        p = entry.get("probability")
-        if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
-            raise DataError(f"{where}: the probability should be from 0 to 1, found {p!r}")
-        if entry.get("documents", 1) not in (1, 2):
-            raise DataError(f"{where}: documents should be 1 or 2, found {entry['documents']!r}")
-        found.append(
-            Category(label, float(p), entry.get("description", ""), entry.get("documents", 1))
-        )
-    total = math.fsum(c.probability for c in found)
-    if abs(total - 1) > SLACK:
-        raise DataError(
-            f"{path}: the probabilities of {name!r} add up to {total:.6g}, not to 1",
-            f"change one of them by {1 - total:+.6g}",
-        )
-    return tuple(found)
-
-
-def _excluded(rule: dict, number: int, categorizations, path: Path):
-    where = f"{path}: [[impossible]] {number}"
-    reason = rule.get("reason")
-    if not isinstance(reason, str):
-        raise DataError(f"{where}: no reason")
+def _excluded(rule: dict, where: str, categorizations: dict[str, tuple[Category, ...]]):
+    """Return the categories that exclude one another, and why."""
     found = {}
     for name, labels in rule.items():
-        if name == "reason":
-            continue
-        _known([name], categorizations, where, "categorization")
-        labels = [labels] if isinstance(labels, str) else labels
-        _known(labels, [c.name for c in categorizations[name]], f"{where}: {name}", "category")
-        found[name] = frozenset(labels)
-    if len(found) < 2:
-        raise DataError(f"{where}: categories of at least two categorizations exclude one another")
-    return found, reason
+        if name != "reason":
+            _known(name, categorizations, f"{where}: no categorization")
+            labels = [labels] if isinstance(labels, str) else labels
+            for label in labels:
+                own = [category.name for category in categorizations[name]]
+                _known(label, own, f"{where}: {name}: no category")
+            found[name] = frozenset(labels)
+    if len(found) < 2 or not isinstance(rule.get("reason"), str):
+        raise DataError(f"{where}: should name categories of two categorizations, and a reason")
+    return found, rule["reason"]
 
 
-def _list(raw: dict, key: str, path: Path) -> list[dict]:
-    value = raw.get(key, [])
-    if not isinstance(value, list):
-        raise DataError(f"{path}: write [[{key}]], with two brackets")
-    return value
-
-
-def _known(names, known, where: str, what: str, said: str = "no") -> None:
-    for name in names:
-        if name not in known:
-            raise DataError(f"{where}: {said} {what} {name!r}", did_you_mean(name, list(known)))
+def _known(name: str, known, said: str) -> None:
+    if name not in known:
+        raise DataError(f"{said} {name!r}", did_you_mean(name, list(known)))

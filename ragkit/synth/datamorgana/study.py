@@ -9,30 +9,21 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from ragkit.datasets.liverag import category_key
 from ragkit.errors import DataError, UsageError
 from ragkit.measures import stats
-from ragkit.synth.datamorgana.config import KNOWN, Config
+from ragkit.synth.datamorgana.config import Config, load_config
 from ragkit.text import STOP_WORDS, stems
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 POLITE = re.compile(
     r"\b(?:ple[ae]se|may i ask|thanks?|grateful|kind(?:ly)?|appreciat\w+|would you mind|could you|sorry|excuse me)\b",
     re.IGNORECASE,
 )
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-# The lengths in words that LiveRAG's Table 1 asks for: least and most.
-LENGTHS = {
-    "verbose-and-natural": (10, np.inf),
-    "short-search-query": (1, 6),
-    "long-search-query": (7, np.inf),
-}
 # What a category's name promises, and the column of `questions` that shows it.
 EFFECTS = (
     ("Answer Type", "direct claims", "claims"),
@@ -49,21 +40,17 @@ SHARES = ("in_length", "polite")  # columns of yes and no
 
 def configured(config: Config) -> pd.DataFrame:
     """Return the configured categories: categorization, category, probability, documents, description."""
-    import pandas as pd
-
     rows = [
-        (name, c.name, c.probability, c.documents, c.description)
+        {"categorization": name, "category": c.name, "probability": c.probability}
+        | {"documents": c.documents, "description": c.description}
         for name, choices in config.categorizations.items()
         for c in choices
     ]
-    columns = ["categorization", "category", "probability", "documents", "description"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows)
 
 
 def excluded(config: Config) -> pd.DataFrame:
     """Return the combinations that are never drawn, each with its reason: never together, reason."""
-    import pandas as pd
-
     rows = [
         (" and ".join(" or ".join(sorted(labels)) for labels in rule.values()), reason)
         for rule, reason in config.impossible
@@ -85,11 +72,10 @@ def questions(asked: pd.DataFrame, documents: pd.DataFrame, config: Config) -> p
     Returns
     -------
     DataFrame
-        question_id, text, type, answer, facts, gold_doc_ids, claims by class; a column for each
-        categorization; words, answer_words, claims (direct ones), overlap (share of the question's
-        word stems, stop words aside, that its documents have), unknown (share of its words that
-        are in no document and in no other question), polite, in_length (1 or 0; missing where
-        Table 1 gives no length).
+        The columns of `asked`; a column for each categorization; words, answer_words, claims
+        (direct ones), overlap (share of the question's word stems, stop words aside, that its
+        documents have), unknown (share of its words that are in no document and in no other
+        question), polite, in_length (1 or 0; missing where the configuration gives no length).
 
     Raises
     ------
@@ -115,12 +101,11 @@ def questions(asked: pd.DataFrame, documents: pd.DataFrame, config: Config) -> p
     frame["answer_words"] = frame["answer"].str.split().map(len)
     frame["claims"] = frame["claims_direct"].map(len)
     frame["polite"] = frame["text"].str.contains(POLITE).astype(int)
-    ends = [LENGTHS.get(kind, (np.nan, np.nan)) for kind in frame["Phrasing"]]
-    frame["in_length"] = [
-        np.nan if np.isnan(least) else float(least <= n <= most)
-        for n, (least, most) in zip(frame["words"], ends, strict=True)
-    ]
-    return frame
+    limits = {c.name: c.words for c in config.categorizations.get("Phrasing", ()) if c.words}
+    ends = [limits.get(kind, (np.nan, np.nan)) for kind in frame.get("Phrasing", frame["text"])]
+    low, high = np.array(ends, float).reshape(-1, 2).T
+    inside = frame["words"].between(low, high).astype(float)
+    return frame.assign(in_length=inside.where(~np.isnan(low)))
 
 
 def _words(text: str) -> list[str]:
@@ -133,7 +118,7 @@ def _overlap(question: str, document: str) -> float:
     return len(asked & set(stems(_words(document)))) / len(asked) if asked else 0.0
 
 
-def mix(frame: pd.DataFrame, config: Config, *, level: float = 0.95) -> pd.DataFrame:
+def mix(frame: pd.DataFrame, config: Config) -> pd.DataFrame:
     """Return how often each category was drawn beside its probability, with Wilson's interval.
 
     Parameters
@@ -141,27 +126,18 @@ def mix(frame: pd.DataFrame, config: Config, *, level: float = 0.95) -> pd.DataF
     frame : DataFrame
         From `questions`.
     config : Config
-    level : float in (0, 1)
 
     Returns
     -------
     DataFrame
-        categorization, category, configured, questions, share, low, high
+        categorization, category, configured, questions, share, low, high (at 95 %)
     """
-    import pandas as pd
-
-    rows = []
-    for name, choices in config.categorizations.items():
-        counts = frame[name].value_counts()
-        strange = set(counts.index) - {c.name for c in choices}
-        if strange:
-            raise DataError(f"{name}: the configuration has no {min(strange)!r}")
-        for c in choices:
-            n = int(counts.get(c.name, 0))
-            share, low, high, _ = stats.wilson_interval(n, len(frame), level=level)
-            rows.append((name, c.name, c.probability, n, share, low, high))
-    columns = ["categorization", "category", "configured", "questions", "share", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)
+    table = configured(config).rename(columns={"probability": "configured"})
+    pairs = zip(table["categorization"], table["category"], strict=True)
+    table["questions"] = [int((frame[name] == category).sum()) for name, category in pairs]
+    found = stats.wilson_intervals(table["questions"], [len(frame)] * len(table))
+    table[["share", "low", "high"]] = found[["estimate", "low", "high"]]
+    return table.drop(columns=["documents", "description"])
 
 
 def mix_tests(table: pd.DataFrame) -> pd.DataFrame:
@@ -183,7 +159,6 @@ def mix_tests(table: pd.DataFrame) -> pd.DataFrame:
     ----------
     Wilks (1938), The large-sample distribution of the likelihood ratio.
     """
-    import pandas as pd
     from scipy.stats import power_divergence
 
     rows = []
@@ -191,27 +166,27 @@ def mix_tests(table: pd.DataFrame) -> pd.DataFrame:
         possible = group[group["configured"] > 0]
         if group.loc[group["configured"] == 0, "questions"].any():
             raise DataError(f"{name}: a category of probability 0 was drawn")
-        if len(possible) < 2:
-            continue
         seen, chances = possible["questions"].to_numpy(), possible["configured"].to_numpy()
-        expected = chances / chances.sum() * seen.sum()
-        found = power_divergence(seen, expected, lambda_="log-likelihood")
-        rows.append(
-            (name, len(possible), expected.min(), found.statistic, len(possible) - 1, found.pvalue)
-        )
+        expected, df = chances / chances.sum() * seen.sum(), len(possible) - 1
+        if df:
+            found = power_divergence(seen, expected, lambda_="log-likelihood")
+            rows.append((name, df + 1, expected.min(), found.statistic, df, found.pvalue))
     columns = ["categorization", "categories", "least_expected", "G2", "df", "p"]
     tests = pd.DataFrame(rows, columns=columns)
     return tests.assign(p_holm=stats.holm(tests["p"]) if len(tests) else [])
 
 
-def effects(frame: pd.DataFrame, *, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
-    """Return what each category shows of what its name promises (`EFFECTS`).
+def effects(
+    frame: pd.DataFrame, wanted: Sequence[tuple[str, str, str]] = EFFECTS, *, seed: int = 0
+) -> pd.DataFrame:
+    """Return the means of measures by category: by default, what each category's name promises.
 
     Parameters
     ----------
     frame : DataFrame
         From `questions`.
-    level : float in (0, 1)
+    wanted : sequence of (str, str, str)
+        Categorization, measure and its column.
     seed : int
 
     Returns
@@ -220,60 +195,26 @@ def effects(frame: pd.DataFrame, *, level: float = 0.95, seed: int = 0) -> pd.Da
         categorization, measure, category, n, value, low, high: means with BCa bootstrap intervals
         over questions, shares with Wilson's. Categories without a question have no row.
     """
-
-    return _by_category(frame, EFFECTS, level, seed)
-
-
-def means(
-    frame: pd.DataFrame, column: str, names: Sequence[str], *, level: float = 0.95, seed: int = 0
-) -> pd.DataFrame:
-    """Return the mean of a column by category, with its BCa bootstrap interval over questions.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        From `questions`, with `column`.
-    column : str
-    names : sequence of str
-        Categorizations.
-    level : float in (0, 1)
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        categorization, category, n, share (the mean), low, high
-    """
-    wanted = [(name, "share", column) for name in names]
-    table = _by_category(frame, wanted, level, seed)
-    return table.drop(columns="measure").rename(columns={"value": "share"})
-
-
-def _by_category(frame: pd.DataFrame, wanted, level: float, seed: int) -> pd.DataFrame:
-    """Return the mean of columns by category: `wanted` are categorization, measure and column."""
-    import pandas as pd
-
+    order = [category.name for own in load_config().categorizations.values() for category in own]
     rows = []
     for name, measure, column in wanted:
-        for category in _order(frame, name):
-            values = frame.loc[frame[name] == category, column].dropna()
-            if values.empty:
-                continue
+        groups = dict(iter(frame.dropna(subset=column).groupby(name, sort=False)[column]))
+        for category in sorted(groups, key=lambda c: order.index(c) if c in order else len(order)):
+            values = groups[category]
             if column in SHARES:
-                value, low, high, n = stats.wilson_interval(
-                    int(values.sum()), len(values), level=level
-                )
+                found = stats.wilson_interval(int(values.sum()), len(values))
             else:
-                value, low, high, n = stats.bootstrap_interval(values, level=level, seed=seed)
+                found = stats.bootstrap_interval(values, seed=seed)
+            value, low, high, n = found
             rows.append((name, measure, category, n, value, low, high))
     columns = ["categorization", "measure", "category", "n", "value", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _order(frame: pd.DataFrame, name: str) -> list[str]:
-    """Return the categories that occur, in Table 1's order, then others as they come."""
-    found = list(dict.fromkeys(frame[name]))
-    return sorted(found, key=lambda c: KNOWN[name].index(c) if c in KNOWN.get(name, ()) else 99)
+def means(frame: pd.DataFrame, column: str, names: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
+    """Return the mean of a column by category of `names`, as `effects` does, in a column `share`."""
+    table = effects(frame, [(name, "share", column) for name in names], seed=seed)
+    return table.drop(columns="measure").rename(columns={"value": "share"})
 
 
 def legibility(
@@ -281,9 +222,9 @@ def legibility(
 ) -> pd.DataFrame:
     """Return how well each categorization's category can be told from the question's text alone.
 
-    A linear support vector machine on words, word pairs and letter triples, tried on held-out folds. What it tells
-    at the rate of chance may still be there: it knows the words that it has seen, and so not that
-    a word is misspelt.
+    A linear support vector machine on words, word pairs and letter triples, tried on held-out
+    folds. What it tells at the rate of chance may still be there: it knows the words that it has
+    seen, and so not that a word is misspelt.
 
     Parameters
     ----------
@@ -296,11 +237,10 @@ def legibility(
     Returns
     -------
     DataFrame
-        categorization, categories, n, chance, balanced_accuracy, low, high: the mean over categories of the
-        share of questions told right; its 95 % interval comes from binomial draws
-        within categories. Categories with fewer than `folds` questions are left out.
+        categorization, categories, n, chance, balanced_accuracy (the mean over categories of the
+        share of questions told right), low, high (BCa bootstrap over questions). Categories with
+        fewer than `folds` questions are left out.
     """
-    import pandas as pd
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
     from sklearn.pipeline import make_pipeline, make_union
@@ -308,48 +248,29 @@ def legibility(
 
     if folds < 2:
         raise UsageError(f"folds must be at least 2, not {folds}")
+    seen = make_union(
+        TfidfVectorizer(token_pattern=r"\w+|[^\w\s]", ngram_range=(1, 2), sublinear_tf=True),
+        TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3), sublinear_tf=True),
+    )
+    model = make_pipeline(seen, LinearSVC(class_weight="balanced", random_state=seed))
+    split = StratifiedKFold(folds, shuffle=True, random_state=seed)
     rows = []
     for name in names:
         counts = frame[name].value_counts()
-        part = frame[frame[name].isin(counts.index[counts >= folds])]
-        truth = part[name].to_numpy()
-        labels = sorted(set(truth))
-        if len(labels) < 2:
-            continue
-        seen = make_union(
-            TfidfVectorizer(token_pattern=r"\w+|[^\w\s]", ngram_range=(1, 2), sublinear_tf=True),
-            TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3), sublinear_tf=True),
-        )
-        model = make_pipeline(seen, LinearSVC(class_weight="balanced", random_state=seed))
-        split = StratifiedKFold(folds, shuffle=True, random_state=seed)
-        right = cross_val_predict(model, part["text"], truth, cv=split) == truth
-        rng = np.random.default_rng(seed)
-        draws = np.mean(
-            [
-                rng.binomial((n := (truth == c).sum()), right[truth == c].mean(), 4000) / n
-                for c in labels
-            ],
-            axis=0,
-        )
-        value = np.mean([right[truth == c].mean() for c in labels])
-        low, high = np.quantile(draws, [0.025, 0.975])
-        rows.append((name, len(labels), len(part), 1 / len(labels), value, low, high))
+        part, kinds = frame[frame[name].map(counts) >= folds], int((counts >= folds).sum())
+        if kinds > 1:
+            right = cross_val_predict(model, part["text"], part[name], cv=split) == part[name]
+            weights = len(part) / (kinds * part[name].map(counts))
+            value, low, high, n = stats.bootstrap_interval(right * weights, seed=seed)
+            rows.append((name, kinds, n, 1 / kinds, value, low, high))
     columns = ["categorization", "categories", "n", "chance", "balanced_accuracy", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def examples(frame: pd.DataFrame, documents: pd.DataFrame) -> list[dict]:
-    """Return questions with their claims and documents, as `ragkit.explore.cards` reads them.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        From `questions`.
-    documents : DataFrame
-        With all gold documents.
-    """
+    """Return questions from `questions` with claims and documents, as `ragkit.explore.cards` reads them."""
     texts = documents.set_index("doc_id")["text"]
-    named = [name for name in KNOWN if name in frame]
+    named = [name for name in load_config().categorizations if name in frame]
     return [
         {
             "question": row["text"],

@@ -1,0 +1,52 @@
+"""A made set of questions, in the fields of LiveRAG's appendix B, and what is known beside them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ragkit.files import write_text
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Questions, notes on each, a report, and what was left out.
+
+    Attributes
+    ----------
+    rows : list of dict
+    notes : list of dict
+        `Index`, `facts` (what is asked for, as sentences) and `marks` (the documents' own words).
+    report : dict
+        How documents and questions came and went, and the settings.
+    left_out : list of dict
+        Questions and documents that the author spoilt: stage, item, reason and remedy.
+    """
+
+    rows: list[dict]
+    notes: list[dict]
+    report: dict = field(default_factory=dict)
+    left_out: list[dict] = field(default_factory=list)
+
+    def write(self, out: str | Path) -> None:
+        """Write `out` and beside it `STEM.notes.jsonl`, `STEM.report.json`, `STEM.left_out.jsonl`.
+
+        The last one only if something was left out. `out` is written last.
+        """
+        out = Path(out)
+        told = json.dumps(self.report, ensure_ascii=False, indent=1) + "\n"
+        write_text(beside(out, "notes.jsonl"), _lines(self.notes))
+        write_text(beside(out, "report.json"), told)
+        if self.left_out:
+            write_text(beside(out, "left_out.jsonl"), _lines(self.left_out))
+        write_text(out, _lines(self.rows))
+
+
+def beside(out: Path, tail: str) -> Path:
+    """Return the path of a file beside a file of questions."""
+    return out.with_name(f"{out.name.removesuffix('.jsonl')}.{tail}")
+
+
+def _lines(rows: list[dict]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -1,0 +1,333 @@
+"""The articles and question sets of a help centre, in stages that a model answers.
+
+WixQA, section 3: articles are a user's own, or written from a page about a company. Synthetic
+questions are extracted from an article with a prompt for its type; simulated ones are distilled
+from a dialogue; expert-written ones are asked by a user and answered at length, from one article or
+two. What does not pass the review is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice, product
+from pathlib import Path
+
+import pandas as pd
+
+from ragkit import checks
+from ragkit.datasets import reported
+from ragkit.errors import ModelError, UsageError
+from ragkit.synth.author import check_author
+from ragkit.synth.briefs import shares, slug
+from ragkit.synth.company import read_page
+from ragkit.synth.folder import Nearest, read_documents
+from ragkit.synth.stages import Check, Model, Rejected, Task, answered, needed, within
+from ragkit.synth.streams import Stream
+
+BLOCK = 40  # articles that are planned in one request
+LEAST = {"article": 300, "feature_request": 100, "known_issue": 100}  # words, by type
+# The stages of each set; a review follows.
+STAGES = {
+    "expertwritten": ("expert",),
+    "simulated": ("dialogue", "distill"),
+    "synthetic": ("extract",),
+}
+USUAL = 200  # questions of a set
+ROUNDS, TRIED = 4, 2  # times that an article is tried; articles that are tried for a question
+REFUSED = {
+    "clear": "it is no clear question to a help centre",
+    "answered": "its articles do not carry the answer",
+}
+EDIT = "change the page, the prompt or the model; what was answered is in the ledger"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a help centre is made from; `UsageError` if a setting is out of range.
+
+    Parameters
+    ----------
+    author : str
+        `openai:MODEL`.
+    seed : int, at least 0
+    articles : int, optional
+        Default: all of `documents`.
+    expertwritten, simulated : int, optional
+        Questions in these sets; default: 200, but no more than two thirds of the articles. The
+        synthetic set has one for each article.
+    documents : path-like, optional
+        A folder with articles of yours in documents.jsonl; `source` may be one of WixQA's types.
+    page : path-like, optional
+        What is known of a company and its products, in words, from which articles are written.
+    """
+
+    author: str
+    seed: int = 0
+    articles: int | None = None
+    expertwritten: int | None = None
+    simulated: int | None = None
+    documents: str | Path | None = None
+    page: str | Path | None = None
+
+    def __post_init__(self):
+        check_author(self.author)
+        checks.whole(self.seed, "seed", least=0)
+        if bool(self.documents) == bool(self.page):
+            raise UsageError(
+                "articles are either read (documents) or written (page): give one of the two",
+                "--documents FOLDER with articles of yours, or --page FILE about a company",
+            )
+        if self.page and self.articles is None:
+            raise UsageError("how many articles?", "give --articles")
+        if self.articles is not None:
+            checks.whole(self.articles, "articles")
+
+
+@dataclass(frozen=True)
+class Article:
+    """An article of a help centre."""
+
+    id: str
+    url: str
+    title: str
+    contents: str
+    type: str
+
+    def row(self) -> dict[str, str]:
+        """Return the article in the layout of the benchmark."""
+        own = {"id": self.id, "url": self.url, "contents": self.contents}
+        return own | {"article_type": self.type, "title": self.title}
+
+    def own_row(self) -> dict[str, str]:
+        """Return the article in ragkit's columns."""
+        own = {"doc_id": self.id, "source": self.type, "title": self.title}
+        return own | {"text": self.contents, "url": self.url}
+
+    @classmethod
+    def read(cls, row: Mapping) -> Article:
+        """Return a document in ragkit's columns as an article, of type `article` unless it says."""
+        title, text = row["title"], row["text"]
+        text = text if text.startswith(title) else f"{title}\n{text}"
+        kind = row["source"] if row["source"] in LEAST else "article"
+        return cls(row["doc_id"], row.get("url", ""), title, text, kind)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A question on its way through the stages: its set, articles, turn, and what was answered."""
+
+    name: str
+    articles: tuple[Article, ...]
+    turn: int = 0
+    data: dict = field(default_factory=dict)
+
+    @property
+    def item(self) -> str:
+        about = " and ".join(f"{a.id} ({a.title})" for a in self.articles)
+        again = f", try {self.turn + 1}" if self.turn else ""
+        return f"{self.name} question on {about}{again}"
+
+    def task(self, stage: str) -> Task:
+        """Return the task of a stage."""
+        texts = [f"[{n}] {a.contents}" for n, a in enumerate(self.articles, 1)]
+        values = {"articles": "\n\n".join(texts)}
+        prompt = f"extract-{self.articles[0].type}" if stage == "extract" else ""
+        if stage == "distill":
+            values["dialogue"] = "\n".join(f"{t['who']}: {t['text']}" for t in self.data["turns"])
+        if stage == "review":
+            values |= {name: self.data[name] for name in ("question", "answer")}
+        return Task(self.item, values, self, prompt, self.turn)
+
+    def refused(self) -> str:
+        """Return why the review leaves the question out, or an empty string."""
+        for name, reason in REFUSED.items():
+            if not self.data[name]:
+                return reason
+        enough = len(set(self.data["needed"])) == len(self.articles)
+        return "" if enough else "one article answers it alone"
+
+    def row(self) -> dict:
+        """Return the question in the layout of the benchmark."""
+        own = {"question": self.data["question"], "answer": self.data["answer"]}
+        return own | {"article_ids": [article.id for article in self.articles]}
+
+    def own_row(self) -> dict:
+        """Return the question in ragkit's columns, but for its id."""
+        own = {"text": self.data["question"], "type": self.name, "answer": self.data["answer"]}
+        gold = [article.id for article in self.articles]
+        return own | {"facts": self.data["facts"], "gold_doc_ids": gold}
+
+
+class Centre:
+    """A help centre: articles, and questions about them; `lost` has what the model spoilt."""
+
+    def __init__(self, settings: Settings, progress: Callable = lambda *_: None):
+        self.seed, self.progress = settings.seed, progress
+        self.page = read_page(settings.page) if settings.page else ""
+        self.product = self.page.partition("\n")[0].strip("# ")
+        self.own: list[Article] = []
+        if settings.documents:
+            rows = read_documents(settings.documents)[: settings.articles].to_dict("records")
+            self.own = list(map(Article.read, rows))
+        most = self.count = len(self.own) or settings.articles
+        wanted = {name: getattr(settings, name) for name in ("expertwritten", "simulated")}
+        self.sets = {k: min(USUAL, most * 2 // 3) if n is None else n for k, n in wanted.items()}
+        self.sets["synthetic"] = most
+        for name, count in self.sets.items():
+            checks.whole(count, f"{name}, of {most:,} articles,", least=0, most=most)
+        # Of these, about two articles: the paper's proportions (Table 2).
+        table = _printed("2", "multi_article_share")
+        self.multi = {k: shares(n, [table[k], 100 - table[k]])[0] for k, n in self.sets.items()}
+        self.lost: list[Rejected] = []
+
+    @cached_property
+    def articles(self) -> list[Article]:
+        """Return the articles: planned in blocks, then written, each in the knowledge of all."""
+        entries: list[dict] = []
+        while not self.own and len(entries) < self.count:
+            found = self.author.answer("catalogue", [self._block(entries)], misplanned)
+            entries += needed(found, EDIT)[0]["articles"]
+            self.progress("catalogue", len(entries), self.count)
+        known, own = {"page": self.page, "titles": _titles(entries)}, ("title", "type", "area")
+        tasks = [
+            Task(f"article {e['key']}", known | {name: e[name] for name in own}, e, "help-article")
+            for e in entries
+        ]
+        host = f"https://help.{slug(self.product)}.example/en/article"
+        articles = list(self.own)
+        written = needed(self.author.answer("article", tasks, short), EDIT)
+        for e, data in zip(entries, written, strict=True):
+            text = f"{e['title']}\n{data['contents'].strip()}"
+            articles.append(Article(e["slug"], f"{host}/{e['slug']}", e["title"], text, e["type"]))
+        return articles
+
+    def _block(self, entries: Sequence[Mapping]) -> Task:
+        """Return the task to plan the articles that follow the entries of the catalogue."""
+        block = f"articles-{len(entries) // BLOCK + 1}"
+        count = min(BLOCK, self.count - len(entries))
+        table = _printed("text:3.1", "article_type_share")
+        types = ", ".join(f"{share:g} are of type `{kind}`" for kind, share in table.items())
+        values = {"page": self.page, "block": block, "count": f"{count:02}", "shares": types}
+        values["titles"] = _titles(entries) or "nothing"
+        keys = [f"{block}-{number:02}" for number in range(1, count + 1)]
+        item = f"catalogue {block}" if self.count > BLOCK else "catalogue"
+        return Task(item, values, (keys, entries))
+
+    def make(self, author: Model) -> dict[str, list[Draft]]:
+        """Return the questions of each set; `ModelError` if none of a set is usable."""
+        self.author = author
+        pairs = self._pairs() if any(self.multi.values()) else []
+        found = {}
+        for name, count in self.sets.items():
+            found[name] = self._set(name, count, pairs)
+            self.progress(name, len(found[name]), count)
+        author.flush()
+        for name, count in self.sets.items():
+            if count and not found[name]:
+                said = f"no {name} question is usable: {self.lost[-1].reason}"
+                raise ModelError(said, EDIT)
+        return found
+
+    def _set(self, name: str, count: int, pairs: Sequence[tuple]) -> list[Draft]:
+        """Return different questions of a set; what waits for a batch is left out."""
+        singles, multi = [(article,) for article in self.articles], self.multi[name]
+        if name != "synthetic":
+            singles = self._mixed(name, singles)
+        made: list[Draft] = []
+        seen: set[str] = set()
+        for candidates, number in ((pairs, multi), (singles, count - multi)):
+            supply = islice(product(range(ROUNDS), candidates), TRIED * number)
+            wanted = len(made) + number
+            while len(made) < wanted:
+                waiting = self.author.lacking
+                begun = [Draft(name, own, turn) for turn, own in islice(supply, wanted - len(made))]
+                made += self._passed(begun, seen)
+                if not begun or self.author.lacking > waiting:
+                    break
+        return made
+
+    def _passed(self, drafts: list[Draft], seen: set[str]) -> Iterator[Draft]:
+        """Yield the drafts that pass every stage and the review, and ask what was not `seen`."""
+        for stage in (*STAGES[drafts[0].name], "review") if drafts else ():
+            tasks, check = [draft.task(stage) for draft in drafts], CHECKS.get(stage)
+            found = answered(self.author, stage, drafts, tasks, self.lost, check, wait=False)
+            drafts = [replace(draft, data=draft.data | data) for draft, data in found]
+        for draft in drafts:
+            asked = draft.data["question"].lower()
+            if reason := draft.refused() or "asked before" * (asked in seen):
+                self.lost.append(Rejected("review", draft.item, reason))
+            else:
+                seen.add(asked)
+                yield draft
+
+    def _mixed(self, name: str, items: list) -> list:
+        return Stream(self.seed, "helpcentre", name).sample(items, len(items))
+
+    def _pairs(self) -> list[tuple[Article, Article]]:
+        """Return pairs of articles that a word search finds near one another."""
+        by_id = {article.id: article for article in self.articles}
+        rows = [{"doc_id": a.id, "title": a.title, "text": a.contents} for a in self.articles]
+        near = Nearest(pd.DataFrame(rows)).search([a.title for a in self.articles], 3)
+        found = {
+            tuple(sorted((own, other)))
+            for own, ids in zip(by_id, near, strict=True)
+            for other in ids
+            if own != other
+        }
+        return self._mixed("pairs", [(by_id[a], by_id[b]) for a, b in sorted(found)])
+
+
+def _printed(table: str, metric: str) -> pd.Series:
+    rows = reported.load("wixqa", table)
+    return rows[rows["metric"] == metric].set_index("row")["value"]
+
+
+def _titles(entries: Sequence[Mapping]) -> str:
+    return "\n".join(f"- {e['title']} ({e['type']}, {e['area']})" for e in entries)
+
+
+# Checks: what is wrong with the data of a task, or an empty string
+
+
+def misplanned(task: Task, data: dict) -> str:
+    """Return what is wrong with a block of the catalogue, or an empty string."""
+    (keys, known), entries = task.given, data["articles"]
+    if [entry["key"] for entry in entries] != keys:
+        return f"the keys are not {keys[0]} to {keys[-1]}, once each and in this order"
+    for name in ("title", "slug"):
+        seen = {entry[name].lower() for entry in known}
+        for entry in entries:
+            if entry[name].lower() in seen:
+                return f"{entry['key']}: the {name} {entry[name]!r} stands twice in the catalogue"
+            seen.add(entry[name].lower())
+    return ""
+
+
+def short(task: Task, data: dict) -> str:
+    """Return that an article is too short, or an empty string."""
+    words, least = len(data["contents"].split()), LEAST[task.given["type"]]
+    return f"the article has {words} words, and {least} are the least" if words < least else ""
+
+
+def unsaid(task: Task, data: dict) -> str:
+    """Return that the answer leaves out a fact which it was to state, or an empty string."""
+    said = " ".join(data["answer"].split())
+    lost = [fact for fact in data["facts"] if " ".join(fact.split()) not in said]
+    return f"the answer leaves out a fact that it names: {lost[0]!r}" if lost else ""
+
+
+CHECKS: dict[str, Check] = dict.fromkeys(("expert", "distill", "extract"), unsaid)
+CHECKS["review"] = within(needed="articles")
+
+
+def _planned(task: Task) -> dict:
+    rows = [{"key": k, "title": f"How to do {k}", "slug": k, "area": "all"} for k in task.given[0]]
+    return {"articles": [row | {"type": "article"} for row in rows]}
+
+
+STAND_INS: dict[str, Callable[[Task], dict]] = {
+    "catalogue": _planned,
+    "review": lambda task: {"needed": list(range(1, len(task.given.articles) + 1))},
+}
