@@ -13,13 +13,12 @@ which is the absolute error where F is a point.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from ragkit.checks import whole
-from ragkit.irt import graded
 from ragkit.irt.diagnostics import split_half
 from ragkit.irt.fitting import fit
 from ragkit.irt.result import IRTResult
@@ -52,65 +51,45 @@ def crps(result: IRTResult, scores: pd.DataFrame) -> pd.Series:
         Long: subject_id, item_id, score, of fitted subjects and items.
     """
     low, high = result.score_range
-    x = result._rescaled(scores)
-    kind = result.info["likelihood"]
-    if kind == "graded":
-        ability, item = result._cell_ability(scores)
-        items = result.items.iloc[item]
-        p = np.exp(
-            graded.log_probabilities(ability, items["disc"].to_numpy(), result._thresholds(items))
-        )
-        value = _of_levels(result._levels, p, x)
-    elif kind == "bernoulli":
-        value = (x - result._cell_moments(scores)[0]) ** 2
-    elif kind == "cb":
-        eta = result._cell_eta(scores)
-        value = _below(eta, x) + _below(-eta, 1 - x)
-    else:
-        value = np.full(len(x), np.nan)
+    value = result.family.crps(result._cell_eta(scores), result._rescaled(scores))
     return pd.Series(value * (high - low), index=scores.index, name="crps")
 
 
-def _of_levels(levels: np.ndarray, p: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """E|X - x| - E|X - X'| / 2 for X on `levels` with probabilities `p` (cells x levels)."""
-    to_score = np.sum(p * np.abs(levels - x[:, None]), 1)
-    apart = np.abs(levels[:, None] - levels)
-    return to_score - 0.5 * np.einsum("ij,jk,ik->i", p, apart, p)
+LOSSES = {
+    "log score": lambda result, cells: result.pointwise(cells),
+    "squared": lambda result, cells: (result.predict(cells) - cells["score"]) ** 2,
+    "crps": crps,
+}
 
 
-def _below(eta: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Integrate F(t)^2 from 0 to x, F(t) = expm1(eta t) / expm1(eta)."""
-    node, weight = np.polynomial.legendre.leggauss(24)
-    out = np.empty_like(x)
-    near = np.abs(eta) < 8
-    t = x[near, None] * (node + 1) / 2
-    flat = np.abs(eta[near, None]) < 1e-8
-    slope = np.where(flat, 1.0, eta[near, None])
-    distribution = np.where(flat, t, np.expm1(slope * t) / np.expm1(slope))
-    out[near] = x[near] / 2 * (distribution**2 @ weight)
-    up = eta >= 8
-    s, y = eta[up], x[up]
-    rise = (np.exp(2 * s * (y - 1)) - np.exp(-2 * s)) / (2 * s)
-    out[up] = rise - 2 * (np.exp(s * (y - 2)) - np.exp(-2 * s)) / s + y * np.exp(-2 * s)
-    out[up] /= np.expm1(-s) ** 2
-    down = eta <= -8
-    s, y = -eta[down], x[down]
-    out[down] = y + 2 * np.expm1(-s * y) / s - np.expm1(-2 * s * y) / (2 * s)
-    out[down] /= np.expm1(-s) ** 2
-    return out
+def _held_out(scores, models, losses, folds, seed, options, levels=None) -> pd.DataFrame:
+    """Deal the cells at random and predict each fold from the others.
 
-
-def _folds(
-    scores: pd.DataFrame, folds: int, seed: int
-) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Deal the cells at random; yield the others and those of a fold that can be predicted."""
+    Returns the losses of each model, (name, loss) in columns, on the cells that can be predicted.
+    """
     whole(folds, "folds", least=2)
-    rng = np.random.default_rng(seed)
-    fold = rng.permutation(np.arange(len(scores)) % folds)
+    scores = scores.reset_index(drop=True)
+    fold = np.random.default_rng(seed).permutation(np.arange(len(scores)) % folds)
+    parts = []
     for k in range(folds):
         train, test = scores[fold != k], scores[fold == k]
-        known = test["subject_id"].isin(train["subject_id"])
-        yield train, test[known & test["item_id"].isin(train["item_id"])]
+        for column in ("subject_id", "item_id"):
+            test = test[test[column].isin(train[column])]
+        columns = {"item_id": test["item_id"]}
+        if "crps" in losses:
+            columns |= _own(train, test)
+        for name, arguments in models.items():
+            result = fit(_seen(train, levels, arguments), **{**options, **arguments})
+            columns |= {(name, loss): LOSSES[loss](result, test) for loss in losses}
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts)
+
+
+def _seen(scores: pd.DataFrame, levels: Sequence[float] | None, arguments: Mapping) -> pd.DataFrame:
+    """Return the scores as a model with these arguments is fitted to them."""
+    if levels is None or arguments.get("likelihood") != "graded":
+        return scores
+    return nearest(scores, levels)
 
 
 def heldout(
@@ -144,27 +123,20 @@ def heldout(
         expected score, `n`.
     """
     models = models or MODELS
-    points: dict[str, list[np.ndarray]] = {name: [] for name in models}
-    errors: dict[str, list[np.ndarray]] = {name: [] for name in models}
-    for train, test in _folds(scores, folds, seed):
-        for name, arguments in models.items():
-            result = fit(train, **{**options, **arguments})
-            points[name].append(result.pointwise(test).to_numpy())
-            errors[name].append((result.predict(test) - test["score"]).to_numpy())
-    joined = {name: np.concatenate(parts) for name, parts in points.items()}
-    first = next(iter(joined.values()))
-    rows = {}
-    for name, values in joined.items():
-        difference = values - first
-        rows[name] = {
-            "log_likelihood": values.sum(),
-            "per_cell": values.mean(),
+    cells = _held_out(scores, models, ("log score", "squared"), folds, seed, options)
+    points = cells[[(name, "log score") for name in models]].set_axis(list(models), axis=1)
+    difference = points.sub(points.iloc[:, 0], axis=0)
+    squared = cells[[(name, "squared") for name in models]].set_axis(list(models), axis=1)
+    return pd.DataFrame(
+        {
+            "log_likelihood": points.sum(),
+            "per_cell": points.mean(),
             "difference": difference.sum(),
-            "se_difference": difference.std(ddof=1) * np.sqrt(len(difference)),
-            "rmse": float(np.sqrt(np.mean(np.concatenate(errors[name]) ** 2))),
-            "n": len(values),
+            "se_difference": difference.std() * np.sqrt(len(points)),
+            "rmse": np.sqrt(squared.mean()),
+            "n": len(points),
         }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")
+    ).rename_axis("model")
 
 
 def compare_likelihoods(
@@ -211,25 +183,12 @@ def compare_likelihoods(
     """
     likelihoods = dict(likelihoods or LIKELIHOODS)
 
-    def seen_by(arguments: Mapping, part: pd.DataFrame) -> pd.DataFrame:
-        if levels is None or arguments.get("likelihood") != "graded":
-            return part
-        return nearest(part, levels)
-
-    parts = []
-    for train, test in _folds(scores, folds, seed):
-        columns = {"item_id": test["item_id"], **_own(train, test)}
-        for name, arguments in likelihoods.items():
-            result = fit(seen_by(arguments, train), **{**options, **arguments})
-            columns[name, "squared"] = (result.predict(test) - test["score"]) ** 2
-            columns[name, "crps"] = crps(result, test)
-        parts.append(pd.DataFrame(columns))
-    cells = pd.concat(parts)
+    cells = _held_out(scores, likelihoods, ("squared", "crps"), folds, seed, options, levels)
     base = next(iter(likelihoods))
     rows = {name: _losses(cells, name, base) for name in (OWN, *likelihoods)}
     difficulty = None
     for name, arguments in likelihoods.items():
-        row, own = rows[name], seen_by(arguments, scores)
+        row, own = rows[name], _seen(scores, levels, arguments)
         whole_fit = fit(own, **{**options, **arguments})
         for by, parameter in (("subjects", "diff"), ("items", "theta")):
             halves = split_half(own, splits=splits, by=by, seed=seed, **{**options, **arguments})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from ragkit.checks import choice
 from ragkit.errors import DataError, UsageError
 
 
@@ -153,8 +154,7 @@ def prepare(
         without a shared item. The message names the row (from 1), subject and item.
     """
     low, high = _range(score_range)
-    if disconnected not in ("raise", "assume-equal"):
-        raise UsageError(f"disconnected={disconnected!r} is not 'raise' or 'assume-equal'")
+    choice(disconnected, "value of disconnected", ("raise", "assume-equal"))
     if not isinstance(scores, pd.DataFrame):
         raise DataError(
             f"scores are a {type(scores).__name__}, not a pandas.DataFrame",
@@ -211,9 +211,11 @@ def _from_long(
     bad = ~np.isfinite(x)
     if bad.any():
         row = int(bad.argmax())
+        found = scores["score"].iloc[row]
         raise DataError(
             f"{where(row)} should have a number as its score, found "
-            f"{_shown(scores['score'].iloc[row])}; {int(bad.sum()):,} of {len(x):,} have none",
+            f"{repr(found) if isinstance(found, str) else found}; "
+            f"{int(bad.sum()):,} of {len(x):,} have none",
             "subjects belong in the index, items in the columns"
             if wide
             else "leave out the rows of missing scores: scores.dropna(subset=['score'])",
@@ -273,7 +275,7 @@ def _from_wide(scores: pd.DataFrame, low: float, high: float) -> Scores:
 
 def _sortable(ids: pd.Index) -> np.ndarray:
     if ids.dtype == object:
-        return np.array([(str(value)) for value in ids], dtype=object)
+        return np.array([str(value) for value in ids], dtype=object)
     return ids.to_numpy()
 
 
@@ -284,9 +286,7 @@ def _codes(column: pd.Series) -> tuple[np.ndarray, pd.Index]:
         raise DataError(
             f"row {int((codes < 0).argmax()) + 1} of the scores has an empty {column.name}"
         )
-    names = pd.Index(
-        names.astype(names.categories.dtype) if hasattr(names, "categories") else names
-    )
+    names = pd.Index(np.asarray(names))
     order = np.argsort(_sortable(names), kind="stable")
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order))
@@ -305,11 +305,6 @@ def _rescale(x: np.ndarray, low: float, high: float, where) -> np.ndarray:
     if (low, high) == (0.0, 1.0):
         return x
     return ((x - low) / (high - low)).astype(x.dtype, copy=False)
-
-
-def _shown(value) -> str:
-    """Return a value as a user would write it."""
-    return repr(value) if isinstance(value, str) else str(value)
 
 
 def _scale(x: np.ndarray) -> str:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
-from ragkit.checks import whole
+from ragkit.checks import choice, whole
 from ragkit.errors import DataError, UsageError
-from ragkit.irt import graded
 from ragkit.irt.data import Scores
 from ragkit.irt.engine import Prior
-from ragkit.irt.likelihood import get_likelihood
-from ragkit.irt.nuts import arviz_quiet
+from ragkit.irt.fitting import fit
+from ragkit.irt.nuts import arviz_quiet, log_density
 from ragkit.irt.result import IRTResult
+from ragkit.irt.simulate import simulate
 
 _Z90 = 1.6448536269514722
 _PER_FIT = 10  # simulated matrices that a fit's expected statistics are the mean of
@@ -47,27 +48,19 @@ def recovery(
         One row per seed and parameter (theta, diff, log_disc): `r` (Pearson; for log_disc also
         `r_disc` of the discrimination itself), `bias`, `rmse`, `coverage` of 90 % intervals.
     """
-    from ragkit.irt.fitting import fit
-    from ragkit.irt.simulate import simulate
-
-    rows = []
+    rows, simulation = [], dict(simulation or {})
+    if "likelihood" in simulation:
+        options.setdefault("likelihood", simulation["likelihood"])
     for seed in seeds:
-        simulated = simulate(n_subjects, n_items, **{**(simulation or {}), "seed": seed})
-        given = dict(options)
-        if simulation and "likelihood" in simulation:
-            given.setdefault("likelihood", simulation["likelihood"])
-        result = fit(simulated.scores, seed=seed, **given)
-        for name, frame, truth in (
-            ("theta", result.subjects, simulated.subjects),
-            ("diff", result.items, simulated.items),
-            ("log_disc", result.items, simulated.items),
-        ):
-            estimate, true = frame[name], truth[name].reindex(frame.index)
-            error = estimate - true
+        simulated = simulate(n_subjects, n_items, **{**simulation, "seed": seed})
+        result = fit(simulated.scores, seed=seed, **options)
+        for name, table in {"theta": "subjects", "diff": "items", "log_disc": "items"}.items():
+            frame, truth = getattr(result, table), getattr(simulated, table)
+            error = frame[name] - truth[name]
             row = {
                 "seed": seed,
                 "parameter": name,
-                "r": estimate.corr(true, min_periods=3),
+                "r": frame[name].corr(truth[name], min_periods=3),
                 "bias": error.mean(),
                 "rmse": float(np.sqrt((error**2).mean())),
                 "coverage": float((error.abs() <= _Z90 * frame[f"se_{name}"]).mean()),
@@ -128,29 +121,20 @@ def agreement(results: Mapping[str, IRTResult]) -> pd.DataFrame:
     if len(results) < 2:
         raise UsageError("agreement needs at least two results")
     rows = []
+    methods = {"r": "pearson", "rho": "spearman", "tau": "kendall"}
+    tables = {"theta": "subjects", "diff": "items", "disc": "items"}
     for (name_1, one), (name_2, two) in combinations(results.items(), 2):
-        for parameter, a, b in (
-            ("theta", one.subjects, two.subjects),
-            ("diff", one.items, two.items),
-            ("disc", one.items, two.items),
-        ):
-            shared = a.index.intersection(b.index)
-            x, y = a.loc[shared, parameter], b.loc[shared, parameter]
-            pooled = np.sqrt(
-                (a.loc[shared, f"se_{parameter}"] ** 2 + b.loc[shared, f"se_{parameter}"] ** 2) / 2
-            )
-            rows.append(
-                {
-                    "one": name_1,
-                    "two": name_2,
-                    "parameter": parameter,
-                    "r": x.corr(y, min_periods=3),
-                    "rho": float(x.corr(y, method="spearman")) if len(shared) > 2 else np.nan,
-                    "tau": float(x.corr(y, method="kendall")) if len(shared) > 2 else np.nan,
-                    "n": len(shared),
-                    "shift": float(((x - y).abs() / pooled).mean()),
-                }
-            )
+        for parameter, table in tables.items():
+            pair = [getattr(result, table) for result in (one, two)]
+            x, y = (frame[parameter] for frame in pair)
+            error = np.sqrt(sum(frame[f"se_{parameter}"] ** 2 for frame in pair) / 2)
+            row = {"one": name_1, "two": name_2, "parameter": parameter}
+            row |= {name: x.corr(y, method=how, min_periods=3) for name, how in methods.items()}
+            row |= {
+                "n": len(x.index.intersection(y.index)),
+                "shift": ((x - y).abs() / error).mean(),
+            }
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -177,38 +161,24 @@ def split_half(
         One row per split and parameter: Pearson `r` and Spearman `rho` between the halves, and
         `reliability` of the whole by Spearman and Brown, 2 r / (1 + r).
     """
-    from ragkit.irt.fitting import fit
-
-    if by not in ("items", "subjects"):
-        raise UsageError(f"by={by!r} is not 'items' or 'subjects'")
-    column = "item_id" if by == "items" else "subject_id"
+    column = {"items": "item_id", "subjects": "subject_id"}[
+        choice(by, "value of by", ("items", "subjects"))
+    ]
     if column not in scores.columns:
         raise DataError(f"scores lack the column {column!r}", "split_half takes the long form")
     ids = np.array(sorted(scores[column].unique(), key=str), dtype=object)
     if len(ids) < 4:
         raise DataError(f"{len(ids)} {by} cannot be split into halves of at least 2")
     rng = np.random.default_rng(seed)
-    rows = []
+    tables = []
     for split in range(splits):
-        first = set(rng.permutation(ids)[: len(ids) // 2])
-        inside = scores[column].isin(first)
-        halves = [fit(scores[mask], **options) for mask in (inside, ~inside)]
-        for parameter in ("theta",) if by == "items" else ("diff", "disc"):
-            frames = [half.subjects if by == "items" else half.items for half in halves]
-            shared = frames[0].index.intersection(frames[1].index)
-            one, two = (frame.loc[shared, parameter] for frame in frames)
-            r = one.corr(two, min_periods=3)
-            rows.append(
-                {
-                    "split": split,
-                    "parameter": parameter,
-                    "r": r,
-                    "rho": one.corr(two, method="spearman"),
-                    "reliability": 2 * r / (1 + r),
-                    "n": len(shared),
-                }
-            )
-    return pd.DataFrame(rows)
+        inside = scores[column].isin(set(rng.permutation(ids)[: len(ids) // 2]))
+        table = agreement({half: fit(scores[inside == half], **options) for half in (True, False)})
+        table.insert(0, "split", split)
+        tables.append(table[(table["parameter"] == "theta") == (by == "items")])
+    table = pd.concat(tables, ignore_index=True)
+    table["reliability"] = 2 * table["r"] / (1 + table["r"])
+    return table[["split", "parameter", "r", "rho", "reliability", "n"]]
 
 
 def prior_sensitivity(
@@ -222,8 +192,6 @@ def prior_sensitivity(
         One row per prior sd (difficulty or discrimination), factor and parameter: `r` and `rho`
         with the first fit, `shift` in standard errors.
     """
-    from ragkit.irt.fitting import fit
-
     base = fit(scores, **options)
     found = base.info["hyperparameters"]
     if not found:
@@ -240,28 +208,27 @@ def prior_sensitivity(
     return pd.concat(rows, ignore_index=True)
 
 
-def _statistics(data: Scores, x: np.ndarray) -> pd.Series:
-    subject, item, _ = data.cells()
-    n_item, n_subject = data.per_item("count"), data.per_subject("count")
-    item_mean = np.bincount(item, x, data.n_items) / n_item
-    subject_mean = np.bincount(subject, x, data.n_subjects) / n_subject
-    total = subject_mean[subject] - x / n_subject[subject]
-    centred_x = x - item_mean[item]
-    centred_t = total - (np.bincount(item, total, data.n_items) / n_item)[item]
-    top = np.bincount(item, centred_x * centred_t, data.n_items)
-    bottom = np.sqrt(
-        np.bincount(item, centred_x**2, data.n_items)
-        * np.bincount(item, centred_t**2, data.n_items)
-    )
-    useful = bottom > 1e-12
+def _statistics(data: Scores) -> pd.Series:
+    subject, item, x = data.cells()
+    mean = data.per_subject("mean")
+    rest = mean[subject] - x / data.per_subject("count")[subject]
+
+    def total(values: np.ndarray) -> np.ndarray:
+        return np.bincount(item, values, data.n_items)
+
+    one, two = (v - (total(v) / data.per_item("count"))[item] for v in (x, rest))
+    spread = np.sqrt(total(one**2) * total(two**2))
+    useful = spread > 1e-12
     values = {
         "mean": x.mean(),
         "sd": x.std(),
         "at_low": (x <= 0).mean(),
         "at_high": (x >= 1).mean(),
-        "item_sd": item_mean.std(),
-        "subject_sd": subject_mean.std(),
-        "item_total": float(np.mean(top[useful] / bottom[useful])) if useful.any() else np.nan,
+        "item_sd": data.per_item("mean").std(),
+        "subject_sd": mean.std(),
+        "item_total": np.nan
+        if not useful.any()
+        else np.mean(total(one * two)[useful] / spread[useful]),
     }
     return pd.Series(values)
 
@@ -295,8 +262,6 @@ def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) 
         model generates none), the sds of item and subject means, and the mean correlation of an
         item with the rest of the test.
     """
-    from ragkit.irt.fitting import fit
-
     info, scores = result.info, result._fitted().frame()
     whole(draws, "draws", least=19)
     rng = np.random.default_rng([seed, 1])  # the seed alone may have made the scores
@@ -309,15 +274,13 @@ def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) 
         options["prior"] = Prior(**options["prior"])
     if info["engine"] != "em" or info["prior"] == "none":
         result = fit(scores, **options)
-    low, high = result.score_range
     replicated = []
     for _ in range(draws):
-        x = _generated(result, rng, known=False)
-        again = fit(scores.assign(score=low + x * (high - low)), **options)
-        replicated.append(_statistics(again.data, x) - _expected(again, rng))
+        made = _generated(result, rng, known=False)
+        replicated.append(_statistics(made) - _expected(fit(made.frame(), **options), rng))
     excess, expected = np.array(replicated), _expected(result, rng)
     low, high = np.quantile(excess, (0.05, 0.95), axis=0, method="weibull")
-    observed = _statistics(result.data, result.data.cells()[2])
+    observed = _statistics(result.data)
     return pd.DataFrame(
         {
             "observed": observed,
@@ -329,35 +292,29 @@ def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) 
     ).rename_axis("statistic")
 
 
-def _generated(result: IRTResult, rng: np.random.Generator, *, known: bool = True) -> np.ndarray:
-    """Return a score on [0, 1] for each fitted cell, drawn with abilities from their posteriors.
+def _generated(result: IRTResult, rng: np.random.Generator, *, known: bool = True) -> Scores:
+    """Return scores in place of the fitted ones, drawn with abilities from their posteriors.
 
     Discriminations are the estimates, or drawn too unless `known`.
     """
-    subject, item, _ = result.data.cells()
-    items, signed = result.items, result.info["disc"] == "signed"
+    data, items = result.data, result.items
+    subject, item, _ = data.cells()
     ability = rng.normal(result.subjects["theta"], result.subjects["se_theta"])[subject]
     if result.facets is not None:
-        ability = ability - result.facets["severity"].to_numpy()[result.data.group]
-    a = items["disc"].to_numpy()
+        ability = ability - result.facets["severity"].to_numpy()[data.group]
     if not known:
+        signed = result.info["disc"] == "signed"
         name = "disc" if signed else "log_disc"
         z = rng.normal(size=1 if result.info["model"] == "1pl" else len(items))
-        a = (items[name] + z * items[f"se_{name}"].fillna(0.0)).to_numpy()
-        a = a if signed else np.exp(a)
-    a = a[item]
-    if result._levels is None:
-        distance = ability - items["diff"].to_numpy()[item]
-        return get_likelihood(result.info["likelihood"]).sample(a * distance, rng)
-    p = np.exp(graded.log_probabilities(ability, a, result._thresholds(items)[item]))
-    level = (p.cumsum(1) < rng.random((len(item), 1))).sum(1)
-    return result._levels[np.minimum(level, p.shape[1] - 1)]
+        drawn = items[name] + z * items[f"se_{name}"].fillna(0.0)
+        items = items.assign(disc=drawn if signed else np.exp(drawn))
+    x = result.family.sample(result._eta(ability, items.iloc[item]), rng)
+    return replace(data, x=x.reshape(data.x.shape))
 
 
 def _expected(result: IRTResult, rng: np.random.Generator) -> pd.Series:
     """Return the mean statistics of scores that the fit generates."""
-    made = [_statistics(result.data, _generated(result, rng)) for _ in range(_PER_FIT)]
-    return pd.DataFrame(made).mean()
+    return pd.DataFrame([_statistics(_generated(result, rng)) for _ in range(_PER_FIT)]).mean()
 
 
 def loo(result: IRTResult, *, draws: int = 400):
@@ -377,20 +334,13 @@ def loo(result: IRTResult, *, draws: int = 400):
         )
     whole(draws, "draws")
     az = arviz_quiet()
-    data = result._fitted()
-    subject, item, x = data.cells()
-    likelihood = get_likelihood(result.info["likelihood"])
-    chains, length, _ = result.draws["theta"].shape
+    found = result.draws
+    chains, length, _ = found["theta"].shape
     keep = np.unique(np.linspace(0, length - 1, max(1, draws // chains)).astype(int))
-    pointwise = np.empty((chains, len(keep), len(x)))
-    for chain in range(chains):
-        for at, draw in enumerate(keep):
-            theta, b, a = (result.draws[name][chain, draw] for name in ("theta", "diff", "disc"))
-            distance = theta[subject] - b[item]
-            if data.n_groups:
-                distance = distance - result.draws["severity"][chain, draw][data.group]
-            eta = a[item] * distance
-            pointwise[chain, at] = x * eta - likelihood.log_normalizer(eta)
-    kept = {name: result.draws[name][:, keep] for name in ("theta",)}
-    idata = az.from_dict(posterior=kept, log_likelihood={"score": pointwise})
-    return az.loo(idata, pointwise=True)
+    found = {name: value[:, keep] for name, value in found.items()}
+    pointwise = [
+        log_density(result._fitted(), result.family, **dict(zip(found, chain, strict=True)))
+        for chain in zip(*found.values(), strict=True)
+    ]
+    posterior, logs = {"theta": found["theta"]}, {"score": np.array(pointwise)}
+    return az.loo(az.from_dict(posterior=posterior, log_likelihood=logs), pointwise=True)

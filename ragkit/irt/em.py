@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict
 
 import numpy as np
 
+from ragkit.checks import number, whole
 from ragkit.irt.data import Scores
 from ragkit.irt.engine import (
     ABILITY_NEAR,
     DISC_END,
     DISC_NEAR,
     HYPER_BOUNDS,
+    Estimates,
     Model,
     Optimum,
     Prior,
+    Setup,
     climb,
     start,
 )
@@ -23,44 +27,14 @@ from ragkit.irt.marginal import NODES
 _HYPER_ROUNDS, _HYPER_TOL = 60, 5e-3
 
 
-@dataclass
-class Setup:
-    """What an engine is told besides the scores."""
-
-    family: object
-    shared: bool
-    positive: bool
-    prior: Prior | None
-    hierarchical: bool
-    scale: str
-    seed: int
-
-
-@dataclass
-class Estimates:
-    """What an engine returns; `alpha` is log disc, or disc itself for signed models."""
-
-    theta: np.ndarray
-    var_theta: np.ndarray
-    b: np.ndarray
-    var_b: np.ndarray
-    alpha: np.ndarray
-    var_alpha: np.ndarray
-    info: dict
-    severity: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    var_severity: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    thresholds: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    draws: dict | None = None
-
-
-def fit_em(data: Scores, setup: Setup, *, tol: float, max_iter: int) -> Estimates:
+def fit_em(data: Scores, setup: Setup, *, tol: float = 1e-6, max_iter: int = 500) -> Estimates:
     """Fit, judge the optimum, and report estimates and errors on the scale of the population.
 
     `tol` is the distance from the optimum, in errors of the estimates, at which the climb stops.
     """
-    model = Model(
-        data, setup.family, shared=setup.shared, positive=setup.positive, prior=setup.prior
-    )
+    number(tol, "tol", least=0)
+    whole(max_iter, "max_iter")
+    model = Model(data, setup)
     vector, problems = start(model), []
     for turn in range(_HYPER_ROUNDS if setup.hierarchical else 1):
         optimum = climb(model, vector, tol=tol, max_iter=max_iter, near=turn > 0)
@@ -87,11 +61,9 @@ def _estimated(model: Model, optimum: Optimum) -> tuple[Prior, str]:
     variances = optimum.information.blocks
     new = vars(model.prior).copy()
     place = -d / np.exp(alpha) if model.on_difficulty else d
-    at = 0 if model.shared else 1
-    spread = variances[:, at, at]
+    spread = variances[:, 0, 0] if model.shared else variances[:, 1, 1]
     if model.on_difficulty:
-        along = np.column_stack([-place, -np.exp(-alpha)])
-        spread = np.einsum("jp,jpr,jr->j", along, variances[:, :2, :2], along)
+        spread = _delta(lambda alpha, d: -d * np.exp(-alpha), (alpha, d), variances[:, :2, :2])
     new["diff_mean"] = float(place.mean())
     new["diff_sd"] = float(np.sqrt(np.mean((place - place.mean()) ** 2 + spread)))
     if not model.shared:
@@ -150,40 +122,52 @@ def _problems(model: Model, optimum: Optimum, tol: float) -> list[str]:
 
 
 def _estimates(model: Model, optimum: Optimum, scale: str, problems: list[str]) -> Estimates:
-    """Move the scale to mean 0 and variance 1 of the population; carry the errors along."""
+    """Move the scale to mean 0 and variance 1 of the population; carry the errors along.
+
+    What is reported is a function of an item's or a subject's own parameters and of two errors of
+    the scale: `shift`, of the abilities' mean, and `stretch`, of the logarithm of their sd.
+    """
     alpha, d, gaps, severity = model.unpack(optimum.vector)
-    a = model.slopes(alpha)
-    abilities, information = optimum.abilities, optimum.information
+    abilities, information, n = optimum.abilities, optimum.information, model.data.n_subjects
     middle = float(abilities.mean.mean())
     unit = float(np.sqrt(np.mean((abilities.mean - middle) ** 2 + abilities.sd**2)))
+
+    def moved(ability, shift=0.0, stretch=0.0):
+        return (ability - middle - shift) * np.exp(-stretch) / unit
+
+    def difficulty(alpha, d, shift=0.0, stretch=0.0):
+        return moved(-d / model.slopes(alpha), shift, stretch)
+
+    def slope(alpha, d, shift=0.0, stretch=0.0):
+        if model.positive:
+            return alpha + np.log(unit) + stretch
+        return alpha * unit * np.exp(stretch)
+
+    functions = moved, difficulty, slope
     with np.errstate(divide="ignore", invalid="ignore"):
-        b = -d / a
-        thresholds = (model.offsets(gaps) - d[:, None]) / a[:, None]
+        variances = _variances(model, optimum, functions, unit, sample=True)
+        if scale == "population":
+            # with a draw of the subjects from N(0, 1) come variances of 1/n and 1/(2n)
+            drawn = np.diag([unit**2 / n, 1 / (2 * n)])
+            own = _variances(model, optimum, functions, unit, sample=True, drawn=drawn)
+            free = _variances(model, optimum, functions, unit, sample=False)
+            variances = [np.maximum(*pair) for pair in zip(own, free, strict=True)]
+        b = difficulty(alpha, d)
+        thresholds = moved((model.offsets(gaps) - d[:, None]) / model.slopes(alpha)[:, None])
+    var_theta, var_b, var_alpha, var_severity = variances
     notes = []
     if information.form == "apart":
         notes.append("too large for the joint information: item errors take abilities as known")
-    variances = _variances(model, optimum, middle, unit, sample=True)
-    if scale == "population":
-        variances = [
-            np.maximum(own + drawn, free)
-            for own, drawn, free in zip(
-                variances,
-                _drawn(model, optimum, middle, unit),
-                _variances(model, optimum, middle, unit, sample=False),
-                strict=True,
-            )
-        ]
-    var_theta, var_b, var_alpha, var_severity = variances
     return Estimates(
-        theta=(abilities.mean - middle) / unit,
+        theta=moved(abilities.mean),
         var_theta=var_theta,
-        b=(b - middle) / unit,
+        b=b,
         var_b=var_b,
-        alpha=alpha + np.log(unit) if model.positive else alpha * unit,
+        alpha=slope(alpha, d),
         var_alpha=var_alpha,
         severity=severity / unit,
         var_severity=var_severity,
-        thresholds=(thresholds - middle) / unit if model.family.graded else np.zeros((0, 0)),
+        thresholds=thresholds if model.family.graded else np.zeros((0, 0)),
         info={
             "converged": not problems,
             "problems": problems,
@@ -198,105 +182,64 @@ def _estimates(model: Model, optimum: Optimum, scale: str, problems: list[str]) 
     )
 
 
-def _drawn(model: Model, optimum: Optimum, middle: float, unit: float) -> list[np.ndarray]:
-    """Return the variances that come with a draw of the subjects from N(0, 1): 1/n and 1/(2n)."""
-    alpha, d, _, severity = model.unpack(optimum.vector)
-    n = model.data.n_subjects
-    theta = (optimum.abilities.mean - middle) / unit
-    with np.errstate(divide="ignore", invalid="ignore"):
-        b = (-d / model.slopes(alpha) - middle) / unit
-    stretch = np.ones(model.m) if model.positive else alpha * unit
-    return [
-        1 / n + theta**2 / (2 * n),
-        1 / n + b**2 / (2 * n),
-        stretch**2 / (2 * n),
-        (severity / unit) ** 2 / (2 * n),
-    ]
-
-
 def _variances(
-    model: Model, optimum: Optimum, middle: float, unit: float, *, sample: bool
+    model: Model, optimum: Optimum, functions, unit: float, *, sample: bool, drawn=0.0
 ) -> list[np.ndarray]:
     """Return variances of abilities, difficulties, alphas and severities on the reported scale.
 
-    With `sample` the errors of the abilities' mean and sd are taken out.
+    With `sample` the errors of the abilities' mean and sd are taken out; `drawn` is the covariance
+    of further errors of them.
     """
-    alpha, d, _, _ = model.unpack(optimum.vector)
-    abilities, information, h, m = optimum.abilities, optimum.information, model.head, model.m
+    moved, difficulty, slope = functions
+    alpha, d, _, severity = model.unpack(optimum.vector)
+    abilities, information, m = optimum.abilities, optimum.information, model.m
     n, mean, sd = model.data.n_subjects, abilities.mean, abilities.sd
     if not information.definite:
         missing = np.full(m, np.nan)
         return [sd**2 / unit**2, missing, missing, np.full(model.groups, np.nan)]
-    a = model.slopes(alpha)
-    z = (mean - middle) / unit
-    # errors of the scale: of the mean, and of the sd in units of the sd
-    along = np.column_stack([sd / n, z * sd / (n * unit)])
-    if not sample:
-        along = np.zeros_like(along)
+    along = np.column_stack([sd / n, moved(mean) * sd / (n * unit)]) * sample
     cross, own, var_z, cross_z = information.with_abilities(along)
-    theta = np.column_stack([-np.ones(n), -(mean - middle)])
-    var_theta = (
-        sd**2 * var_z
-        + 2 * sd * (cross_z * theta).sum(1)
-        + np.einsum("ip,pr,ir->i", theta, own, theta)
-    )
-    # (alpha, d) of every item: blocks, and covariances with the scale
-    at = 0 if model.shared else 1
-    by_item = model.items(cross[:, 0]), model.items(cross[:, 1])
-    pairs = np.empty((m, 2, 2))
-    pairs[:, 1, 1] = information.blocks[:, at, at]
-    scales = np.empty((m, 2, 2))  # parameters x functionals
-    for k in range(2):
-        scales[:, 1, k] = by_item[k][:, at]
-        scales[:, 0, k] = cross[0, k] if model.shared else by_item[k][:, 0]
+    own = own + drawn
+    joint = _covariance((sd**2 * var_z)[:, None, None], (sd[:, None] * cross_z)[:, None], own)
+    var_theta = _delta(moved, (mean, 0.0, 0.0), joint)
+    # (alpha, d) of every item, and their covariances with the scale
+    pairs, scales = information.blocks[:, :2, :2], np.stack([model.items(c) for c in cross.T], -1)
     if model.shared:
-        pairs[:, 0, 0] = information.top[0, 0]
-        pairs[:, 0, 1] = pairs[:, 1, 0] = _with_top(model, information)
-    else:
-        pairs[:, 0, 0] = information.blocks[:, 0, 0]
-        pairs[:, 0, 1] = pairs[:, 1, 0] = information.blocks[:, 0, 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        b = -d / a
-        along_b = np.column_stack([-b if model.positive else -b / a, -1 / a])
-
-    def variance(parameters: np.ndarray, scale_part: np.ndarray) -> np.ndarray:
-        return (
-            np.einsum("jp,jpr,jr->j", parameters, pairs, parameters)
-            + 2 * np.einsum("jp,jpk,jk->j", parameters, scales, scale_part)
-            + np.einsum("jk,kl,jl->j", scale_part, own, scale_part)
-        )
-
-    var_b = variance(along_b, np.column_stack([-np.ones(m), -(b - middle)]))
+        with_top = model.items(information.solve(model.moves[0]))[:, 0]
+        pairs = np.array(np.broadcast_arrays(information.top[0, 0], with_top, pairs[:, 0, 0]))
+        pairs = pairs[[0, 1, 1, 2]].T.reshape(m, 2, 2)
+        scales = np.concatenate([np.broadcast_to(cross[0], (m, 1, 2)), scales], 1)
+    joint = _covariance(pairs, scales[:, :2], own)
+    place = alpha, d, 0.0, 0.0
+    var_b, var_alpha = _delta(difficulty, place, joint), _delta(slope, place, joint)
     if model.positive and model.prior is not None:
         # the second-order part: b = -d exp(-alpha) is curved over the posterior of (alpha, d)
-        bend = np.zeros((m, 2, 2))
-        bend[:, 0, 0], bend[:, 0, 1], bend[:, 1, 0] = b, 1 / a, 1 / a
+        a = np.exp(alpha)
+        bend = np.array([[-d / a, 1 / a], [1 / a, np.zeros(m)]]).transpose(2, 0, 1) / unit
         bent = bend @ pairs
-        var_b = var_b + 0.5 * np.einsum("jpr,jrp->j", bent, bent)
-        var_b = var_b + 0.25 * np.einsum("jpp->j", bent) ** 2
-    var_b = var_b / unit**2
-    one = np.tile([1.0, 0.0], (m, 1))
-    stretch = np.ones(m) if model.positive else alpha
-    var_alpha = variance(one, np.column_stack([np.zeros(m), stretch]))
-    var_alpha *= 1 if model.positive else unit**2
+        var_b += 0.5 * np.einsum("jpr,jrp->j", bent, bent) + 0.25 * np.einsum("jpp->j", bent) ** 2
     var_severity = np.zeros(0)
     if model.groups:
-        part = slice(int(model.shared), h)
-        var_severity = np.diag(
-            model.contrasts @ information.top[part, part] @ model.contrasts.T
-        ).copy()
-        var_severity /= unit**2
-    floor = 1e-12
+        part = information.top[int(model.shared) :, int(model.shared) :]
+        var_severity = np.diag(model.contrasts @ part @ model.contrasts.T) / unit**2
+        var_severity = var_severity + (severity / unit) ** 2 * np.asarray(drawn).ravel()[-1]
     return [
-        np.maximum(var_theta, floor) / unit**2,
+        np.maximum(var_theta, 1e-12 / unit**2),
         var_b,
-        np.broadcast_to(np.maximum(var_alpha, floor), (m,)),
+        np.maximum(var_alpha, 1e-12),
         var_severity,
     ]
 
 
-def _with_top(model: Model, information) -> np.ndarray:
-    """Return the covariances of a common alpha with the items' intercepts."""
-    if information.form == "joint":
-        return information.inverse[0, model.head :].reshape(model.m, model.width)[:, 0]
-    return -(information.load @ information.k[:, 0]).reshape(model.m, model.width)[:, 0]
+def _covariance(own: np.ndarray, cross: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return each one's joint covariance with the scale from its blocks, n x p x p and n x p x 2."""
+    scale = np.broadcast_to(scale, (len(own), 2, 2))
+    return np.block([[own, cross], [cross.transpose(0, 2, 1), scale]])
+
+
+def _delta(function: Callable, at: tuple, covariance: np.ndarray) -> np.ndarray:
+    """Return the variances of a function by the delta method; its slopes are complex steps."""
+    steps = 1e-20j * np.eye(len(at))
+    slopes = [function(*(x + s for x, s in zip(at, step, strict=True))).imag for step in steps]
+    slopes = np.stack(np.broadcast_arrays(*slopes), -1) / 1e-20
+    return np.einsum("nk,nkl,nl->n", slopes, covariance, slopes)

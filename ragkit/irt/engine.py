@@ -22,7 +22,7 @@ mean(EAP^2 + error^2) = 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -81,23 +81,60 @@ class Prior:
         return replace(weak, **given)
 
 
+@dataclass(frozen=True)
+class Setup:
+    """What an engine is told besides the scores."""
+
+    family: object
+    shared: bool  # one discrimination
+    positive: bool
+    prior: Prior | None
+    hierarchical: bool = False
+    scale: str = "sample"
+    seed: int = 0
+
+
+@dataclass
+class Estimates:
+    """What an engine returns; `alpha` is log disc, or disc itself for signed models."""
+
+    theta: np.ndarray
+    var_theta: np.ndarray
+    b: np.ndarray
+    var_b: np.ndarray
+    alpha: np.ndarray
+    var_alpha: np.ndarray
+    info: dict
+    severity: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    var_severity: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    thresholds: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    draws: dict | None = None
+
+
 class Model:
     """The log posterior of the items of one data set.
 
     A vector of parameters holds the common alpha (1PL), the contrasts of the severities, then for
-    each item alpha (2PL), the intercept d and the log gaps between offsets (graded).
+    each item alpha (2PL), the intercept d and the log gaps between offsets (graded). Derivatives in
+    it are taken by complex steps, f'(x) = Im f(x + i h) / h, which lose no digits (Squire and Trapp,
+    SIAM Review 1998); `moves` are their directions: each parameter before the items', then each
+    kind of the items' parameters, of all items at once.
     """
 
-    def __init__(self, data: Scores, family, *, shared: bool, positive: bool, prior: Prior | None):
-        self.data, self.family, self.prior = data, family, prior
-        self.shared, self.positive = shared, positive
-        self.on_difficulty = positive and not shared
-        self.stats = Statistics(data, family)
+    def __init__(self, data: Scores, setup: Setup):
+        self.data, self.family, self.prior = data, setup.family, setup.prior
+        self.shared, self.positive = setup.shared, setup.positive
+        self.on_difficulty = self.positive and not self.shared
+        self.stats = Statistics(data, self.family)
         self.quadrature = Quadrature(data.n_subjects)
-        self.m, self.k, self.groups = data.n_items, family.thresholds, data.n_groups
-        self.width = self.k if shared else self.k + 1
-        self.head = int(shared) + max(0, self.groups - 1)
+        self.m, self.k, self.groups = data.n_items, self.family.thresholds, data.n_groups
+        self.width = self.k if self.shared else self.k + 1
+        self.head = int(self.shared) + max(0, self.groups - 1)
         self.size = self.head + self.m * self.width
+        columns = [np.tile(column, self.m) for column in np.eye(self.width)]
+        self.moves = np.zeros((self.head + self.width, self.size))
+        self.moves[: self.head, : self.head] = np.eye(self.head)
+        self.moves[self.head :, self.head :] = columns
         after = np.arange(self.k)[:, None] > np.arange(self.k - 1)
         self.spread = after - after.mean(0, keepdims=True)  # thresholds x gaps
         if self.groups:
@@ -109,7 +146,6 @@ class Model:
             self.of_item = csr_array(
                 (np.ones(units), (item, np.arange(units))), shape=(self.m, units)
             )
-            self.of_group = np.eye(self.groups)[:, self.stats.unit_group]
 
     # --- parameters ---------------------------------------------------------------------------
 
@@ -133,15 +169,24 @@ class Model:
         """Return the thresholds' offsets from their mean, items x thresholds."""
         return np.exp(gaps) @ self.spread.T
 
-    def curves(self, vector: np.ndarray):
-        """Yield each part of the units, its curves and their derivatives in eta."""
+    def natural(self, vector: np.ndarray) -> np.ndarray:
+        """Return the slope in ability and the levels of eta, units x (1 + thresholds)."""
         alpha, d, gaps, severity = self.unpack(vector)
         a, level = self.slopes(alpha), d[:, None] - self.offsets(gaps)
         if self.groups:
             a, level = a[self.stats.unit_item], level[self.stats.unit_item]
             level = level - (a * severity[self.stats.unit_group])[:, None]
+        return np.column_stack([a, level])
+
+    def tangents(self, function, vector: np.ndarray) -> list[np.ndarray]:
+        """Return a function's derivatives along each of the moves."""
+        return [function(vector + 1e-20j * move).imag / 1e-20 for move in self.moves]
+
+    def curves(self, vector: np.ndarray):
+        """Yield each part of the units, its curves and their derivatives in eta."""
+        units = self.natural(vector)
         for part in self.stats.parts:
-            eta = a[part, None, None] * NODES + level[part, :, None]
+            eta = units[part, :1, None] * NODES + units[part, 1:, None]
             yield part, *self.family.curves(eta)
 
     def start(self) -> np.ndarray:
@@ -198,80 +243,50 @@ class Model:
         `pull` and `along`, units x thresholds x columns, are sums over the nodes, `along` those
         with the ability as a factor. Returns parameters x columns.
         """
-        alpha, _, gaps, severity = self.unpack(vector)
-        a, columns = self.slopes(alpha), pull.shape[-1]
-        along = along.sum(1)
-        head = []
+        natural = np.concatenate([along.sum(1, keepdims=True), pull], 1)
+        tangents = self.tangents(self.natural, vector)
+        parts = [np.einsum("vt,vtc->vc", tangent, natural) for tangent in tangents]
+        head, own = [part.sum(0, keepdims=True) for part in parts[: self.head]], parts[self.head :]
         if self.groups:
-            item, group = self.stats.unit_item, self.stats.unit_group
-            total = pull.sum(1)
-            by_group = self.of_group @ (a[item, None] * total)
-            head = [-(self.contrasts.T @ by_group)]
-            along = self.of_item @ (along - severity[group, None] * total)
-            flat = pull.reshape(len(pull), -1)
-            pull = (self.of_item @ flat).reshape(self.m, self.k, columns)
-        if self.positive:
-            along = along * a[:, None]
-        own = [pull.sum(1)[:, None]]
-        if self.k > 1:
-            by_gap = np.einsum("mtc,tg->mgc", pull, self.spread)
-            own.append(-by_gap * np.exp(gaps)[:, :, None])
+            own = [self.of_item @ part for part in own]
+        return np.concatenate([*head, np.stack(own, 1).reshape(-1, pull.shape[-1])])
+
+    def log_priors(self, vector: np.ndarray) -> np.ndarray:
+        """Return the log prior densities, up to a constant: of the head, then of each item."""
+        alpha, d, gaps, severity = self.unpack(vector)
+        a, prior = self.slopes(alpha), self.prior
+        place = -d / a if self.on_difficulty else d
+        items = -0.5 * ((place - prior.diff_mean) / prior.diff_sd) ** 2 - 0.5 * (gaps**2).sum(1)
+        if self.on_difficulty:
+            items = items - alpha  # the density is that of (alpha, d)
+        slopes = (
+            -0.5 * ((alpha - prior.disc_mean) / prior.disc_sd) ** 2 - 0.25 * (a / DISC_END) ** 4
+        )
+        head = -0.5 * (severity @ severity) / SEVERITY_SD**2
         if self.shared:
-            head = [along.sum(0, keepdims=True), *head]
-        else:
-            own = [along[:, None], *own]
-        return np.concatenate([*head, np.concatenate(own, 1).reshape(-1, columns)])
+            return np.concatenate([[head + slopes[0]], items])
+        return np.concatenate([[head], items + slopes])
 
     def log_prior(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the log prior density, up to a constant, and its gradient."""
-        gradient = np.zeros(self.size)
         if self.prior is None:
-            return 0.0, gradient
-        alpha, d, gaps, severity = self.unpack(vector)
-        a, prior, own = self.slopes(alpha), self.prior, self.items(gradient)
-        g_alpha, at = np.zeros(self.m), 0 if self.shared else 1
-        z = ((-d / a if self.on_difficulty else d) - prior.diff_mean) / prior.diff_sd
-        value = -0.5 * (z @ z)
-        if self.on_difficulty:
-            own[:, at] = z / (prior.diff_sd * a)
-            g_alpha = -z * d / (prior.diff_sd * a) - 1
-            value -= alpha.sum()  # the density is that of (alpha, d)
-        else:
-            own[:, at] = -z / prior.diff_sd
-        own[:, at + 1 :] = -gaps
-        value -= 0.5 * (gaps**2).sum()
-        many = 1 if self.shared else self.m
-        z = (alpha[:many] - prior.disc_mean) / prior.disc_sd
-        end = (a[:many] / DISC_END) ** 4
-        value -= 0.5 * (z @ z) + 0.25 * end.sum()
-        pull = -z / prior.disc_sd - (end if self.positive else a[:many] ** 3 / DISC_END**4)
-        if self.shared:
-            gradient[0] = g_alpha.sum() + pull[0]
-        else:
-            own[:, 0] = g_alpha + pull
-        if self.groups:
-            value -= 0.5 * (severity @ severity) / SEVERITY_SD**2
-            part = slice(int(self.shared), self.head)
-            gradient[part] = -vector[part] / SEVERITY_SD**2
-        return float(value), gradient
+            return 0.0, np.zeros(self.size)
+        tangents = self.tangents(self.log_priors, vector)
+        head = [tangent.sum() for tangent in tangents[: self.head]]
+        own = np.stack([tangent[1:] for tangent in tangents[self.head :]], 1)
+        return float(self.log_priors(vector).sum()), np.concatenate([head, own.ravel()])
 
     def curvature(self, vector: np.ndarray, expected: list) -> tuple[np.ndarray, np.ndarray]:
         """Return minus the second derivatives with the abilities' posterior held fixed.
 
         The items' blocks, items x width x width, and the rows of the parameters before them.
         """
-
-        def change(move: np.ndarray) -> np.ndarray:
+        changes = []
+        for move in _DIFFERENCE * self.moves:
             up, down = (self.complete(vector + s * move, expected) for s in (1, -1))
-            return (down - up) / (2 * _DIFFERENCE)
-
-        blocks = np.empty((self.m, self.width, self.width))
-        for column in range(self.width):
-            move = np.zeros(self.size)
-            self.items(move)[:, column] = _DIFFERENCE
-            blocks[:, :, column] = self.items(change(move))
-        rows = [change(_DIFFERENCE * np.eye(1, self.size, k)[0]) for k in range(self.head)]
-        border = np.array(rows).reshape(self.head, self.size)
+            changes.append((down - up) / (2 * _DIFFERENCE))
+        blocks = np.stack([self.items(change) for change in changes[self.head :]], -1)
+        border = np.array(changes[: self.head]).reshape(self.head, self.size)
         return (blocks + blocks.transpose(0, 2, 1)) / 2, border
 
     def covariances(self, vector, abilities: Abilities, slopes: list) -> np.ndarray:

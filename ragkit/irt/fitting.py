@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 
@@ -14,10 +14,12 @@ import pandas as pd
 from ragkit.checks import choice, number, options, whole
 from ragkit.errors import DataError, UsageError
 from ragkit.irt.data import Scores, prepare
-from ragkit.irt.em import Estimates, Setup, fit_em
-from ragkit.irt.engine import Prior
-from ragkit.irt.graded import Graded, levels_of
+from ragkit.irt.em import fit_em
+from ragkit.irt.engine import Estimates, Prior, Setup
+from ragkit.irt.graded import levels_of
 from ragkit.irt.likelihood import get_likelihood
+from ragkit.irt.nuts import fit_nuts
+from ragkit.irt.pyirt import fit_pyirt
 from ragkit.irt.result import IRTResult, reliability
 
 FEW = 5
@@ -121,7 +123,7 @@ def fit(
     choice(scale, "scale", SCALES)
     run = ENGINES[engine]
     known = inspect.signature(run).parameters.values()
-    options(given, [p.name for p in known if p.default is not p.empty], f"engine {engine!r}")
+    options(given, [p.name for p in known if p.kind is p.KEYWORD_ONLY], f"engine {engine!r}")
     _check_engine(engine, likelihood, prior, group, levels)
     if likelihood != "graded":
         get_likelihood(likelihood)
@@ -132,21 +134,11 @@ def fit(
         group=group,
         disconnected=disconnected,
     )
-    family = (
-        Graded(levels_of(data, levels), data.score_range)
-        if likelihood == "graded"
-        else get_likelihood(likelihood)
-    )
-    positive = disc == "positive"
-    setup = Setup(
-        family,
-        model == "1pl",
-        positive,
-        _prior(prior, data, family, positive=positive, shared=model == "1pl"),
-        prior == "hierarchical",
-        scale,
-        whole(seed, "seed", least=0),
-    )
+    family = get_likelihood(likelihood) if likelihood != "graded" else levels_of(data, levels)
+    shared, positive = model == "1pl", disc == "positive"
+    hierarchical, seed = prior == "hierarchical", whole(seed, "seed", least=0)
+    filled = _prior(prior, data, family, positive=positive, shared=shared)
+    setup = Setup(family, shared, positive, filled, hierarchical, scale, seed)
     begin = time.perf_counter()
     found = run(data, setup, **given)
     found.info = {
@@ -159,7 +151,7 @@ def fit(
         "seed": seed,
         "group": group,
         "ability_prior": [0.0, 1.0],
-        "prior": prior if isinstance(prior, str) else asdict(setup.prior),
+        "prior": prior if isinstance(prior, str) else asdict(filled),
         "n_scores": int(data.n_cells),
         "seconds": time.perf_counter() - begin,
         **found.info,
@@ -225,97 +217,34 @@ def _prior(
     return None
 
 
-# --- the engines and their options ------------------------------------------------------------
-
-
-def _run_em(data: Scores, setup: Setup, tol=1e-6, max_iter=500) -> Estimates:
-    return fit_em(
-        data, setup, tol=number(tol, "tol", least=0), max_iter=whole(max_iter, "max_iter")
-    )
-
-
-def _run_nuts(
-    data: Scores, setup: Setup, draws=500, warmup=300, chains=2, progress=True
-) -> Estimates:
-    from ragkit.irt.nuts import fit_nuts
-
-    return fit_nuts(
-        data,
-        setup,
-        draws=whole(draws, "draws", least=4),  # r-hat and effective sizes need as many
-        warmup=whole(warmup, "warmup"),
-        chains=whole(chains, "chains"),
-        progress=progress,
-    )
-
-
-def _run_pyirt(
-    data: Scores, setup: Setup, epochs=10_000, lr=0.01, dropout=0.2, progress=True
-) -> Estimates:
-    from ragkit.irt.pyirt import fit_pyirt
-
-    number(lr, "lr", least=0)
-    return fit_pyirt(
-        data, setup, epochs=whole(epochs, "epochs"), lr=lr, dropout=dropout, progress=progress
-    )
-
-
-ENGINES = {"em": _run_em, "nuts": _run_nuts, "py-irt": _run_pyirt}
+ENGINES = {"em": fit_em, "nuts": fit_nuts, "py-irt": fit_pyirt}
 
 
 # --- the result -------------------------------------------------------------------------------
 
 
 def _result(data: Scores, found: Estimates, *, signed: bool) -> IRTResult:
-    low, high = data.score_range
     alpha, se = found.alpha, np.sqrt(found.var_alpha)
     with np.errstate(invalid="ignore", divide="ignore"):
         if signed:
-            disc, se_disc = alpha.copy(), se.copy()
-            log_disc = np.where(disc > 0, np.log(disc), np.nan)
+            negative = alpha + _Z95 * se < 0
+            disc, se_disc = alpha, se
+            log_disc = np.log(np.where(disc > 0, disc, np.nan))
             se_log = np.where(disc > 0, se / disc, np.nan)
-            negative = disc + _Z95 * se_disc < 0
         else:
-            log_disc, se_log = alpha.copy(), se.copy()
-            disc, se_disc = np.exp(alpha), np.exp(alpha) * se
             negative = _runs_backwards(data, found.theta)
+            log_disc, se_log = alpha, se
+            disc = np.exp(alpha)
+            se_disc = disc * se
         se_diff = np.sqrt(found.var_b)
-    item_n, subject_n = data.per_item("count"), data.per_subject("count")
-    apart = data.components.max() > 0
     columns = {"diff": found.b, "disc": disc}
     columns |= {f"threshold_{k + 1}": column for k, column in enumerate(found.thresholds.T)}
-    items = pd.DataFrame(
-        {
-            **columns,
-            "log_disc": log_disc,
-            "se_diff": se_diff,
-            "se_disc": se_disc,
-            "se_log_disc": se_log,
-            "n": item_n,
-            "mean_score": low + data.per_item("mean") * (high - low),
-            "flag": _flags(
-                constant=data.per_item("min") == data.per_item("max"),
-                negative=negative,
-                few=item_n < FEW,
-                disconnected=np.full(data.n_items, apart),
-            ),
-        },
-        index=data.items.rename("item_id"),
-    )
-    subjects = pd.DataFrame(
-        {
-            "theta": found.theta,
-            "se_theta": np.sqrt(found.var_theta),
-            "n": subject_n,
-            "mean_score": low + data.per_subject("mean") * (high - low),
-            "flag": _flags(
-                constant=data.per_subject("min") == data.per_subject("max"),
-                few=subject_n < FEW,
-                disconnected=np.full(data.n_subjects, apart),
-            ),
-        },
-        index=data.subjects.rename("subject_id"),
-    )
+    columns |= {"log_disc": log_disc, "se_diff": se_diff}
+    columns |= {"se_disc": se_disc, "se_log_disc": se_log}
+    items = _table(data, data.per_item, data.items.rename("item_id"), columns, negative=negative)
+    columns = {"theta": found.theta, "se_theta": np.sqrt(found.var_theta)}
+    subjects = _table(data, data.per_subject, data.subjects.rename("subject_id"), columns)
+    apart = data.components.max() > 0
     facets = _facets(data, found) if data.n_groups else None
     found.info["reliability"] = reliability(subjects)
     notes = found.info["notes"]
@@ -340,6 +269,15 @@ def _runs_backwards(data: Scores, theta: np.ndarray) -> np.ndarray:
         spread = (square - x**2 / n) * (ability_square - ability**2 / n)
         r = np.clip((cross - x * ability / n) / np.sqrt(spread), -1 + 1e-12, 1 - 1e-12)
         return (spread > 1e-20) & (n >= FEW) & (np.arctanh(r) * np.sqrt(n - 3) < -_Z95)
+
+
+def _table(data: Scores, per: Callable, index: pd.Index, columns: dict, **masks) -> pd.DataFrame:
+    """Return the parameters of items or subjects, with what their scores are and their flags."""
+    (low, high), n = data.score_range, per("count")
+    masks = {"constant": per("min") == per("max"), **masks, "few": n < FEW}
+    masks["disconnected"] = np.full(len(n), data.components.max() > 0)
+    mean = low + per("mean") * (high - low)
+    return pd.DataFrame({**columns, "n": n, "mean_score": mean, "flag": _flags(**masks)}, index)
 
 
 def _flags(**masks: np.ndarray) -> np.ndarray:

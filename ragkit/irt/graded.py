@@ -15,62 +15,33 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from ragkit.checks import number
 from ragkit.errors import DataError, UsageError
 from ragkit.irt.data import Scores
 
 MOST_LEVELS = 20
 
 
-def levels_of(data: Scores, levels: Sequence[float] | None) -> np.ndarray:
-    """Return the levels on [0, 1], ascending: the declared ones, or the scores' distinct values."""
+def levels_of(data: Scores, levels: Sequence[float] | None) -> Graded:
+    """Return the likelihood with the declared levels, or with the scores' distinct values."""
     low, high = data.score_range
     if levels is None:
-        found = np.unique(data.x)
+        found = np.unique(data.x).astype(float)
         if len(found) > MOST_LEVELS:
             raise DataError(
                 f"the scores take {len(found):,} distinct values, too many for a graded model",
                 f"round them to at most {MOST_LEVELS} levels, or use likelihood='fractional'",
             )
-        return found.astype(float)
-    try:
-        wanted = np.array([float(level) for level in levels])
-    except (TypeError, ValueError):
-        raise UsageError(f"levels={levels!r} are not numbers") from None
-    if len(wanted) < 2 or len(wanted) > MOST_LEVELS or not (np.diff(wanted) > 0).all():
+        return Graded(found, data.score_range)
+    wanted = np.array([number(level, "a level", least=low, most=high) for level in levels])
+    if not 2 <= len(wanted) <= MOST_LEVELS or not (np.diff(wanted) > 0).all():
         raise UsageError(f"levels={levels!r} are not 2 to {MOST_LEVELS} ascending numbers")
-    if wanted[0] < low or wanted[-1] > high:
-        raise UsageError(f"levels={levels!r} leave the range [{low:g}, {high:g}]")
-    return (wanted - low) / (high - low)
-
-
-def categories(x: np.ndarray, levels: np.ndarray, score_range: tuple[float, float]) -> np.ndarray:
-    """Return the position of each rescaled score among the levels, or raise on one between them."""
-    x = np.asarray(x, float)
-    place = np.clip(np.searchsorted((levels[1:] + levels[:-1]) / 2, x), 0, len(levels) - 1)
-    off = np.abs(x - levels[place]) > 1e-6
-    if off.any():
-        low, high = score_range
-        wrong = low + float(x[off][0]) * (high - low)
-        raise DataError(
-            f"the score {wrong:g} is none of the levels "
-            + ", ".join(f"{low + level * (high - low):g}" for level in levels),
-            "declare all levels: levels=(...)",
-        )
-    return place
+    return Graded((wanted - low) / (high - low), data.score_range)
 
 
 def threshold_columns(items: pd.DataFrame) -> list[str]:
     """Return the names of the columns that hold thresholds, in order."""
     return [name for name in items.columns if name.startswith("threshold_")]
-
-
-def log_probabilities(theta: np.ndarray, a: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Return log P(level), shape of `theta` and `a` broadcast, then levels.
-
-    `thresholds` has a last axis of levels - 1.
-    """
-    eta = np.asarray(a)[..., None] * (np.asarray(theta)[..., None] - thresholds)
-    return _log_levels(eta, _log_logistic(eta))
 
 
 def _log_logistic(eta: np.ndarray) -> np.ndarray:
@@ -89,27 +60,11 @@ def _log_levels(eta: np.ndarray, above: np.ndarray) -> np.ndarray:
     return out
 
 
-def moments(
-    theta: np.ndarray, a: np.ndarray, thresholds: np.ndarray, levels: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and variance of the score (on the scale of `levels`)."""
-    p = np.exp(log_probabilities(theta, a, thresholds))
-    mean = p @ levels
-    return mean, np.maximum(p @ levels**2 - mean**2, 0)
-
-
-def information(theta: np.ndarray, a: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Return Fisher's information about ability (Samejima 1969, chapter 6)."""
-    p = np.exp(log_probabilities(theta, a, thresholds))
-    eta = np.asarray(a)[..., None] * (np.asarray(theta)[..., None] - thresholds)
-    w = np.exp(-np.logaddexp(0, eta) - np.logaddexp(0, -eta))
-    zero = np.zeros((*w.shape[:-1], 1))
-    slope = np.concatenate([zero, w], -1) - np.concatenate([w, zero], -1)
-    return np.asarray(a) ** 2 * np.sum(slope**2 / np.maximum(p, 1e-300), -1)
-
-
 class Graded:
-    """The graded likelihood as the engine needs it: indicators of the level x log probabilities."""
+    """The graded likelihood: for the engine, indicators of the level x log probabilities.
+
+    `eta` has a last axis of thresholds, as many as levels less one. `levels` are on [0, 1].
+    """
 
     name, graded = "graded", True
 
@@ -117,9 +72,65 @@ class Graded:
         self.levels, self.score_range = levels, score_range
         self.features, self.thresholds = len(levels), len(levels) - 1
 
+    # --- of scores -----------------------------------------------------------------------------
+
+    def log_probabilities(self, eta: np.ndarray) -> np.ndarray:
+        """Return log P of each level (last axis)."""
+        return _log_levels(eta, _log_logistic(eta))
+
+    def categories(self, x: np.ndarray) -> np.ndarray:
+        """Return the position of each rescaled score among the levels, or raise on one between."""
+        x, levels = np.asarray(x, float), self.levels
+        place = np.searchsorted((levels[1:] + levels[:-1]) / 2, x)
+        off = np.abs(x - levels[place]) > 1e-6
+        if off.any():
+            low, high = self.score_range
+            wrong = low + float(x[off][0]) * (high - low)
+            raise DataError(
+                f"the score {wrong:g} is none of the levels "
+                + ", ".join(f"{low + level * (high - low):g}" for level in levels),
+                "declare all levels: levels=(...)",
+            )
+        return place
+
+    def log_density(self, eta: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return log P(x | eta)."""
+        log_p, place = self.log_probabilities(eta), self.categories(x)[..., None]
+        place = np.broadcast_to(place, (*log_p.shape[:-1], 1))
+        return np.take_along_axis(log_p, place, -1)[..., 0]
+
+    def mean_variance(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and variance of the score."""
+        p = np.exp(self.log_probabilities(eta))
+        mean = p @ self.levels
+        return mean, np.maximum(p @ self.levels**2 - mean**2, 0)
+
+    def information(self, eta: np.ndarray) -> np.ndarray:
+        """Return Fisher's information about a shift of all eta (Samejima 1969, chapter 6)."""
+        p = np.exp(self.log_probabilities(eta))
+        w = np.exp(-np.logaddexp(0, eta) - np.logaddexp(0, -eta))
+        zero = np.zeros((*w.shape[:-1], 1))
+        slope = np.concatenate([zero, w], -1) - np.concatenate([w, zero], -1)
+        return np.sum(slope**2 / np.maximum(p, 1e-300), -1)
+
+    def sample(self, eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw one score per entry of `eta`."""
+        p = np.exp(self.log_probabilities(eta))
+        level = (p.cumsum(-1) < rng.random((*p.shape[:-1], 1))).sum(-1)
+        return self.levels[np.minimum(level, self.thresholds)]
+
+    def crps(self, eta: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return E|X - x| - E|X - X'| / 2, the continuous ranked probability score on [0, 1]."""
+        p = np.exp(self.log_probabilities(eta))
+        to_score = np.sum(p * np.abs(self.levels - x[:, None]), 1)
+        apart = np.abs(self.levels[:, None] - self.levels)
+        return to_score - 0.5 * np.einsum("ij,jk,ik->i", p, apart, p)
+
+    # --- of the engine --------------------------------------------------------------------------
+
     def statistics(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the level of each score, and 1, both scores x 1."""
-        place = categories(x, self.levels, self.score_range)[:, None]
+        place = self.categories(x)[:, None]
         return place, np.ones(place.shape)
 
     def curves(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

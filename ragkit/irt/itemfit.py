@@ -12,6 +12,16 @@ from ragkit.irt.result import IRTResult
 _LEAST = 1.0  # expected count of right and of wrong answers in a group of S-X2
 
 
+def _residuals(result: IRTResult) -> pd.DataFrame:
+    """Return subject, item, score, expected score, its variance and the residual of each cell."""
+    data = result._fitted()
+    cells = data.frame()
+    x = data.cells()[2]
+    mean, variance = result.family.mean_variance(result._cell_eta(cells))
+    variance = np.maximum(variance, 1e-12)
+    return cells.assign(x=x, mean=mean, variance=variance, residual=x - mean)
+
+
 def item_fit(result: IRTResult) -> pd.DataFrame:
     """Return fit statistics of each item.
 
@@ -25,29 +35,27 @@ def item_fit(result: IRTResult) -> pd.DataFrame:
         (Applied Psychological Measurement 2000), which compares the observed with the expected
         share of right answers at each total score; NaN elsewhere.
     """
-    data = result._fitted()
-    _, item, x = data.cells()
-    mean, variance = result._cell_moments(data.frame())
-    variance = np.maximum(variance, 1e-12)
-    residual = x - mean
-
-    def total(values: np.ndarray) -> np.ndarray:
-        return np.bincount(item, values, data.n_items)
-
+    cells, data = _residuals(result), result.data
+    square = cells["residual"] ** 2
+    cells = cells.assign(square=square, standardised=square / cells["variance"])
+    by_item = cells.groupby("item_id", sort=False)[
+        ["square", "variance", "residual", "standardised"]
+    ]
+    total = by_item.sum().reindex(result.items.index)
     table = pd.DataFrame(
         {
-            "infit": total(residual**2) / total(variance),
-            "outfit": total(residual**2 / variance) / data.per_item("count"),
-            "z": total(residual) / np.sqrt(total(variance)),
+            "infit": total["square"] / total["variance"],
+            "outfit": total["standardised"] / data.per_item("count"),
+            "z": total["residual"] / np.sqrt(total["variance"]),
             "s_x2": np.nan,
             "df": np.nan,
             "p": np.nan,
-        },
-        index=result.items.index,
+        }
     )
-    complete = len(x) == data.n_subjects * data.n_items and not data.n_groups
-    if complete and np.isin(x, (0, 1)).all():
-        table[["s_x2", "df", "p"]] = _s_x2(result, x.reshape(data.n_items, data.n_subjects))
+    complete = data.n_cells == data.n_subjects * data.n_items and not data.n_groups
+    if complete and cells["x"].isin((0, 1)).all():
+        x = cells["x"].to_numpy().reshape(data.n_items, data.n_subjects)
+        table[["s_x2", "df", "p"]] = _s_x2(result, x)
     return table
 
 
@@ -71,7 +79,7 @@ def _s_x2(result: IRTResult, x: np.ndarray) -> np.ndarray:
     m, n = x.shape
     theta = np.linspace(-6, 6, 61)
     weight = np.exp(-0.5 * theta**2)[:, None]
-    p = result._mean_variance(theta[:, None], result.items)[0]
+    p = result.family.mean_variance(result._eta(theta[:, None], result.items))[0]
     score = x.sum(0).astype(int)
     count = np.bincount(score, minlength=m + 1)[1:m].astype(float)
     below = (weight * _sums(p)).sum(0)[1:m]
@@ -120,25 +128,15 @@ def q3(result: IRTResult, *, least: int = 10) -> pd.DataFrame:
         the mean over all pairs; an excess above 0.2 is the usual sign of dependence.
     """
     whole(least, "least", least=4)
-    data = result._fitted()
-    subject, item, x = data.cells()
-    mean, variance = result._cell_moments(data.frame())
-    shape = (data.n_items, data.n_subjects)
-    residual, seen = np.zeros(shape), np.zeros(shape)
-    residual[item, subject], seen[item, subject] = x - mean, 1
-    n = seen @ seen.T
-    one, two = residual @ seen.T, seen @ residual.T
-    square = residual**2 @ seen.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cross = residual @ residual.T - one * two / n
-        spread = square - one**2 / n
-        r = cross / np.sqrt(spread * spread.T)
-    left, right = np.triu_indices(data.n_items, 1)
-    good = (n[left, right] >= least) & np.isfinite(r[left, right])
+    wide = _residuals(result).pivot(index="subject_id", columns="item_id", values="residual")
+    wide = wide.reindex(columns=result.items.index)
+    r, seen = wide.corr(min_periods=least).to_numpy(), wide.notna().to_numpy(float)
+    left, right = np.triu_indices(len(r), 1)
+    good = np.isfinite(r[left, right])
     left, right = left[good], right[good]
-    ids = result.items.index
+    ids, n = result.items.index, (seen.T @ seen).astype(int)
     table = pd.DataFrame(
-        {"one": ids[left], "two": ids[right], "q3": r[left, right], "n": n[left, right].astype(int)}
+        {"one": ids[left], "two": ids[right], "q3": r[left, right], "n": n[left, right]}
     )
     table["excess"] = table["q3"] - table["q3"].mean()
     return table.sort_values("q3", key=abs, ascending=False, ignore_index=True)
@@ -154,22 +152,18 @@ def calibration(result: IRTResult, *, bins: int = 5) -> pd.DataFrame:
         the original scale, `n`, and `z`, their difference in standard errors of the model.
     """
     whole(bins, "bins")
-    data = result._fitted()
-    subject, _, x = data.cells()
-    mean, variance = result._cell_moments(data.frame())
-    theta = result.subjects["theta"].to_numpy()
-    order = np.argsort(np.argsort(theta, kind="stable"), kind="stable")
-    which = (order * bins // len(theta))[subject]
-    n = np.bincount(which, minlength=bins)
-    low, high = data.score_range
-    with np.errstate(divide="ignore", invalid="ignore"):
-        observed, expected = (np.bincount(which, value, bins) / n for value in (x, mean))
-        z = (observed - expected) * n / np.sqrt(np.bincount(which, variance, bins))
-        table = {
-            "theta": np.bincount(which, theta[subject], bins) / n,
-            "observed": low + observed * (high - low),
-            "expected": low + expected * (high - low),
-            "n": n,
-            "z": z,
+    cells, theta = _residuals(result), result.subjects["theta"]
+    which = (theta.rank(method="first") - 1) * bins // len(theta)
+    subject = cells["subject_id"]
+    cells = cells.assign(theta=subject.map(theta), bin=subject.map(which).astype(int))
+    by_bin = cells.groupby("bin")
+    mean, total = by_bin[["theta", "x", "mean"]].mean(), by_bin[["residual", "variance"]].sum()
+    return pd.DataFrame(
+        {
+            "theta": mean["theta"],
+            "observed": result._on_scale(mean["x"]),
+            "expected": result._on_scale(mean["mean"]),
+            "n": by_bin.size(),
+            "z": total["residual"] / np.sqrt(total["variance"]),
         }
-    return pd.DataFrame(table).rename_axis("bin")
+    )

@@ -54,7 +54,7 @@ def _horner(coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 class _Natural:
-    """What the engine asks of a likelihood: x eta - A(eta) as statistics (x, 1) x curves (eta, -A)."""
+    """A family in one natural parameter; for the engine, statistics (x, 1) x curves (eta, -A)."""
 
     features, thresholds, graded = 2, 1, False
 
@@ -76,15 +76,27 @@ class _Natural:
     @classmethod
     def log_normalizer(cls, eta: np.ndarray) -> np.ndarray:
         """Return A(eta), shape as `eta`; absolute error below 1e-12 while |eta| < 1,000."""
-        eta = np.asarray(eta, dtype=float)
-        return cls.terms(np.atleast_1d(eta))[0].reshape(eta.shape)
+        return cls.terms(eta)[0]
 
     @classmethod
     def mean_variance(cls, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean A'(eta) and the variance A''(eta), shapes as `eta`."""
-        eta = np.asarray(eta, dtype=float)
-        _, mean, variance = cls.terms(np.atleast_1d(eta))
-        return mean.reshape(eta.shape), variance.reshape(eta.shape)
+        return cls.terms(eta)[1:]
+
+    @classmethod
+    def log_density(cls, eta: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return log p(x | eta)."""
+        return x * eta - cls.log_normalizer(eta)
+
+    @classmethod
+    def information(cls, eta: np.ndarray) -> np.ndarray:
+        """Return Fisher's information about eta."""
+        return cls.terms(eta)[2]
+
+    @classmethod
+    def crps(cls, eta: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return the continuous ranked probability score of each score on [0, 1]."""
+        return (x - cls.terms(eta)[1]) ** 2
 
     @classmethod
     def start(cls, data) -> tuple[np.ndarray, np.ndarray]:
@@ -102,8 +114,9 @@ class ContinuousBernoulli(_Natural):
 
     @staticmethod
     def terms(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return A, A' and A'' at `eta` (an array of at least one dimension), sharing the work."""
-        half = np.abs(eta) / 2
+        """Return A, A' and A'' at `eta`, sharing the work."""
+        eta = np.asarray(eta, dtype=float)
+        half = np.atleast_1d(np.abs(eta)) / 2
         small = half < _SMALL
         h = np.maximum(half, _SMALL)
         e = np.exp(-2 * h)
@@ -114,6 +127,9 @@ class ContinuousBernoulli(_Natural):
         normalizer[small] = square * _horner(_SERIES, square)
         mean[small] = half[small] * _horner(_SERIES_MEAN, square)
         variance[small] = _horner(_SERIES_VARIANCE, square)
+        normalizer, mean, variance = (
+            out.reshape(eta.shape) for out in (normalizer, mean, variance)
+        )
         return normalizer + eta / 2, np.copysign(mean, eta) + 0.5, variance
 
     @staticmethod
@@ -126,6 +142,23 @@ class ContinuousBernoulli(_Natural):
         x = 1 + np.log(u + (1 - u) * np.exp(-safe)) / safe
         x = np.where(size < 1e-6, u, x)
         return np.clip(np.where(eta < 0, 1 - x, x), 0.0, 1.0)
+
+    @classmethod
+    def crps(cls, eta: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return the continuous ranked probability score of each score on [0, 1]."""
+        return cls._below(eta, x) + cls._below(-eta, 1 - x)
+
+    @staticmethod
+    def _below(eta: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Integrate F(t)^2 from 0 to x, F(t) = expm1(eta t) / expm1(eta), where it is not 0 or 1."""
+        node, weight = np.polynomial.legendre.leggauss(48)
+        size = np.maximum(np.abs(eta), 1e-9)
+        length, up = np.minimum(x, 30 / size), eta > 0
+        t = np.where(up, x - length, 0)[:, None] + length[:, None] * (node + 1) / 2
+        size = size[:, None]
+        distribution = np.expm1(-size * t) / np.expm1(-size)
+        distribution *= np.where(up[:, None], np.exp(size * (t - 1)), 1)
+        return length / 2 * (distribution**2 @ weight) + np.where(up, 0, x - length)
 
 
 class Bernoulli(_Natural):
@@ -156,6 +189,11 @@ class Fractional(Bernoulli):
     """
 
     name = "fractional"
+
+    @classmethod
+    def crps(cls, eta: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return NaN: it predicts a mean and no distribution."""
+        return np.full(np.shape(x), np.nan)
 
 
 LIKELIHOODS = {"cb": ContinuousBernoulli, "bernoulli": Bernoulli, "fractional": Fractional}

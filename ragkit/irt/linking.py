@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from ragkit.checks import choice
 from ragkit.errors import DataError, UsageError
 from ragkit.irt.graded import threshold_columns
 from ragkit.irt.result import IRTResult
@@ -35,30 +37,24 @@ class Link:
 
     def apply(self, other: IRTResult) -> IRTResult:
         """Return `other` on the reference's scale."""
-        slope = self.slope
-        items, subjects = other.items.copy(), other.subjects.copy()
-        items["diff"] = slope * items["diff"] + self.intercept
-        items["disc"] /= slope
-        items["log_disc"] -= np.log(slope)
-        thresholds = threshold_columns(items)
-        items[thresholds] = slope * items[thresholds] + self.intercept
-        items["se_diff"] *= slope
-        items["se_disc"] /= slope
-        subjects["theta"] = slope * subjects["theta"] + self.intercept
-        subjects["se_theta"] *= slope
-        facets = other.facets
+        slope, intercept = self.slope, self.intercept
+
+        def moved(table: Mapping, place: Sequence[str], spread: Sequence[str], inverse=()) -> dict:
+            out = {name: slope * table[name] + intercept for name in place}
+            out |= {name: slope * table[name] for name in spread if name in table}
+            return out | {name: table[name] / slope for name in inverse}
+
+        items, facets, draws = other.items, other.facets, other.draws
+        places = ["diff", *threshold_columns(items)]
+        items = items.assign(
+            **moved(items, places, ["se_diff"], ["disc", "se_disc"]),
+            log_disc=items["log_disc"] - np.log(slope),
+        )
+        subjects = other.subjects.assign(**moved(other.subjects, ["theta"], ["se_theta"]))
         if facets is not None:
-            facets = facets.assign(
-                severity=slope * facets["severity"], se_severity=slope * facets["se_severity"]
-            )
-        draws = other.draws
+            facets = facets.assign(**moved(facets, [], ["severity", "se_severity"]))
         if draws is not None:
-            draws = {
-                "theta": slope * draws["theta"] + self.intercept,
-                "diff": slope * draws["diff"] + self.intercept,
-                "disc": draws["disc"] / slope,
-                **({"severity": slope * draws["severity"]} if "severity" in draws else {}),
-            }
+            draws = moved(draws, ["theta", "diff"], ["severity"], ["disc"])
         notes = [*other.info["notes"], f"linked by {self.method} over {len(self.items)} items"]
         info = {**other.info, "notes": notes}
         return replace(other, items=items, subjects=subjects, info=info, facets=facets, draws=draws)
@@ -83,8 +79,7 @@ def link(reference: IRTResult, other: IRTResult, *, method: str = "haebara") -> 
     DataError
         If fewer than three items are shared.
     """
-    if method not in ("haebara", "mean-sigma"):
-        raise UsageError(f"method={method!r} is not 'haebara' or 'mean-sigma'")
+    choice(method, "method", ("haebara", "mean-sigma"))
     shared = reference.items.index.intersection(other.items.index)
     if len(shared) < 3:
         raise DataError(f"the fits share {len(shared)} items; linking needs at least 3")
@@ -95,7 +90,10 @@ def link(reference: IRTResult, other: IRTResult, *, method: str = "haebara") -> 
             f"{other.info['likelihood']!r}, hence different scales"
         )
     solve = _haebara if method == "haebara" else _mean_sigma
-    curve = reference._mean_variance
+
+    def curve(theta, items):
+        return reference.family.mean_variance(reference._eta(theta, items))[0]
+
     slope, intercept = solve(one, two, curve)
     k = len(shared)
     parts = min(k, 50)
@@ -120,11 +118,11 @@ def _haebara(one: pd.DataFrame, two: pd.DataFrame, curve) -> tuple[float, float]
 
     theta = np.linspace(-3, 3, 25)[:, None]
     weight = np.exp(-0.25 * theta**2)
-    target = curve(theta, one)[0]
+    target = curve(theta, one)
 
     def residual(x):
         slope, intercept = np.exp(x[0]), x[1]
-        return (weight * (curve((theta - intercept) / slope, two)[0] - target)).ravel()
+        return (weight * (curve((theta - intercept) / slope, two) - target)).ravel()
 
     start = _mean_sigma(one, two, None)
     found = least_squares(residual, [np.log(start[0]), start[1]])

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ragkit.checks import whole
 from ragkit.irt.data import Scores
-from ragkit.irt.em import Estimates, Setup
-from ragkit.irt.engine import DISC_END, SEVERITY_SD, Model, climb, start
+from ragkit.irt.engine import DISC_END, SEVERITY_SD, Estimates, Model, Setup, climb, start
 
 _DEPTH = 6  # of a trajectory's tree: at most 63 steps
 _R_HAT, _ESS = 1.05, 100  # what every parameter has to reach
@@ -71,9 +71,7 @@ def _start(data: Scores, setup: Setup, rng: np.random.Generator) -> dict:
     """Return the default engine's optimum, spread by a normal error of 0.3 in prior sds."""
     import torch
 
-    model = Model(
-        data, setup.family, shared=setup.shared, positive=setup.positive, prior=setup.prior
-    )
+    model = Model(data, setup)
     optimum = climb(model, start(model), tol=1e-3, max_iter=200)
     alpha, d, _, severity = model.unpack(optimum.vector)
     place = -d / model.slopes(alpha) if model.on_difficulty else d
@@ -126,50 +124,51 @@ def _sample(data: Scores, setup: Setup, *, draws, warmup, chains, progress):
 
 
 def _scaled(data: Scores, setup: Setup, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return draws of theta, b, alpha and severity on the reported scale."""
+    """Return draws of theta, diff, alpha and severity on the reported scale."""
     prior, positive = setup.prior, setup.positive
     theta = found["theta"]
     place = prior.diff_mean + prior.diff_sd * found["place"]
     alpha = np.broadcast_to(prior.disc_mean + prior.disc_sd * found["alpha"], place.shape)
     on_difficulty = positive and not setup.shared
     b = place if on_difficulty else -place / (np.exp(alpha) if positive else alpha)
-    severity = np.zeros((*theta.shape[:2], 0))
-    if data.n_groups:
-        severity = SEVERITY_SD * (found["severity"] - found["severity"].mean(-1, keepdims=True))
     score = data.per_subject("mean")
     turned = (theta * (score - score.mean())).sum(-1, keepdims=True) < 0
     sign = np.where(turned & (not positive), -1.0, 1.0)
     middle, unit = 0.0, 1.0
     if setup.scale == "sample":
         middle, unit = theta.mean(-1, keepdims=True), theta.std(-1, keepdims=True)
-    return {
+    scaled = {
         "theta": sign * (theta - middle) / unit,
-        "b": sign * (b - middle) / unit,
+        "diff": sign * (b - middle) / unit,
         "alpha": alpha + np.log(unit) if positive else sign * alpha * unit,
-        "severity": sign * severity / unit,
     }
+    if data.n_groups:
+        severity = SEVERITY_SD * (found["severity"] - found["severity"].mean(-1, keepdims=True))
+        scaled["severity"] = sign * severity / unit
+    return scaled
 
 
 def fit_nuts(
-    data: Scores, setup: Setup, *, draws: int, warmup: int, chains: int, progress: bool
+    data: Scores, setup: Setup, *, draws=500, warmup=300, chains=2, progress=True
 ) -> Estimates:
     """Draw from the posterior and return its means and variances.
 
     Converged means no divergence, every r-hat below 1.05, which takes two chains to compute, and
     every effective sample size (of the bulk) at least 100.
     """
+    whole(draws, "draws", least=4)  # r-hat and effective sizes need as many
+    whole(warmup, "warmup")
+    whole(chains, "chains")
     found, divergences = _sample(
         data, setup, draws=draws, warmup=warmup, chains=chains, progress=progress
     )
     scaled = _scaled(data, setup, found)
-    alpha = scaled["alpha"]
-    kept = {
-        "theta": scaled["theta"],
-        "diff": scaled["b"],
-        "disc": np.exp(alpha) if setup.positive else alpha,
-    }
-    if data.n_groups:
-        kept["severity"] = scaled["severity"]
+    moments = {name: (v.mean((0, 1)), v.var((0, 1))) for name, v in scaled.items()}
+    alpha = scaled.pop("alpha")
+    kept = {**scaled, "disc": np.exp(alpha) if setup.positive else alpha}
+    (theta, var_theta), (b, var_b), (alpha, var_alpha), *rest = moments.values()
+    severity, var_severity = rest[0] if rest else np.zeros((2, 0))
+    at = theta, b, np.exp(alpha) if setup.positive else alpha, severity
     summary = chain_summary(kept)
     worst = max(row["max_r_hat"] for row in summary.values())
     fewest = min(row["min_ess_bulk"] for row in summary.values())
@@ -182,24 +181,21 @@ def fit_nuts(
         problems.append(f"the largest r-hat is {worst:.2f}: raise draws and warmup")
     if not fewest >= _ESS:
         problems.append(f"the smallest effective sample size is {fewest:.0f}: raise draws")
-    flat = {name: np.concatenate(list(value)) for name, value in scaled.items()}
-    mean = {name: value.mean(0) for name, value in flat.items()}
-    variance = {name: value.var(0) for name, value in flat.items()}
     return Estimates(
-        theta=mean["theta"],
-        var_theta=variance["theta"],
-        b=mean["b"],
-        var_b=variance["b"],
-        alpha=mean["alpha"],
-        var_alpha=variance["alpha"],
-        severity=mean["severity"],
-        var_severity=variance["severity"],
+        theta=theta,
+        var_theta=var_theta,
+        b=b,
+        var_b=var_b,
+        alpha=alpha,
+        var_alpha=var_alpha,
+        severity=severity,
+        var_severity=var_severity,
         draws=kept,
         info={
             "converged": not problems,
             "problems": problems,
             "iterations": chains * (draws + warmup),
-            "log_likelihood": log_likelihood(data, setup, mean),
+            "log_likelihood": float(log_density(data, setup.family, *at).sum()),
             "hyperparameters": vars(setup.prior).copy(),
             "divergences": divergences,
             "chains": summary,
@@ -208,15 +204,13 @@ def fit_nuts(
     )
 
 
-def log_likelihood(data: Scores, setup: Setup, at: Mapping[str, np.ndarray]) -> float:
-    """Return the log-likelihood of the scores at theta, b, alpha and severity."""
+def log_density(data: Scores, family, theta, diff, disc, severity=None) -> np.ndarray:
+    """Return log p of each cell (last axis) at parameters, or at draws of them (axes before)."""
     subject, item, x = data.cells()
-    ability = at["theta"][subject]
+    ability = theta[..., subject]
     if data.n_groups:
-        ability = ability - at["severity"][data.group]
-    a = np.exp(at["alpha"]) if setup.positive else at["alpha"]
-    eta = np.broadcast_to(a, at["b"].shape)[item] * (ability - at["b"][item])
-    return float((x * eta - setup.family.log_normalizer(eta)).sum())
+        ability = ability - severity[..., data.group]
+    return family.log_density(disc[..., item] * (ability - diff[..., item]), x)
 
 
 def chain_summary(draws: Mapping[str, np.ndarray]) -> dict[str, dict[str, float]]:
@@ -231,9 +225,8 @@ def chain_summary(draws: Mapping[str, np.ndarray]) -> dict[str, dict[str, float]
     out = {}
     for name, value in draws.items():
         data = az.convert_to_dataset({name: value})
-        r_hat = az.rhat(data)[name].to_numpy() if value.shape[0] > 1 else np.array([np.nan])
         out[name] = {
-            "max_r_hat": float(np.max(r_hat)) if value.shape[0] > 1 else float("nan"),
+            "max_r_hat": float(az.rhat(data)[name].max()) if len(value) > 1 else float("nan"),
             "min_ess_bulk": float(az.ess(data, method="bulk")[name].min()),
             "min_ess_tail": float(az.ess(data, method="tail")[name].min()),
         }

@@ -14,98 +14,71 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from functools import cache
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
+from ragkit.checks import number, whole
 from ragkit.irt.data import Scores
-from ragkit.irt.em import Estimates, Setup
-from ragkit.irt.nuts import log_likelihood
+from ragkit.irt.engine import Estimates, Setup
+from ragkit.irt.nuts import log_density, log_normalizer
 
 
-@cache
-def _model(irt):
-    """Return the generative model of a fit."""
-    import pyro
-    import pyro.distributions as dist
-
-    from ragkit.irt.nuts import log_normalizer
-
-    def hyper(name):
-        mean = pyro.sample(f"mu_{name}", dist.Normal(0.0, 1e6))
-        precision = pyro.sample(f"u_{name}", dist.Gamma(1.0, 1.0))
-        return mean, 1 / precision
-
-    def model(subjects, items, obs):
-        type(irt).on_epoch()
-        theta_prior, b_prior = hyper("theta"), hyper("b")
-        with pyro.plate("subjects", irt.num_subjects):
-            theta = pyro.sample("theta", dist.Normal(*theta_prior))
-        if not irt.shared:
-            mean, sd = hyper("a")
-            mean, sd = mean.clamp(-5, 5), sd.clamp(max=2.0)
-        with pyro.plate("items", irt.num_items):
-            b = pyro.sample("b", dist.Normal(*b_prior))
-            if not irt.shared:
-                family = dist.LogNormal if irt.positive else dist.Normal
-                a = pyro.sample("a", family(mean, sd))
-        eta = theta[subjects] - b[items]
-        if not irt.shared:
-            eta = a[items] * eta
-        pyro.factor("obs", (obs * eta - log_normalizer(eta, irt.likelihood)).sum())
-
-    return model
-
-
-def _guide(irt):
-    """Return the variational family of a fit."""
+def _register(data: Scores, setup: Setup, on_epoch: Callable[[], None]) -> str:
+    """Register the model and guide of a fit with py-irt, and return their name."""
     import pyro
     import pyro.distributions as dist
     import torch
+    from py_irt.models.abstract_model import IrtModel
     from torch.distributions import constraints
 
-    def normal(site, size=None, sd=1.0):
-        shape = () if size is None else (size,)
-        where = pyro.param(f"loc_{site}", torch.zeros(shape))
-        scale = pyro.param(f"scale_{site}", torch.full(shape, sd), constraint=constraints.positive)
-        return where, scale
+    likelihood, shared = setup.family.name, setup.shared
+    slope = dist.LogNormal if setup.positive else dist.Normal
+    kinds = {"theta": (dist.Normal, data.n_subjects), "b": (dist.Normal, data.n_items)}
+    if not shared:
+        kinds["a"] = (slope, data.n_items)
 
-    def hyper(name):
-        pyro.sample(f"mu_{name}", dist.Normal(*normal(f"mu_{name}", sd=10.0)))
-        shape, rate = (
-            pyro.param(f"{part}_{name}", torch.tensor(1.0), constraint=constraints.positive)
-            for part in ("alpha", "beta")
-        )
-        pyro.sample(f"u_{name}", dist.Gamma(shape, rate))
+    def prior(name):
+        mean = pyro.sample(f"mu_{name}", dist.Normal(0.0, 1e6))
+        return mean, 1 / pyro.sample(f"u_{name}", dist.Gamma(1.0, 1.0))
+
+    def model(subjects, items, obs):
+        on_epoch()
+        theta_prior, b_prior = prior("theta"), prior("b")
+        with pyro.plate("subjects", data.n_subjects):
+            theta = pyro.sample("theta", dist.Normal(*theta_prior))
+        if not shared:
+            mean, sd = prior("a")
+        with pyro.plate("items", data.n_items):
+            b = pyro.sample("b", dist.Normal(*b_prior))
+            if not shared:
+                a = pyro.sample("a", slope(mean.clamp(-5, 5), sd.clamp(max=2.0)))
+        eta = theta[subjects] - b[items]
+        eta = eta if shared else a[items] * eta
+        pyro.factor("obs", (obs * eta - log_normalizer(eta, likelihood)).sum())
+
+    def positive(name, start):
+        return pyro.param(name, start, constraint=constraints.positive)
+
+    def fitted(name, family, shape=(), sd=1.0):
+        where = pyro.param(f"loc_{name}", torch.zeros(shape))
+        pyro.sample(name, family(where, positive(f"scale_{name}", torch.full(shape, sd))))
 
     def guide(subjects, items, obs):
-        hyper("theta")
-        hyper("b")
-        if not irt.shared:
-            hyper("a")
-        with pyro.plate("subjects", irt.num_subjects):
-            pyro.sample("theta", dist.Normal(*normal("theta", irt.num_subjects)))
-        with pyro.plate("items", irt.num_items):
-            pyro.sample("b", dist.Normal(*normal("b", irt.num_items)))
-            if not irt.shared:
-                family = dist.LogNormal if irt.positive else dist.Normal
-                pyro.sample("a", family(*normal("a", irt.num_items)))
+        for name in kinds:
+            fitted(f"mu_{name}", dist.Normal, sd=10.0)
+            rates = (positive(f"{part}_{name}", torch.tensor(1.0)) for part in ("alpha", "beta"))
+            pyro.sample(f"u_{name}", dist.Gamma(*rates))
+        for plate, names in {"subjects": ("theta",), "items": ("b", "a")}.items():
+            with pyro.plate(plate, kinds[names[0]][1]):
+                for name in names if not shared else names[:1]:
+                    fitted(name, kinds[name][0], (kinds[name][1],))
 
-    return guide
+    name = f"ragkit-{likelihood}-{'1pl' if shared else '2pl'}-{slope.__name__}"
 
-
-def _base() -> type:
-    """Define the model; its class attributes are set by the subclass that is registered."""
-    import pyro
-    from py_irt.models.abstract_model import IrtModel
-
-    class ContinuousIrt(IrtModel):
-        likelihood = "cb"
-        positive = True
-        shared = False
-        on_epoch = staticmethod(lambda: None)
-
+    @IrtModel.register(name)
+    class Model(IrtModel):
         def __init__(self, *, num_items, num_subjects, device="cpu", verbose=False, **inert):
             # `inert` is what the trainer passes to every model: priors, dropout, hidden, vocab_size
             super().__init__(
@@ -113,20 +86,16 @@ def _base() -> type:
             )
 
         def get_model(self):
-            return _model(self)
+            return model
 
         def get_guide(self):
-            return _guide(self)
+            return guide
 
         def export(self):
-            sites = ["theta", "b"] + ([] if self.shared else ["a"])
-            return {
-                f"{part}_{site}": pyro.param(f"{part}_{site}").detach().numpy().copy()
-                for site in sites
-                for part in ("loc", "scale")
-            }
+            names = [f"{part}_{site}" for site in kinds for part in ("loc", "scale")]
+            return {name: pyro.param(name).detach().numpy().astype(float) for name in names}
 
-    return ContinuousIrt
+    return name
 
 
 def _train(data: Scores, setup: Setup, *, epochs, lr, dropout, progress) -> dict[str, np.ndarray]:
@@ -135,7 +104,6 @@ def _train(data: Scores, setup: Setup, *, epochs, lr, dropout, progress) -> dict
     import torch
     from py_irt.config import IrtConfig
     from py_irt.dataset import Dataset
-    from py_irt.models.abstract_model import IrtModel
     from py_irt.training import IrtModelTrainer
     from tqdm import tqdm
 
@@ -155,23 +123,8 @@ def _train(data: Scores, setup: Setup, *, epochs, lr, dropout, progress) -> dict
         if next(calls) >= 0:
             bar.update()
 
-    likelihood, shared, positive = setup.family.name, setup.shared, setup.positive
-    name = f"ragkit-{likelihood}-{'1pl' if shared else '2pl'}-{'log' if positive else 'signed'}"
-
-    @IrtModel.register(name)
-    class Model(_base()):
-        pass
-
-    Model.likelihood, Model.positive, Model.shared = likelihood, positive, shared
-    Model.on_epoch = staticmethod(tick)
-    config = IrtConfig(
-        model_type=name,
-        priors="hierarchical",
-        epochs=epochs,
-        lr=lr,
-        dropout=dropout,
-        seed=setup.seed,
-    )
+    config = {"priors": "hierarchical", "epochs": epochs, "lr": lr, "dropout": dropout}
+    config = IrtConfig(model_type=_register(data, setup, tick), seed=setup.seed, **config)
     try:
         torch.set_num_threads(1)
         pyro.set_rng_seed(setup.seed)
@@ -183,15 +136,15 @@ def _train(data: Scores, setup: Setup, *, epochs, lr, dropout, progress) -> dict
             trainer.train()
     finally:
         torch.set_num_threads(threads)
-    names = ("loc_", "scale_")
-    params = trainer.last_params.items()
-    return {key: value.astype(float) for key, value in params if key.startswith(names)}
+    return trainer.last_params
 
 
 def fit_pyirt(
-    data: Scores, setup: Setup, *, epochs: int, lr: float, dropout: float, progress: bool
+    data: Scores, setup: Setup, *, epochs=10_000, lr=0.01, dropout=0.2, progress=True
 ) -> Estimates:
     """Train as in the LiveRAG paper: learning rate 0.01, 10,000 epochs, dropout 0.2."""
+    whole(epochs, "epochs")
+    number(lr, "lr", least=0)
     found = _train(data, setup, epochs=epochs, lr=lr, dropout=dropout, progress=progress)
     shared, positive, m = setup.shared, setup.positive, data.n_items
     theta, b, sd_theta = found["loc_theta"], found["loc_b"], found["scale_theta"]
@@ -211,9 +164,12 @@ def fit_pyirt(
     mean = theta.mean()
     sd = float(np.sqrt(np.mean((theta - mean) ** 2 + sd_theta**2)))
     alpha, sd_alpha = (alpha + np.log(sd), sd_alpha) if positive else (alpha * sd, sd_alpha * sd)
-    at = {"theta": (theta - mean) / sd, "b": (b - mean) / sd, "alpha": alpha}
+    theta, b = (theta - mean) / sd, (b - mean) / sd
+    at = {"theta": theta, "diff": b, "disc": np.exp(alpha) if positive else alpha}
     return Estimates(
-        **at,
+        theta=theta,
+        b=b,
+        alpha=alpha,
         var_theta=(sd_theta / sd) ** 2,
         var_b=(found["scale_b"] / sd) ** 2,
         var_alpha=sd_alpha**2,
@@ -221,7 +177,7 @@ def fit_pyirt(
             "converged": not problems,
             "problems": problems,
             "iterations": epochs,
-            "log_likelihood": log_likelihood(data, setup, at),
+            "log_likelihood": float(log_density(data, setup.family, **at).sum()),
             "hyperparameters": {},
             "learning_rate": lr,
             "dropout": dropout,

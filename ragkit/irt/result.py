@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ragkit.errors import DataError, MissingData, UsageError
-from ragkit.irt import graded
 from ragkit.irt.data import Scores
+from ragkit.irt.graded import Graded, threshold_columns
 from ragkit.irt.likelihood import get_likelihood
 from ragkit.irt.marginal import NODES, Quadrature
 
-_FORMAT = 2
+_FORMAT = 3
 _CELLS = 1 << 14  # worked on at a time when abilities are scored
 
 
@@ -87,36 +86,34 @@ class IRTResult:
         )
 
     def _repr_html_(self) -> str:
-        info = self.info
-        flags = self.items["flag"].str.split().explode().value_counts()
+        info, items = self.info, self.items
+        flags = items["flag"].str.split().explode().value_counts()
+
+        def spread(name: str) -> str:
+            mean, sd, error = items[name].mean(), items[name].std(), items[f"se_{name}"].median()
+            return f"{mean:.2f} ± {sd:.2f} (mean ± sd), median error {error:.2f}"
+
         rows = {
             "model": f"{info['model']}, {info['likelihood']} likelihood, {info['disc']} disc",
             "engine": f"{info['engine']}, {'converged' if self.converged else 'NOT CONVERGED'} "
             f"after {info['iterations']} iterations, {info['seconds']:.3g} s",
             "scores": f"{info['n_scores']:,} of {len(self.subjects):,} subjects on "
-            f"{len(self.items):,} items, range {list(self.score_range)}",
+            f"{len(items):,} items, range {list(self.score_range)}",
             "log-likelihood": f"{info['log_likelihood']:.2f}",
-            "difficulty": f"{self.items['diff'].mean():.2f} ± {self.items['diff'].std():.2f} "
-            f"(mean ± sd), median error {self.items['se_diff'].median():.2f}",
-            "discrimination": f"{self.items['disc'].mean():.2f} ± {self.items['disc'].std():.2f}, "
-            f"median error {self.items['se_disc'].median():.2f}",
+            "difficulty": spread("diff"),
+            "discrimination": spread("disc"),
             "item flags": ", ".join(f"{n} {name}" for name, n in flags.items()) or "none",
+            "reliability of ability": f"{info['reliability']:.3f}",
+            "problems": "; ".join(info["problems"]),
+            "notes": "; ".join(info["notes"]),
         }
-        rows["reliability of ability"] = f"{info['reliability']:.3f}"
-        if info["problems"]:
-            rows["problems"] = "; ".join(info["problems"])
-        if info["notes"]:
-            rows["notes"] = "; ".join(info["notes"])
-        body = "".join(
-            f"<tr><th style='text-align:left'>{escape(name)}</th>"
-            f"<td style='text-align:left'>{escape(text)}</td></tr>"
-            for name, text in rows.items()
-        )
+        page = pd.Series({name: text for name, text in rows.items() if text}).to_frame()
         best = self.subjects.sort_values("theta", ascending=False).head(5)
-        return (
-            f"<table>{body}</table><p>Ablest subjects; all are in <code>.subjects</code>, "
-            f"items in <code>.items</code>.</p>{best.round(3).to_html()}"
-        )
+        with pd.option_context("display.max_colwidth", None):
+            return (
+                f"{page.to_html(header=False)}<p>Ablest subjects; all are in "
+                f"<code>.subjects</code>, items in <code>.items</code>.</p>{best.round(3).to_html()}"
+            )
 
     # --- curves -------------------------------------------------------------------------------
 
@@ -130,24 +127,23 @@ class IRTResult:
         return self.items.loc[wanted]
 
     @property
-    def _levels(self) -> np.ndarray | None:
-        """Levels of a graded model on [0, 1]."""
-        if self.info["likelihood"] != "graded":
-            return None
+    def family(self):
+        """The likelihood, with the levels of a graded model."""
+        name, (low, high) = self.info["likelihood"], self.score_range
+        if name != "graded":
+            return get_likelihood(name)
+        return Graded((np.array(self.info["levels"]) - low) / (high - low), self.score_range)
+
+    def _eta(self, ability: np.ndarray, items: pd.DataFrame) -> np.ndarray:
+        """Return what the family takes; `ability` broadcasts against the items."""
+        a, family = items["disc"].to_numpy(), self.family
+        if not family.graded:
+            return a * (ability - items["diff"].to_numpy())
+        return a[:, None] * (ability[..., None] - items[threshold_columns(items)].to_numpy())
+
+    def _on_scale(self, mean: np.ndarray) -> np.ndarray:
         low, high = self.score_range
-        return (np.array(self.info["levels"]) - low) / (high - low)
-
-    def _mean_variance(self, ability: np.ndarray, items: pd.DataFrame):
-        """Return mean and variance of scores on [0, 1]; `ability` broadcasts against the items."""
-        a = items["disc"].to_numpy()
-        if self._levels is not None:
-            return graded.moments(ability, a, self._thresholds(items), self._levels)
-        eta = a * (ability - items["diff"].to_numpy())
-        return get_likelihood(self.info["likelihood"]).mean_variance(eta)
-
-    @staticmethod
-    def _thresholds(items: pd.DataFrame) -> np.ndarray:
-        return items[graded.threshold_columns(items)].to_numpy()
+        return low + mean * (high - low)
 
     def characteristic_curves(
         self, theta: np.ndarray | None = None, items: Iterable | None = None
@@ -161,10 +157,8 @@ class IRTResult:
         items : iterable of item ids, optional
         """
         theta, chosen = _grid(theta), self._pick(items)
-        mean, _ = self._mean_variance(theta[:, None], chosen)
-        low, high = self.score_range
-        index = pd.Index(theta, name="theta")
-        return pd.DataFrame(low + mean * (high - low), index=index, columns=chosen.index)
+        mean = self._on_scale(self.family.mean_variance(self._eta(theta[:, None], chosen))[0])
+        return pd.DataFrame(mean, index=pd.Index(theta, name="theta"), columns=chosen.index)
 
     def information(
         self, theta: np.ndarray | None = None, items: Iterable | None = None
@@ -175,13 +169,9 @@ class IRTResult:
         is the error of an ability measured by them.
         """
         theta, chosen = _grid(theta), self._pick(items)
-        if self._levels is not None:
-            a = chosen["disc"].to_numpy()
-            value = graded.information(theta[:, None], a, self._thresholds(chosen))
-        else:
-            value = chosen["disc"].to_numpy() ** 2 * self._mean_variance(theta[:, None], chosen)[1]
-        index = pd.Index(theta, name="theta")
-        return pd.DataFrame(value, index=index, columns=chosen.index)
+        value = self.family.information(self._eta(theta[:, None], chosen))
+        value = chosen["disc"].to_numpy() ** 2 * value
+        return pd.DataFrame(value, index=pd.Index(theta, name="theta"), columns=chosen.index)
 
     # --- prediction ---------------------------------------------------------------------------
 
@@ -194,33 +184,22 @@ class IRTResult:
             Columns `subject_id`, `item_id` (and `group` if the model has a facet). Without it, all
             subjects x items are returned, at severity 0.
         """
-        low, high = self.score_range
         if cells is None:
-            mean, _ = self._mean_variance(self.subjects["theta"].to_numpy()[:, None], self.items)
-            return pd.DataFrame(
-                low + mean * (high - low), index=self.subjects.index, columns=self.items.index
-            )
-        mean, _ = self._cell_moments(cells)
-        return pd.Series(low + mean * (high - low), index=cells.index, name="expected")
+            curves = self.characteristic_curves(self.subjects["theta"])
+            return curves.set_axis(self.subjects.index)
+        mean = self.family.mean_variance(self._cell_eta(cells))[0]
+        return pd.Series(self._on_scale(mean), index=cells.index, name="expected")
 
-    def _cell_moments(self, cells: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        ability, item = self._cell_ability(cells)
-        return self._mean_variance(ability, self.items.iloc[item])
-
-    def _cell_ability(self, cells: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        """Return ability less severity, and the item's position, of each cell."""
-        subject = _positions(self.subjects.index, cells, "subject_id")
-        ability = self.subjects["theta"].to_numpy()[subject]
-        if self.facets is not None:
-            name = "group" if "group" in cells.columns else self.info["group"]
-            group = _positions(self.facets.index, cells, name)
-            ability = ability - self.facets["severity"].to_numpy()[group]
-        return ability, _positions(self.items.index, cells, "item_id")
+    def _severity(self, cells: pd.DataFrame) -> np.ndarray | float:
+        if self.facets is None:
+            return 0.0
+        name = "group" if "group" in cells.columns else self.info["group"]
+        return self.facets["severity"].to_numpy()[_positions(self.facets.index, cells, name)]
 
     def _cell_eta(self, cells: pd.DataFrame) -> np.ndarray:
-        ability, item = self._cell_ability(cells)
-        a, b = self.items["disc"].to_numpy()[item], self.items["diff"].to_numpy()[item]
-        return a * (ability - b)
+        subject = _positions(self.subjects.index, cells, "subject_id")
+        ability = self.subjects["theta"].to_numpy()[subject] - self._severity(cells)
+        return self._eta(ability, self.items.iloc[_positions(self.items.index, cells, "item_id")])
 
     def log_likelihood(self, scores: pd.DataFrame | None = None) -> float:
         """Return the log-likelihood of `scores` at the estimates; of the fitted ones by default.
@@ -233,9 +212,7 @@ class IRTResult:
         """Return the log-likelihood of each score at the estimates."""
         if scores is None:
             scores = self._fitted().frame()
-        x = self._rescaled(scores)
-        ability, item = self._cell_ability(scores)
-        value = self._log_density(ability[:, None], self.items.iloc[item], x)[:, 0]
+        value = self.family.log_density(self._cell_eta(scores), self._rescaled(scores))
         return pd.Series(value, index=scores.index, name="log_likelihood")
 
     def _rescaled(self, scores: pd.DataFrame) -> np.ndarray:
@@ -245,16 +222,6 @@ class IRTResult:
         if not ((x >= 0) & (x <= 1)).all():
             raise DataError(f"a score lies outside the range [{low:g}, {high:g}] of the fit")
         return x
-
-    def _log_density(self, ability: np.ndarray, items: pd.DataFrame, x: np.ndarray) -> np.ndarray:
-        """Return log p of each rescaled score on its item, cells x abilities."""
-        a = items["disc"].to_numpy()[:, None]
-        if self._levels is not None:
-            category = graded.categories(x, self._levels, self.score_range)
-            log_p = graded.log_probabilities(ability, a, self._thresholds(items)[:, None])
-            return np.take_along_axis(log_p, category[:, None, None], -1)[..., 0]
-        eta = a * (ability - items["diff"].to_numpy()[:, None])
-        return x[:, None] * eta - get_likelihood(self.info["likelihood"]).log_normalizer(eta)
 
     def _fitted(self) -> Scores:
         if self.data is None:
@@ -282,32 +249,26 @@ class IRTResult:
         """
         if len(scores) == 0:
             raise DataError("there are no scores of new subjects")
-        low, high = self.score_range
         x = self._rescaled(scores)
         code, ids = pd.factorize(scores["subject_id"], sort=True)
         item = _positions(self.items.index, scores, "item_id")
-        if pd.DataFrame({"subject": code, "item": item}).duplicated().any():
+        if scores.duplicated(["subject_id", "item_id"]).any():
             raise DataError("a new subject has two scores on one item")
-        severity = np.zeros(len(item))
-        if self.facets is not None:
-            name = "group" if "group" in scores.columns else self.info["group"]
-            group = _positions(self.facets.index, scores, name)
-            severity = self.facets["severity"].to_numpy()[group]
+        severity = np.broadcast_to(self._severity(scores), len(item))
         logs, (middle, unit) = np.zeros((len(ids), len(NODES))), self.info["ability_prior"]
         for start in range(0, len(x), _CELLS):
             part = slice(start, start + _CELLS)
-            ability = middle + unit * NODES - severity[part, None]
-            logs_of = self._log_density(ability, self.items.iloc[item[part]], x[part])
-            np.add.at(logs, code[part], logs_of)
+            ability = (middle + unit * NODES)[:, None] - severity[part]  # nodes x cells
+            eta = self._eta(ability, self.items.iloc[item[part]])
+            np.add.at(logs, code[part], self.family.log_density(eta, x[part]).T)
         posterior = Quadrature(len(ids)).integrate(logs)
-        theta, se = middle + unit * posterior.mean, unit * posterior.sd
-        n = np.bincount(code, minlength=len(ids))
+        by_subject = pd.Series(x).groupby(code)
         return pd.DataFrame(
             {
-                "theta": theta,
-                "se_theta": se,
-                "n": n,
-                "mean_score": low + np.bincount(code, x, len(ids)) / n * (high - low),
+                "theta": middle + unit * posterior.mean,
+                "se_theta": unit * posterior.sd,
+                "n": by_subject.size().to_numpy(),
+                "mean_score": self._on_scale(by_subject.mean().to_numpy()),
             },
             index=pd.Index(ids, name="subject_id"),
         )
@@ -318,28 +279,20 @@ class IRTResult:
         """Write `items.csv`, `subjects.csv`, `fit.json` (`facets.csv`, `draws.npz`) to `folder`."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        self.items.to_csv(folder / "items.csv")
-        self.subjects.to_csv(folder / "subjects.csv")
-        for name, present in (("facets.csv", self.facets), ("draws.npz", self.draws)):
-            if present is None:
-                (folder / name).unlink(missing_ok=True)
-        if self.facets is not None:
-            self.facets.to_csv(folder / "facets.csv")
+        frames = {"items": self.items, "subjects": self.subjects, "facets": self.facets}
+        for name, frame in frames.items():
+            if frame is None:
+                (folder / f"{name}.csv").unlink(missing_ok=True)
+            else:
+                frame.to_csv(folder / f"{name}.csv")
+        (folder / "draws.npz").unlink(missing_ok=True)
         if self.draws is not None:
             np.savez_compressed(folder / "draws.npz", **self.draws)
-        kinds = {
-            name: [k for k, label in enumerate(frame.index) if isinstance(label, int | np.integer)]
-            for name, frame in self._frames().items()
-        }
-        text = {"format": _FORMAT, "whole number ids": kinds, **self.info}
-        (folder / "fit.json").write_text(
-            json.dumps(text, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        ids = {name: frame.index.tolist() for name, frame in frames.items() if frame is not None}
+        text = {"format": _FORMAT, **self.info, "ids": ids}
+        text = json.dumps(text, indent=2, ensure_ascii=False, default=_plain) + "\n"
+        (folder / "fit.json").write_text(text, encoding="utf-8")
         return folder
-
-    def _frames(self) -> dict[str, pd.DataFrame]:
-        frames = {"items": self.items, "subjects": self.subjects}
-        return frames if self.facets is None else {**frames, "facets": self.facets}
 
 
 def load(folder: str | Path) -> IRTResult:
@@ -350,33 +303,26 @@ def load(folder: str | Path) -> IRTResult:
         raise MissingData(f"{path} does not exist", "write one with result.save(folder)")
     try:
         info = json.loads(path.read_text(encoding="utf-8"))
-        kinds = info.pop("whole number ids")
         version = info.pop("format")
+        if version != _FORMAT:
+            raise DataError(f"{path} has the format {version}; this version reads {_FORMAT}")
+        ids = info.pop("ids")
     except (json.JSONDecodeError, KeyError) as error:
         raise DataError(f"{path} is not a saved fit: {error}") from None
-    if version != _FORMAT:
-        raise DataError(f"{path} has the format {version}; this version reads {_FORMAT}")
     frames = {}
-    for name, whole in kinds.items():
-        frame = pd.read_csv(
-            folder / f"{name}.csv", dtype=str, keep_default_na=False, encoding="utf-8"
-        )
-        ids = frame.columns[0]
-        for column in frame.columns[1:]:
-            if column != "flag":
-                frame[column] = [float(text or "nan") for text in frame[column]]
-        for column in ("n", "n_subjects"):
-            if column in frame.columns:
-                frame[column] = frame[column].astype(int)
-        labels = frame[ids].tolist()
-        for place in whole:
-            labels[place] = int(labels[place])
-        frames[name] = frame.drop(columns=ids).set_index(pd.Index(labels, name=ids))
+    for name, labels in ids.items():
+        frame = pd.read_csv(folder / f"{name}.csv", index_col=0, float_precision="round_trip")
+        frame = frame.fillna({"flag": ""}).astype({"flag": object})
+        frames[name] = frame.set_axis(pd.Index(labels, name=frame.index.name))
     draws = None
     if (folder / "draws.npz").exists():
         with np.load(folder / "draws.npz", allow_pickle=False) as file:
-            draws = {name: file[name] for name in file.files}
+            draws = dict(file)
     return IRTResult(frames["items"], frames["subjects"], info, frames.get("facets"), draws)
+
+
+def _plain(value):
+    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def _grid(theta) -> np.ndarray:

@@ -7,7 +7,9 @@ from scipy.integrate import quad
 
 from ragkit import irt
 from ragkit.errors import DataError, UsageError
-from ragkit.irt.compare import OWN, _below, _of_levels, _own
+from ragkit.irt.compare import OWN, _own
+from ragkit.irt.graded import Graded
+from ragkit.irt.likelihood import ContinuousBernoulli
 from tests.irt.test_graded import EM, long, made
 
 
@@ -20,7 +22,7 @@ def test_crps_of_the_continuous_bernoulli_is_its_integral(eta):
         edge = [1 - 3 / abs(eta), 3 / abs(eta)] if abs(eta) > 10 else None
         below = quad(lambda t: distribution(t) ** 2, 0, x, points=edge, limit=200)[0]
         above = quad(lambda t: (1 - distribution(t)) ** 2, x, 1, points=edge, limit=200)[0]
-        got = _below(np.array([eta]), np.array([x])) + _below(np.array([-eta]), np.array([1 - x]))
+        got = ContinuousBernoulli.crps(np.array([eta]), np.array([x]))
         assert got[0] == pytest.approx(below + above, abs=1e-8)
 
 
@@ -29,10 +31,11 @@ def test_crps_by_hand():
 
     F is 1/4 up to 1/2 and 1/2 beyond: 1/2 of 1/16 and 1/2 of 1/4 make 5/32.
     """
-    levels, p = np.array([0, 0.5, 1]), np.array([[0.25, 0.25, 0.5]])
-    assert _of_levels(levels, p, np.array([0.5])) == pytest.approx([5 / 32])
-    point = np.array([[0.0, 1.0, 0.0]])  # a sure thing: the absolute error
-    assert _of_levels(levels, point, np.array([0.8])) == pytest.approx([0.3])
+    levels = Graded(np.array([0, 0.5, 1]), (0, 1))
+    eta = np.log([[3, 1]])  # at or above 1/2 with probability 3/4, at 1 with 1/2
+    assert levels.crps(eta, np.array([0.5])) == pytest.approx([5 / 32])
+    point = np.array([[50.0, -50.0]])  # a sure thing: the absolute error
+    assert levels.crps(point, np.array([0.8])) == pytest.approx([0.3])
 
 
 def test_crps_of_right_or_wrong_is_briers():

@@ -60,7 +60,7 @@ def test_split_half_finds_the_reliability(made, result):
     assert halves.groupby("parameter")["r"].mean()["diff"] > 0.7
     again = irt.split_half(made.scores, splits=4)
     pd.testing.assert_frame_equal(table, again)
-    with pytest.raises(UsageError, match="by="):
+    with pytest.raises(UsageError, match="of by"):
         irt.split_half(made.scores, by="judges")
     with pytest.raises(DataError, match="cannot be split"):
         irt.split_half(irt.simulate(5, 3).scores)

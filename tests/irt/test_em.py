@@ -12,8 +12,8 @@ from ragkit import datasets, irt
 from ragkit.errors import DataError
 from ragkit.irt import engine, marginal
 from ragkit.irt.data import prepare
-from ragkit.irt.engine import Model, Prior, climb
-from ragkit.irt.graded import Graded, levels_of
+from ragkit.irt.engine import Model, Prior, Setup, climb
+from ragkit.irt.graded import levels_of
 from ragkit.irt.likelihood import get_likelihood
 from ragkit.irt.marginal import NODES, Quadrature, interpolation
 
@@ -34,9 +34,9 @@ def model_of(name, shared, positive, *, group="group", n=7, m=6, prior="weak"):
         scores["score"] = (scores["score"] * (1 if name == "bernoulli" else 3)).round()
     top = 3 if name == "graded" else 1
     data = prepare(scores, likelihood=name, group=group, score_range=(0, top))
-    family = get_likelihood(name) if name != "graded" else Graded(levels_of(data, None), (0, 3))
+    family = get_likelihood(name) if name != "graded" else levels_of(data, None)
     filled = None if prior is None else Prior().filled(positive=positive, shared=shared)
-    return Model(data, family, shared=shared, positive=positive, prior=filled)
+    return Model(data, Setup(family, shared, positive, filled))
 
 
 def wiggled(model, seed=0):
