@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 
 from ragkit.errors import UsageError, did_you_mean
@@ -43,8 +43,8 @@ def choice(value, name: str, known: Iterable[str]) -> str:
     Raises `UsageError` otherwise; the hint names the nearest known name.
     """
     known = list(known)
-    if value not in known:
-        raise UsageError(f"no {name} {value!r}", did_you_mean(value, known))
+    if not isinstance(value, Hashable) or value not in known:  # a frame has no truth value
+        raise UsageError(f"no {name} {value!r:.80}", did_you_mean(value, known))
     return value
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import fcntl
 import gzip
 import hashlib
 import io
@@ -49,12 +50,13 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     `path` before is untouched. Raises `OSError`, whose `filename` is `path`, if the folder or the
     disk does not take the file.
     """
-    path, temporary = Path(path), None
+    path, temporary, handle = Path(path), None, None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(path.suffix, f".{path.stem}-", path.parent)
+        handle, name = tempfile.mkstemp(path.suffix, f".tmp-{path.stem}-", path.parent)
         temporary = Path(name)
-        os.close(handle)
+        with suppress(OSError):  # a disk without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)  # until it is written: see `remove_temporary`
         yield temporary
         # mkstemp makes the file private; a result should be as readable as any other file.
         umask = os.umask(0)
@@ -69,6 +71,15 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     finally:
         if temporary:
             temporary.unlink(missing_ok=True)
+            os.close(handle)
+
+
+def remove_temporary(folder: str | os.PathLike) -> None:
+    """Remove the temporary files of `atomic_path` below a folder whose writers were killed."""
+    for path in Path(folder).rglob(".tmp-*"):
+        with suppress(OSError), open(path, "rb") as stream:  # one of another process is locked
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
 
 
 def write_text(path: str | os.PathLike, text: str) -> Path:

@@ -93,7 +93,7 @@ def test_atomic_path_leaves_the_old_or_the_new_content(folder, old, parts, stop,
         assert interrupted
     now = path.read_bytes() if path.is_file() else None
     assert now == (old if interrupted else b"".join(parts))
-    assert not list(folder.glob(".atomic*"))
+    assert not list(folder.glob(".tmp-*"))
 
 
 def refused(path, write):

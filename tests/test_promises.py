@@ -15,7 +15,7 @@ FILES = {"test_hostile_lines": "hostile", "test_bombs": "bombs", "test_ordinary"
 
 
 def test_the_table_is_read():
-    assert len(ROWS) >= 19
+    assert len(ROWS) >= 33
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0].strip())

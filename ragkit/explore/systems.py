@@ -126,7 +126,7 @@ class CorpusMap:
             ]
             ranks = ", ".join(f"{one.system} {int(one.rank)}" for one in own.itertuples())
             told.append(f" [{row.question_id}: {row.text} Ranks: {ranks or 'none'}]")
-        return "".join(told)
+        return tables.plain("".join(told))
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         from IPython.display import display

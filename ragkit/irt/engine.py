@@ -40,7 +40,7 @@ from ragkit.irt.marginal import (
 DISC_END = 10.0  # where the range of a discrimination ends
 DISC_NEAR, ABILITY_NEAR = 9.5, 6.0  # too near the ends of their ranges to be estimates
 SEVERITY_SD = 5.0
-MOST_WORK = 2e10  # multiplications up to which the joint information is inverted
+MOST_WORK = 3e9  # multiplications up to which the joint information is inverted: some seconds
 HYPER_BOUNDS = {
     "diff_mean": (-4, 4),
     "diff_sd": (0.2, 6),

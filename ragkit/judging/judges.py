@@ -252,7 +252,7 @@ class ModelJudge(Judge):
         }
 
     def judge(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
-        results = iter(self.client.complete(self._requests(tasks, repeat, first)))
+        results = iter(self.client.complete(self._requests(tasks, repeat, first), partly=True))
         verdicts = []
         for task in tasks:
             values, reasons = [], []

@@ -149,7 +149,11 @@ class Client:
         return exchange.body(row.plain, in_prompt=self.endpoint.schema_in_prompt)
 
     def complete(
-        self, requests: Iterable[Request | str], *, progress: bool | None = None
+        self,
+        requests: Iterable[Request | str],
+        *,
+        progress: bool | None = None,
+        partly: bool = False,
     ) -> list[Value | Failure]:
         """Return the result of every request, in order.
 
@@ -162,13 +166,21 @@ class Client:
         requests : iterable of Request or str
         progress : bool, optional
             Show a progress bar. Default: on a terminal and in a notebook.
+        partly : bool, default=False
+            On replay, give a `Failure` of the kind "unasked" for each request that the ledger
+            lacks, unless it lacks them all.
 
         Raises `UsageError` if a request is not one or contains the key, `ReplayMiss` on replay if
         the ledger lacks a request, `ModelError` if the endpoint cannot be used at all (no key, a
         refused key, an unknown model), and `DataError` if the ledger cannot be written.
         """
         asked, outcomes, missing = self._recall(requests)
-        if missing and self.replay:
+        if missing and self.replay and partly and outcomes:
+            lost = "unasked", f"not in the ledger {self.ledger.path}, which is replayed"
+            for row in asked:
+                failed = exchange.settle(row, lambda one: one.failed(*lost), cached=True)
+                outcomes.setdefault(row.key, failed)
+        elif missing and self.replay:
             said = missing[0].plain["messages"][-1]["content"]
             said = " ".join((said if isinstance(said, str) else canonical(said)).split())
             count = f"{len(missing):,} requests are" if len(missing) > 1 else "a request is"
@@ -177,7 +189,7 @@ class Client:
                 f"{count} {where} {said!r:.200}",
                 "the recorded run had other messages, parameters or prompts; run once without replay",
             )
-        if missing:
+        elif missing:
             waiting = {row.key: row for row in asked if row.key not in outcomes}
             options = {"total": len(outcomes) + len(waiting), "initial": len(outcomes)}
             options["disable"] = None if progress is None else not progress

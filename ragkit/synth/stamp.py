@@ -6,13 +6,15 @@ import json
 from pathlib import Path
 
 from ragkit.errors import UsageError
-from ragkit.files import read_json, write_text
+from ragkit.files import read_json, remove_temporary, write_text
 
 NAME = "generation.json"
 
 
 def begin(out: Path, stamp: dict) -> None:
     """Check that a run may write to a folder, and record its settings there.
+
+    What a killed run left half written is removed.
 
     Parameters
     ----------
@@ -32,10 +34,11 @@ def begin(out: Path, stamp: dict) -> None:
     if out.is_dir() and any(out.iterdir()):
         if path.exists():
             check_same(read_json(path), stamp, f"{out} was begun")
-        elif any(p for p in out.iterdir() if not p.name.startswith(f".{path.stem}")):
+        elif any(p for p in out.iterdir() if not p.name.startswith(".tmp-")):
             raise UsageError(
                 f"{out} is not empty, and no run of ragkit has begun it", "name a new folder"
             )
+    remove_temporary(out)
     write_text(path, json.dumps(stamp, ensure_ascii=False, indent=1) + "\n")
 
 

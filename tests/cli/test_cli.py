@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 
 import pytest
 
-from ragkit import cli
+from ragkit import cli, paths
+from ragkit.cli import declare
 from ragkit.errors import DataError, RagkitError
 
 
@@ -71,3 +74,26 @@ def test_a_data_folder_is_not_ignored_in_the_sample_profile(option, tmp_path):
     done = ragkit("notebook", "run", "00-data-overview", *option, str(tmp_path))
     assert done.returncode == 1
     assert "the profile 'sample' reads no data folder\n  hint: add --profile paper" in done.stderr
+
+
+def options() -> set[str]:
+    declared = [*declare.DECLARED.values(), declare.SHARED]
+    return {flag for words in declared for name in words for flag in re.findall(r"--[\w-]+", name)}
+
+
+def test_the_same_command_continues_so_no_option_does():
+    names = "missing again overwrite resume systems-only continue restart"
+    assert not options() & {f"--{name}" for name in names.split()}
+
+
+def test_a_message_names_options_that_there_are():
+    """Of every flag in an error's message or hint; a hint is to be typed."""
+    named, known = {}, options()
+    for path in (paths.ROOT / "ragkit").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Error"):
+                texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+                said = " ".join(text for text in texts if isinstance(text, str))
+                named |= dict.fromkeys(re.findall(r"(?<![\w-])--[a-z][\w-]+", said), path.name)
+    assert len(named) > 5
+    assert set(named) <= known | {"--help"}, named

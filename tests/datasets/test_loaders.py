@@ -348,6 +348,9 @@ def test_the_same_number_of_rows_in_other_bytes_is_another_release(data, monkeyp
         (lambda: datasets.load("wixqa", profile=""), "known: paper, sample"),
         (lambda: datasets.files("lsat8"), "did you mean 'lsat"),
         (lambda: datasets.in_sample("simple_qa"), "did you mean 'simpleqa'?"),
+        (lambda: datasets.load(pd.DataFrame({"doc_id": ["a"]})), "known: abortion, "),
+        (lambda: datasets.load([{"doc_id": "a"}]), "known: abortion, "),
+        (lambda: datasets.load("wixqa", profile=["paper"]), "did you mean 'paper'?"),
     ],
 )
 def test_unknown_names_get_the_nearest(ask, hint):

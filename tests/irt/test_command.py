@@ -1,5 +1,7 @@
 import json
+import time
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -83,3 +85,22 @@ def test_one_of_several_metrics(scores, tmp_path):
     assert "2 metrics: RR, f1" in str(CliRunner().invoke(command, arguments).exception)
     assert CliRunner().invoke(command, [*arguments, "--metric", "f1"]).exit_code == 0
     pd.testing.assert_frame_equal(irt.load(out).items, irt.fit(other).items, rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("subjects", "items"), [(1000, 1000), (200, 5000), (20_000, 50)])
+def test_a_million_scores_take_seconds(tmp_path, subjects, items):
+    """15 seconds of one core for reading and fitting, and a word about what goes on."""
+    rng = np.random.default_rng(0)
+    logit = rng.normal(size=(subjects, 1)) - rng.normal(size=items)
+    score = np.log1p(rng.random(logit.shape) * np.expm1(logit)) / logit  # continuous Bernoulli
+    ids = pd.MultiIndex.from_product([range(subjects), range(items)])
+    frame = pd.DataFrame(
+        {"score": score.ravel().round(6)}, ids.set_names(["subject_id", "item_id"])
+    )
+    frame.to_csv(tmp_path / "s.csv")
+    start = time.process_time()
+    ran = CliRunner().invoke(command, ["fit", f"{tmp_path}/s.csv", "--out", f"{tmp_path}/fit"])
+    assert time.process_time() - start < 15
+    assert "fitting 1,000,000 scores" in ran.output
+    assert ", converged" in ran.output

@@ -140,6 +140,22 @@ def test_missing_verdicts_are_said(run):
     assert json.loads((run.folder / "R.json").read_text())["counts"]["a"]["missing_verdicts"] == 2
 
 
+def test_a_replay_counts_what_the_ledger_lacks_as_missing(run):
+    write_jsonl(run.folder / "part.jsonl", answer_rows(answers(q1=None)))
+    assert run(answers_file="part.jsonl", out="P.json")[0] == 0
+    asked = sum(run.server.asked.values())
+    status, said = run("--replay")
+    assert status == 1
+    assert "3 verdicts are missing, none of them counted as 0" in said.err
+    assert re.search(r"correctness +0\.5000 .* 2 of 3", said.out)
+    verdict = read(run.folder / "R.json").records[0]["verdicts"][0]
+    assert verdict["reason"].startswith("unasked: not in the ledger")
+    status, said = run("--replay", judge="openai:other", out="O.json")
+    assert "are not in the ledger" in said.err
+    assert not (run.folder / "O.json").exists()
+    assert sum(run.server.asked.values()) == asked
+
+
 def test_two_systems_with_documents_and_a_panel(run):
     def script(said, properties, nth):
         if "<document>" in said and "<previous_answer>" not in said:

@@ -290,6 +290,14 @@ def test_replay_asks_nothing_and_says_what_it_misses(endpoint, path, tmp_path, m
             assert client.complete(requests) == live
             with pytest.raises(ReplayMiss, match="2 requests are not in the ledger .*'new'"):
                 client.complete(["new", Request("q", repeat=3), requests[0]])
+            first, lost, again, last = client.complete(
+                [requests[1], "new", "new", requests[0]], partly=True
+            )
+            assert [first, last] == live[::-1]
+            assert (lost.kind, lost == again) == ("unasked", True)
+            assert f"not in the ledger {shipped}" in lost.reason
+            with pytest.raises(ReplayMiss, match="'new'"):  # of nothing, nothing is a part
+                client.complete(["new"], partly=True)
         assert shipped.read_bytes() == before
     assert server.asked.total() == 2
     with make(path, replay=False) as client:
