@@ -29,6 +29,8 @@ _STOP = re.compile(
     r"|(?<=[a-z]{2})[.!?](?=(?P<glued>[A-Z])[a-z]*[\s,])"
 )
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘]+$")
+# Marks that turn the direction of text, and control characters.
+_UNSEEN = re.compile(r"[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f\x7f]")
 
 
 def stem(word: str) -> str:
@@ -148,3 +150,8 @@ def encoding(name: str):
         with files.atomic_path(wanted) as path:
             path.write_bytes(table)
     return tiktoken.get_encoding(name)
+
+
+def plain(text: str) -> str:
+    """Return a text without control characters and marks that turn its direction."""
+    return _UNSEEN.sub("", text)

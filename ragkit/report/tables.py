@@ -35,6 +35,7 @@ from ragkit import checks
 from ragkit.errors import DataError, did_you_mean
 from ragkit.files import write_text
 from ragkit.report.figures import NAMES, STYLE
+from ragkit.text import plain
 
 KEY = ["paper", "table", "row", "column", "metric"]
 SCOREBOARD = [*KEY, "printed", "value", "measured", "status", "command", "note"]
@@ -47,8 +48,6 @@ LOWER = {"pos_compression_ratio", "homogenization_score", "invalid_extra_documen
 MOST_ROWS, LINE, MOST_LETTERS = 40, 90, 40
 # What is a number with its interval or share, or empty, stands to the right.
 _NUMERIC = re.compile(r"([-+\u2212~]?\.?\d[-\d.,%\s()\u00b1/to]*|-?)$")
-# Marks that turn the direction of text, and control characters.
-_UNSEEN = re.compile(r"[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f\x7f]")
 
 
 def fill(
@@ -214,11 +213,6 @@ def title(paper: str, table: str) -> str:
     words = {"": "Table", "text": "section", "figure": "Figure", "appendix": "appendix"}
     part = f"{words[kind]} {place}" if kind or table.isdigit() else table
     return f"{NAMES.get(paper, paper)}, {part}"
-
-
-def plain(text: str) -> str:
-    """Return a text without control characters and marks that turn its direction."""
-    return _UNSEEN.sub("", text)
 
 
 def escaped(text: str) -> str:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from ragkit.errors import DataError, UsageError, did_you_mean
 from ragkit.files import read_json, read_jsonl
-from ragkit.report import tables
+from ragkit.text import plain
 
 # Table 5's families: from one document, from exploring the corpus, from what generation left.
 FAMILIES = {
@@ -234,7 +234,7 @@ def _templates():
 def _seen(value):
     """Return a value of a page; a text loses its invisible characters."""
     return (
-        tables.plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
     )
 
 
@@ -242,7 +242,7 @@ def _marked(marks: list[str], text: str) -> Markup:
     """Return text for a page, the marks in it highlighted; a number is not marked inside another."""
     longest = sorted(map(re.escape, marks), key=len, reverse=True)
     pattern = rf"(?<!\w)(?<!\d[.,])({'|'.join(longest)})(?!\w)" if marks else r"(?!)()"
-    parts = re.split(pattern, tables.plain(text), flags=re.IGNORECASE)
+    parts = re.split(pattern, plain(text), flags=re.IGNORECASE)
     # Every second part is a mark.
     shown = Markup('<mark style="background:#ffe08a">{}</mark>')
     return Markup("").join(shown.format(part) if i % 2 else part for i, part in enumerate(parts))
