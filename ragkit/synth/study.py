@@ -227,14 +227,9 @@ def pages(
 
 def _templates():
     files = jinja2.FileSystemLoader(Path(__file__).parent)
-    pages = jinja2.Environment(loader=files, autoescape=True, finalize=_seen)
-    return pages.get_template("study.html").module
-
-
-def _seen(value):
-    """Return a value of a page; a text loses its invisible characters."""
+    seen = {"finalize": lambda one: one if isinstance(one, Markup) else plain(str(one))}
     return (
-        plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        jinja2.Environment(loader=files, autoescape=True, **seen).get_template("study.html").module
     )
 
 
