@@ -25,7 +25,7 @@ from ragkit.llm.endpoint import Endpoint, Fault
 from ragkit.llm.exchange import FINAL, Exchange, Failure, Value
 from ragkit.llm.ledger import DiskFull, Ledger
 from ragkit.llm.prices import Estimate, dollars, load_prices, request_tokens
-from ragkit.llm.requests import ENDPOINT, PARAMETERS, Request, canonical
+from ragkit.llm.requests import Request, canonical
 
 GIVE_UP_AFTER = 20  # requests in a row without an answer: the endpoint is down
 BACKOFF_CAP = 30.0  # seconds
@@ -105,8 +105,7 @@ class Client:
         if scheme != "openai" or not name:
             hint = "a model is named openai:NAME, as in openai:gpt-4o"
             raise UsageError(f"no model is called {model!r}", hint)
-        self.model, self.parameters = model, dict(parameters or {})
-        checks.options(self.parameters, PARAMETERS, ENDPOINT)
+        self.model, self.parameters = model, Request("-", parameters=parameters or {}).parameters
         self.concurrency = checks.whole(concurrency, "concurrency")
         self.max_attempts = checks.whole(max_attempts, "max_attempts")
         self.timeout = checks.number(timeout, "timeout", least=0)
@@ -233,9 +232,7 @@ class Client:
                 request = Request(request)
             if not isinstance(request, Request):
                 raise UsageError(f"request {number} is a {type(request).__name__}, not a Request")
-            if self.parameters:
-                request = replace(request, parameters={**self.parameters, **request.parameters})
-            asked.append(Exchange.pending(request, self.model))
+            asked.append(Exchange.pending(request, self.model, defaults=self.parameters))
             if self.endpoint.redact(asked[-1].request) != asked[-1].request:
                 raise UsageError(f"request {number} contains the key of the endpoint")
         held = self.ledger.get_many(row.key for row in asked)

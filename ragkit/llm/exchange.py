@@ -47,9 +47,16 @@ class Exchange:
     asked_at: str = ""
 
     @classmethod
-    def pending(cls, request: Request, model: str, repair_of: str | None = None) -> Exchange:
-        """Return the row of a request that is still to be asked."""
-        text = canonical(request.plain(model))
+    def pending(
+        cls,
+        request: Request,
+        model: str,
+        repair_of: str | None = None,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> Exchange:
+        """Return the row of a request that is still to be asked; `defaults` are parameters."""
+        plain = request.plain(model)
+        text = canonical(plain | {"parameters": {**(defaults or {}), **plain["parameters"]}})
         labels = {"purpose": request.purpose, "prompt": request.prompt, "repair_of": repair_of}
         reason = "written to a batch file, not answered yet"
         why = {"state": "failed", "kind": "pending", "reason": reason, "attempts": 0}

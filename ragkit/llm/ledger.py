@@ -13,8 +13,8 @@ import gzip
 import json
 import lzma
 import os
+import shutil
 import sqlite3
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -30,7 +30,7 @@ from ragkit.llm.exchange import Exchange
 from ragkit.llm.requests import canonical, digest
 
 FORMAT = 2
-SPARE = 1 << 22  # bytes on disk set aside for the answers under way
+SPARE = 1 << 22  # bytes on disk that are left to the answers under way
 _APPLICATION = 0x52474B4C  # "RGKL" in SQLite's header marks a file as a ledger
 _PACK = {".gz": partial(gzip.compress, mtime=0), ".xz": lzma.compress}
 _RESTORE = "it was left as it was; continue with a copy from before, or an export of it"
@@ -89,7 +89,7 @@ class Ledger:
         self.path = None if path is None else Path(path)
         self.readonly = readonly
         self._lock = threading.RLock()
-        self._db = self._spare = self._pid = None
+        self._db = self._pid = None
         if _is_export(self.path) and not readonly:
             raise UsageError(
                 f"{self.path} is an export: it can be replayed, not added to",
@@ -118,7 +118,6 @@ class Ledger:
             if self._db is not None and self._pid == os.getpid() and self.path is not None:
                 self._db.close()
                 self._db = None
-                self._free()
 
     # Reading
 
@@ -142,8 +141,12 @@ class Ledger:
     # Asking
 
     def claim(self, key: str) -> bool:
-        """Claim the right to ask for `key` until `release`; return whether it was free."""
-        self._set_aside()
+        """Claim the right to ask for `key` until `release`; return whether it was free.
+
+        Raises `DiskFull` if the disk may not have room for the answers under way.
+        """
+        if self.path is not None and shutil.disk_usage(self.path.parent).free < SPARE:
+            raise DiskFull(f"{self.path}: the disk is full")
         try:
             file, claimed = self._claims()
             with _claiming, suppress(BlockingIOError):  # another process has the lock
@@ -168,20 +171,15 @@ class Ledger:
     def put(self, exchange: Exchange) -> Exchange:
         """Record an exchange; return the one that the ledger now holds.
 
-        A final exchange is never replaced. If the disk is full, the space that was set aside is
-        used; if that is not enough, `DataError` is raised.
+        A final exchange is never replaced. `DataError` if the disk is full.
         """
         with self._lock:
             try:
                 self.add([exchange])
-            except DiskFull:
-                self._free()
-                try:
-                    self.add([exchange])
-                except DiskFull as error:
-                    said = f"{error.message}: an answer was not recorded"
-                    hint = "free some space and run again: what is recorded is not asked again"
-                    raise DataError(said, hint) from None
+            except DiskFull as error:
+                said = f"{error.message}: an answer was not recorded"
+                hint = "free some space and run again: what is recorded is not asked again"
+                raise DataError(said, hint) from None
             return self.get(exchange.key)
 
     def add(self, exchanges: Iterable[Exchange]) -> int:
@@ -269,30 +267,12 @@ class Ledger:
                 _claims[place] = file, set()
             return _claims[place]
 
-    def _set_aside(self) -> None:
-        """Set disk space aside for the answers under way, in a file without a name."""
-        with self._lock:
-            if self._spare is not None or self.path is None:
-                return
-            with suppress(OSError):
-                self._spare = tempfile.TemporaryFile(dir=self.path.parent, buffering=0)  # noqa: SIM115
-                if self._spare.write(bytes(SPARE)) == SPARE:
-                    return
-            self._free()
-            raise DiskFull(f"{self.path}: the disk is full")
-
-    def _free(self) -> None:
-        """Give back the disk space that was set aside."""
-        if self._spare is not None:
-            self._spare.close()
-            self._spare = None
-
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
             try:
                 if self._db is None or self._pid != os.getpid():  # none is used after a fork
-                    self._spare, self._db, self._pid = None, self._connect(), os.getpid()
+                    self._db, self._pid = self._connect(), os.getpid()
                 yield self._db
             # SQLite's message may quote bytes of a damaged file that are no text.
             except (sqlite3.Error, UnicodeDecodeError) as error:

@@ -12,7 +12,6 @@ import tomllib
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
 
 from ragkit import checks, paths
@@ -21,6 +20,7 @@ from ragkit.files import read_text, write_text
 from ragkit.llm.requests import Prompt, digest
 
 FILE = Path(__file__).with_suffix(".toml")
+INLINE = frozenset("a b i em strong span sup sub code tt math".split())  # do not end a line
 REPEATED = 3  # lines that stand on so many pages are heads or feet
 
 
@@ -133,34 +133,17 @@ def read_paper(file: str | Path) -> str:
     else:
         text = read_text(path)
         if re.search(r"<(html|body|p|div)\b", text[:10_000], re.IGNORECASE):
-            reader = _Html()
-            reader.feed(text)
-            text = "".join(reader.parts)
+            from bs4 import BeautifulSoup
+
+            page = BeautifulSoup(text, "html.parser")
+            for tag in page.find_all(lambda tag: tag.name not in INLINE):
+                tag.insert_before("\n")
+                tag.append("\n")
+            text = page.get_text()
     lines = [line for line in text.split("\n") if not line.strip().isdigit()]
     seen = Counter(letters(line)[0] for line in lines)
     heads = {line for line, n in seen.items() if n >= REPEATED and len(line) > 20}
     return "\n".join(line for line in lines if letters(line)[0] not in heads)
-
-
-class _Html(HTMLParser):
-    """The visible text of a page; an element of a block begins a line."""
-
-    inline = frozenset("a b i em strong span sup sub code tt math".split())
-
-    def __init__(self):
-        super().__init__()
-        self.parts, self.hidden = [], 0
-
-    def handle_starttag(self, tag, attrs):
-        self.hidden += tag in ("script", "style")
-        self.parts += [] if tag in self.inline else ["\n"]
-
-    def handle_endtag(self, tag):
-        self.hidden -= tag in ("script", "style")
-        self.parts += [] if tag in self.inline else ["\n"]
-
-    def handle_data(self, data):
-        self.parts += [] if self.hidden else [data]
 
 
 def _joined(text: str) -> str:

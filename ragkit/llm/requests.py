@@ -41,6 +41,9 @@ PARAMETERS = frozenset(
 # The fields of a request that decide the answer.
 DECISIVE = ("messages", "parameters", "schema", "tools", "repeat")
 FOLDER = Path(__file__).parent / "templates"
+_JSON = json.JSONEncoder(
+    separators=(",", ":"), ensure_ascii=False, allow_nan=False, sort_keys=True
+)
 _HOLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _ROLE = re.compile(r"^--- *([a-z]+) *---$", re.MULTILINE)
 _FRONT = re.compile(r"---\n((?:[a-z]+:.*\n)*)---$", re.MULTILINE)
@@ -49,8 +52,7 @@ _FIELD = re.compile(r"^([a-z]+): *(\S.*?) *$", re.MULTILINE)
 
 def canonical(value: Any) -> str:
     """Return JSON with sorted keys and no spaces: equal values give equal text."""
-    options = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
-    return json.dumps(value, sort_keys=True, **options)
+    return _JSON.encode(value)
 
 
 def digest(text: str) -> str:
