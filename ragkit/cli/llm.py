@@ -81,7 +81,7 @@ def complete(requests, model, out, dry_run, batch, **given):
             click.echo(str(client.dry_run(asked)))
             return
         if batch is not None:
-            count = write_batch(client, asked, batch)
+            count = write_batch(client, client.missing(asked), batch)
             click.echo(
                 f"{count:,} requests written to {batch}; when the results are there: "
                 f"ragkit llm import RESULTS.jsonl --ledger {client.ledger.path}"
@@ -96,11 +96,9 @@ def complete(requests, model, out, dry_run, batch, **given):
         click.echo("".join(lines), nl=False)
     else:
         write_text(out, "".join(lines))
-    counts = tally(results)
-    click.echo(str(counts), err=True)
-    if counts.failures:
-        failed = sum(counts.failures.values())
-        raise ModelError(f"{failed:,} of {counts.requests:,} requests have no value")
+    click.echo(tally(results), err=True)
+    if failed := sum(not result.ok for result in results):
+        raise ModelError(f"{failed:,} of {len(results):,} requests have no value")
 
 
 @command.define

@@ -9,7 +9,7 @@ holds is not asked again; a ledger can be exported, shared and replayed without 
 """
 
 from ragkit.llm.client import Client, ReplayMiss, import_results, write_batch
-from ragkit.llm.exchange import Exchange, Failure, Tally, ToolCall, Value, tally
+from ragkit.llm.exchange import Exchange, Failure, ToolCall, Value, tally
 from ragkit.llm.ledger import Ledger, ledger_path
 from ragkit.llm.prices import Estimate, Prices, count_tokens, dollars, load_prices
 from ragkit.llm.rehearsal import Rehearsal, Share
@@ -27,7 +27,6 @@ __all__ = [
     "ReplayMiss",
     "Request",
     "Share",
-    "Tally",
     "ToolCall",
     "Value",
     "count_tokens",

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -270,16 +270,16 @@ class _Batch:
                 self.waiting.put(asked)
             count = min(self.client.concurrency, len(self.asked))
             threads = [threading.Thread(target=self.work, daemon=True) for _ in range(count)]
-            for thread in threads:
-                thread.start()
             try:
+                for thread in threads:
+                    thread.start()
                 for thread in threads:
                     thread.join()
             except KeyboardInterrupt:
                 self.stop("stopped", "interrupted before it was asked")
                 said = "recording the answers under way (Ctrl-C again to drop them)"
                 print(f"\nragkit: {said}", file=sys.stderr)
-                for thread in threads:
+                for thread in filter(threading.Thread.is_alive, threads):
                     thread.join()
                 raise
         if self.fatal is not None:
@@ -408,18 +408,13 @@ class _Batch:
             self.stop("stopped", f"not asked: {count}; the last: {fault.reason}")
 
 
-def write_batch(client: Client, requests: Iterable[Request | str], path: str | Path) -> int:
-    """Write the requests that the client's ledger lacks to `path`; return their number.
+def write_batch(client: Client, rows: Sequence[Exchange], path: str | Path) -> int:
+    """Write what `Client.missing` returned to `path`; return the number of requests.
 
     The file is in the format of OpenAI's batch API, which costs half as much. The ledger keeps the
     requests until `import_results` takes the answers. Invalid answers are repaired by the next
     batch.
     """
-    return write_rows(client, client.missing(requests), path)
-
-
-def write_rows(client: Client, rows: list[Exchange], path: str | Path) -> int:
-    """Write rows of the ledger that wait for an answer, as `write_batch` does."""
     call = {"method": "POST", "url": "/v1/chat/completions"}
     lines = [call | {"custom_id": row.key, "body": client.body(row)} for row in rows]
     write_text(path, "".join(f"{canonical(line)}\n" for line in lines))

@@ -166,35 +166,16 @@ class Failure(_Result):
     ok = False
 
 
-class Tally:
-    """Counts of results, so that no average leaves the failures out unnoticed.
-
-    The attributes are `requests`, `values`, `repaired`, `failures` (by kind), `prompt_tokens` and
-    `completion_tokens` (None if an answer lacks them). `str(tally)` is one line.
-    """
-
-    def __init__(self, results: Iterable[Value | Failure]):
-        results = list(results)
-        paid = [r for r in results if r.ok or r.kind in FINAL - {"rejected"} or r.prompt_tokens]
-        self.requests = len(results)
-        self.values = sum(one.ok for one in results)
-        self.repaired = sum(one.ok and one.repaired for one in results)
-        self.failures = dict(sorted(Counter(one.kind for one in results if not one.ok).items()))
-        self.prompt_tokens, self.completion_tokens = (
-            add(getattr(one, name) for one in paid) for name in TOKENS
-        )
-
-    def __str__(self) -> str:
-        line = f"{self.values:,} of {self.requests:,} requests answered"
-        if self.repaired:
-            line += f" ({self.repaired:,} after a repair)"
-        if self.failures:
-            kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.failures.items())
-            line += f"; {sum(self.failures.values()):,} failed: {kinds}"
-        return line
-
-
-tally = Tally
+def tally(results: Iterable[Value | Failure]) -> str:
+    """Return in a line how many requests were answered, how many failed, and of what kinds."""
+    results = list(results)
+    line = f"{sum(one.ok for one in results):,} of {len(results):,} requests answered"
+    if repaired := sum(one.ok and one.repaired for one in results):
+        line += f" ({repaired:,} after a repair)"
+    if failures := sorted(Counter(one.kind for one in results if not one.ok).items()):
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in failures)
+        line += f"; {sum(count for _, count in failures):,} failed: {kinds}"
+    return line
 
 
 def now() -> str:

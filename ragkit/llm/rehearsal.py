@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragkit.llm import exchange
-from ragkit.llm.client import Client, write_rows
+from ragkit.llm.client import Client, write_batch
 from ragkit.llm.exchange import Exchange, Failure, ToolCall, Value
 from ragkit.llm.prices import count_tokens, request_tokens
 from ragkit.llm.requests import canonical
@@ -121,7 +121,7 @@ class Rehearsal(Client):
 
     def write(self, path: str | Path) -> int:
         """Write the requests that wait to a file for a batch; return their number."""
-        return write_rows(self, list(self._rows.values()), path)
+        return write_batch(self, list(self._rows.values()), path)
 
 
 def example(schema: Mapping[str, Any]) -> Any:

@@ -41,9 +41,7 @@ PARAMETERS = frozenset(
 # The fields of a request that decide the answer.
 DECISIVE = ("messages", "parameters", "schema", "tools", "repeat")
 FOLDER = Path(__file__).parent / "templates"
-_JSON = json.JSONEncoder(
-    separators=(",", ":"), ensure_ascii=False, allow_nan=False, sort_keys=True
-)
+_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False, sort_keys=True)
 _HOLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _ROLE = re.compile(r"^--- *([a-z]+) *---$", re.MULTILINE)
 _FRONT = re.compile(r"---\n((?:[a-z]+:.*\n)*)---$", re.MULTILINE)

@@ -22,6 +22,7 @@ from ragkit import checks, paths
 from ragkit.datasets import reported
 from ragkit.errors import DataError, UsageError
 from ragkit.files import read_json, read_text, write_text
+from ragkit.judging import report
 from ragkit.report import results, tables
 
 FILE = paths.NOTEBOOKS / "experiments.toml"
@@ -193,6 +194,29 @@ def repeated(profile: str) -> pd.DataFrame:
     ]
     columns = "experiment system metric value spread alpha".split()
     return pd.DataFrame(rows, columns=columns)
+
+
+def agreement(profile: str) -> pd.DataFrame:
+    """Return how far judges of the same answers agree, on the questions that all of them scored.
+
+    The columns are experiment, system, metric, judges, n (questions), unanimous (share of equal
+    scores) and alpha (Krippendorff's, of an interval scale; missing where all scores are the same).
+    """
+    rows, parts, keys = [], [], ["experiment", "system", "metric"]
+    for path in files(profile):
+        one, scores = read_json(path), pd.read_csv(path.with_suffix(".scores.csv"))
+        decided = [*one["departures"]["judge"]]
+        labels = {"experiment": one["experiment"], "system": one["system"]}
+        labels["judge"] = one["judge"]["name"]
+        parts.append(scores[scores["metric"].isin(decided)].assign(**labels))
+    for cell, group in pd.concat(parts).groupby(keys) if parts else ():
+        table = group.pivot(index="item_id", columns="judge", values="score").dropna()
+        if len(table.columns) > 1:
+            found = report.agreement(table.to_numpy(), level="interval")
+            found = (found["units"], found["unanimous"], found["alpha"])
+            rows.append((*cell, ", ".join(table.columns), *found))
+    columns = [*keys, "judges", "n", "unanimous", "alpha"]
+    return pd.DataFrame(rows, columns=columns).astype({"alpha": float, "unanimous": float})
 
 
 def said(record: Mapping, metric: str) -> str:

@@ -64,6 +64,8 @@ class Settings:
         "NAME=FILE": answers of a system that somebody else ran, to be judged like the others.
     judge : str
         Another judge than the declared one.
+    note : str
+        What else a record should say, such as the weights that a server of yours answers with.
     """
 
     profile: str = "paper"
@@ -79,6 +81,7 @@ class Settings:
     retrievers: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     judge: str = ""
+    note: str = ""
 
 
 class Trial:
@@ -359,6 +362,7 @@ class Trial:
             if self.settings.mode == "run":
                 ran = records.Ran(self.experiment, self.dataset, retriever, reader, judge)
                 record = ran.record(name, answers, scores, extra, getattr(self, "spread", []))
+                record["notes"] += [self.settings.note] if self.settings.note else []
                 profile = self.settings.profile
                 written.append(experiments.save(profile, record, answers, scores))
                 say(f"{name}: {written[-1]}")

@@ -183,7 +183,7 @@ class Model:
         if self._lacking:
             stages, requests = zip(*self._lacking, strict=True)
             self._lacking = []
-            count = write_batch(self.client, requests, self.options.batch)
+            count = write_batch(self.client, self.client.missing(requests), self.options.batch)
             path, ledger = Path(self.options.batch), self.client.ledger.path
             raise BatchWritten(", ".join(dict.fromkeys(stages)), count, path, ledger)
 

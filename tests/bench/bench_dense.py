@@ -12,8 +12,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from tests.bench import beside, least, timed
+from tests.systems.retrieval.support import Rows
 
 DOCUMENTS, QUERIES, WIDTH, K = 512_000, 1_000, 384, 10
 BLOCK = 65_536
@@ -24,9 +26,11 @@ def run():
     from ragkit.systems.retrieval import Dense
 
     matrix, queries = made(DOCUMENTS, 0), made(QUERIES, 1)
-    dense = Dense(None).fit_vectors([str(row) for row in range(DOCUMENTS)], matrix)
-    dense.search_vectors(queries[:32], K)
-    ours, runs = timed(lambda: dense.search_vectors(queries, K))
+    names = [str(row) for row in range(DOCUMENTS)]
+    documents = pd.DataFrame({"doc_id": names, "title": None, "text": names})
+    dense = Dense(Rows(matrix, queries)).fit(documents)
+    dense.search(names[:32], K)
+    ours, runs = timed(lambda: dense.search(names[:QUERIES], K))
     peer, theirs = timed(lambda: in_blocks(matrix, queries, K))
     found = runs["doc_id"].to_numpy().astype(np.int64).reshape(QUERIES, K)
     what = f"dense search, {QUERIES:,} x {DOCUMENTS:,} x {WIDTH}"

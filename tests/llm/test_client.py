@@ -11,7 +11,7 @@ from email.utils import formatdate
 import pytest
 
 from ragkit.errors import ModelError, UsageError
-from ragkit.llm import Client, Failure, Ledger, ReplayMiss, Request, Value, tally
+from ragkit.llm import Client, Failure, Ledger, ReplayMiss, Request, Value
 from ragkit.llm.endpoint import _retry_after
 from tests.llm.server import ROOT, SCHEMA, Reply, chat, process
 
@@ -87,7 +87,7 @@ def test_a_repair_that_is_not_answered_keeps_what_the_first_answer_cost(endpoint
         (failure,) = client.complete([Request("q", schema=SCHEMA)])
     assert (failure.kind, failure.text) == ("server_error", "oops")
     assert "asking again because the answer is not valid JSON" in failure.reason
-    assert (failure.prompt_tokens, tally([failure]).completion_tokens) == (7, 3)
+    assert (failure.prompt_tokens, failure.completion_tokens) == (7, 3)
 
 
 def test_a_run_that_stopped_before_a_repair_goes_on_with_it(endpoint, path, tmp_path):

@@ -208,9 +208,7 @@ def test_the_tally_counts_failures_apart(endpoint):
     replies = {"a": chat("fine"), "b": chat("", finish="content_filter"), "c": chat(tokens=None)}
     endpoint(lambda body, nth, digest: replies[body["messages"][0]["content"]])
     with Client("openai:m", ledger=None) as client:
-        counts = tally(client.complete(["a", "b", "a"]))
-        assert tally(client.complete(["c"])).prompt_tokens is None
-    assert (counts.requests, counts.values, counts.failures) == (3, 2, {"filtered": 1})
-    assert (counts.prompt_tokens, counts.completion_tokens) == (21, 9)
-    assert str(counts) == "2 of 3 requests answered; 1 failed: 1 filtered"
-    assert str(tally([])) == "0 of 0 requests answered"
+        said = tally(client.complete(["a", "b", "a"]))
+        assert client.complete(["c"])[0].prompt_tokens is None
+    assert said == "2 of 3 requests answered; 1 failed: 1 filtered"
+    assert tally([]) == "0 of 0 requests answered"

@@ -265,7 +265,7 @@ def filled(path, tmp_path):
     """Return a ledger's rows, an export of it, and a file of results for its batch."""
     asked = [Request("free"), Request("typed", schema=SCHEMA), "no answer"]
     with Client("openai:m", ledger=path) as client:
-        write_batch(client, asked, tmp_path / "batch.jsonl")
+        write_batch(client, client.missing(asked), tmp_path / "batch.jsonl")
         client.ledger.add([exchange("a"), exchange("b", prompt_tokens=7), exchange("c", **LATE)])
         client.ledger.export(tmp_path / "export.jsonl")
         rows = list(client.ledger)

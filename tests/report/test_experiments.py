@@ -20,8 +20,9 @@ from ragkit.llm import Ledger, load_prices, printed
 from ragkit.llm.requests import digest
 from ragkit.report import experiments, records, scoreboard, tables, trial
 from ragkit.report.trial import Settings, Trial
+from ragkit.systems.readers import ABSTENTION
 from tests.datasets import release
-from tests.llm.server import Reply, serve
+from tests.llm.server import Reply, chat, serve
 from tests.report.vendor import Vendor
 
 VENDORS = ("OPENAI", "ANTHROPIC", "GEMINI", "LLAMA")
@@ -228,6 +229,22 @@ def test_two_judges_of_the_same_answers_stand_beside_each_other(official, vendor
     assert len(experiments.files("paper")) == 3
     own = experiments.measured("paper").set_index("metric")["substitute"]
     assert "judge" not in own["factuality"]  # the declared judge's verdict fills the cell
+    agreed = experiments.agreement("paper").set_index("metric")
+    assert set(agreed.index) == {"factuality", "context_recall"}
+    assert agreed.loc["factuality", "judges"] == "offline, openai:gpt-4o, openai:mine"
+    assert (agreed["n"] == 4).all()
+    (path, *_) = (p for p in experiments.files("paper") if "~offline" in p.name)
+    scores = pd.read_csv(path.with_suffix(".scores.csv")).query("metric == 'factuality'")
+    other = pd.read_csv(path.with_name("bm25+gpt_4o.scores.csv")).query("metric == 'factuality'")
+    same = scores.set_index("item_id")["score"] == other.set_index("item_id")["score"]
+    assert agreed.loc["factuality", "unanimous"] == same.mean()  # the two models agree
+
+
+def test_notes_say_who_answered_and_how_many_abstained(official, vendor):
+    vendor.answer = lambda *asked: chat(ABSTENTION)
+    run(official, "wixqa-table-3", note="Weights: a file.", **{**ONE, "judge": "offline"})
+    found = experiments.measured("paper")["note"]
+    assert found.str.contains("4 answers say that there is none; Weights: a file.").all()
 
 
 def test_other_peoples_answers_are_judged_beside(official, vendor, tmp_path):

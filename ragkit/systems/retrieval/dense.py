@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
-import pandas as pd
 
 from ragkit import checks, models
 from ragkit.errors import DataError, UsageError
@@ -25,10 +24,10 @@ class Dense(Saved):
 
     Parameters
     ----------
-    encoder : str, object or None
+    encoder : str or object
         A name of `ragkit.models.cards()`, or an object with `name` and
         `encode(texts, kind=...)`, where kind is "passage" or "query", which returns an array of
-        shape (n, d). None if only `fit_vectors` and `search_vectors` are used.
+        shape (n, d): also vectors of yours. They are not normalised.
     long : {"truncate", "chunks"}
         The rule for long documents. "truncate": the encoder reads the beginning. "chunks": every
         document is cut into pieces and has the score of its best one.
@@ -86,8 +85,7 @@ class Dense(Saved):
             most = self.encoder.max_tokens - int(self.encoder.count_tokens([""])[0])
         self.chunk_tokens = checks.whole(chunk_tokens, "chunk_tokens", most=most)
         self.overlap = checks.whole(overlap, "overlap", least=0, most=self.chunk_tokens - 1)
-        name = "vectors" if encoder is None else self.encoder.name
-        self.system = system or f"dense-{name}" + ("-chunks" if long == "chunks" else "")
+        self.system = system or f"dense-{self.encoder.name}" + ("-chunks" if most else "")
         self.cache = cache
 
     def fit(self, documents) -> Dense:
@@ -123,39 +121,6 @@ class Dense(Saved):
         parts = {"doc_ids": self.doc_ids_, "vectors": self.vectors_, "owners": self.owners_}
         return parts if self.encoder_ is self.encoder else {**parts, "idf": self.encoder_.idf_}
 
-    def fit_vectors(self, doc_ids: Sequence[str], vectors: np.ndarray) -> Dense:
-        """Index vectors instead of texts.
-
-        Parameters
-        ----------
-        doc_ids : sequence of str, length n
-        vectors : array of shape (n, d)
-            One row for each document; they are not normalised. An array of float32, which may be
-            memory-mapped, is not copied; other numbers are rounded to float32. `DataError` if the
-            shape is another one, or a number is NaN, infinite or beyond 1e15.
-        """
-        doc_ids = list(doc_ids)
-        if not doc_ids:
-            raise DataError("there are no documents to index", "give at least one")
-        frames.check_ids(doc_ids, "document", "doc_id")
-        vectors = matrix(vectors, "vectors", doc_ids)
-        return self._use(doc_ids, vectors, np.arange(len(doc_ids)))
-
-    def search_vectors(
-        self, vectors: np.ndarray, k: int = 10, *, question_ids: Sequence[str] | None = None
-    ) -> pd.DataFrame:
-        """Return the best documents for vectors of shape (q, d); see `search`.
-
-        The questions are named by `question_ids`, by default their positions from "0". A zero
-        vector has score 0 with every document: they come in their order.
-        """
-        self._check_fitted()
-        k = checks.whole(k, "k")
-        ids = [str(n) for n in range(len(vectors))] if question_ids is None else list(question_ids)
-        frames.check_ids(ids)
-        vectors = matrix(vectors, "question vectors", ids)
-        return frames.runs_frame(self.system, ids, list(self._answers(vectors, k)))
-
     def _search(self, ids, texts, k):
         asked = [text for text in texts if text.strip() and len(self.vectors_)]
         answers = iter(self._answers(self._encode(asked, "query"), k) if asked else ())
@@ -163,8 +128,6 @@ class Dense(Saved):
         return [next(answers, nothing) if text.strip() else nothing for text in texts]
 
     def _encode(self, texts: list[str], kind: str) -> np.ndarray:
-        if self.encoder is None:
-            raise UsageError("Dense has no encoder", "give one, or use vectors")
         return encode(self.encoder_, texts, kind, cache=self.cache)
 
     def _use(self, doc_ids, vectors, owners, idf=None) -> Dense:

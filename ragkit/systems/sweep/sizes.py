@@ -39,7 +39,6 @@ COSTS = (
     *("index_bytes", "memory_bytes", "cores"),
 )
 PROCESS = Path("/proc/self")  # on Linux
-BLOCK = 4096  # texts encoded together
 WORDS = 100_000  # vocabulary: the most frequent words
 
 
@@ -90,11 +89,7 @@ class LSA:
         """Return unit vectors, (n, dimensions) float32; zero for a text without a known word."""
         if not hasattr(self, "words_"):
             raise UsageError("LSA is not fitted yet", "call fit(texts) first")
-        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        for start in range(0, len(texts), BLOCK):
-            part = slice(start, start + BLOCK)
-            vectors[part] = self._steps.transform(texts[part])
-        return vectors
+        return self._steps.transform(texts).astype(np.float32)
 
 
 class Tested(NamedTuple):
@@ -226,7 +221,8 @@ def scaling(
         Documents in a sample, the gold ones included.
     systems : mapping of str to declaration
         By name: "bm25"; "dense:ENCODER", an encoder of `ragkit.models` with exact search, whose
-        idf weights, if it has any, are those of that system's smallest sample; "lsa:DIMENSIONS", `LSA` fitted to that system's smallest sample, with exact search; or a
+        idf weights, if it has any, are those of that system's smallest sample;
+        "lsa:DIMENSIONS", `LSA` fitted to that system's smallest sample, with exact search; or a
         callable that returns a retriever of your own (`fit(mappings with doc_id and text)`,
         `search(queries, k)`), whose results are not kept.
     fields

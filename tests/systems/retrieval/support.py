@@ -35,6 +35,18 @@ class Letters:
         return counts / np.linalg.norm(counts, axis=1, keepdims=True)
 
 
+class Rows:
+    """An encoder of numbers: the row of a matrix for a document, of another for a question."""
+
+    name = "rows"
+
+    def __init__(self, matrix, queries=None):
+        self.rows = {"passage": matrix, "query": matrix if queries is None else queries}
+
+    def encode(self, texts, kind="passage"):
+        return np.asarray(self.rows[kind])[[int(text) for text in texts]]
+
+
 class Spaces(models.Encoder):
     """An encoder of ragkit.models whose tokens are separated by white space."""
 

@@ -14,7 +14,7 @@ from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.systems.retrieval import Dense
 from ragkit.systems.retrieval import dense as module
 from tests.models.support import fetched
-from tests.systems.retrieval.support import Letters, Spaces, frame, lists
+from tests.systems.retrieval.support import Letters, Rows, Spaces, frame, lists
 
 
 def brute_force(matrix, queries, k):
@@ -27,8 +27,13 @@ def brute_force(matrix, queries, k):
     return found
 
 
-def indexed(matrix):
-    return Dense(None).fit_vectors([str(row) for row in range(len(matrix))], matrix)
+def numbered(matrix):
+    return frame(*map(str, range(len(matrix))), ids=[str(row) for row in range(len(matrix))])
+
+
+def found_by(matrix, queries, k=10):
+    dense = Dense(Rows(matrix, queries)).fit(numbered(matrix))
+    return dense.search([str(row) for row in range(len(queries))], k)
 
 
 def test_by_hand():
@@ -60,7 +65,7 @@ def test_few_values_many_ties_equal_brute_force(data):
     matrix = data.draw(arrays(np.float32, (n, 3), elements=values.map(np.float32)))
     queries = data.draw(arrays(np.float32, (q, 3), elements=values.map(np.float32)))
     k = data.draw(st.integers(1, 45))
-    found = lists(indexed(matrix).search_vectors(queries, k))
+    found = lists(found_by(matrix, queries, k))
     assert found == brute_force(matrix, queries, k)
 
 
@@ -71,24 +76,23 @@ def test_near_ties_equal_brute_force(dtype):
     matrix = np.repeat(base, 30, axis=0) + rng.standard_normal((1200, 64)) * 1e-7
     matrix = np.concatenate([matrix, np.repeat(matrix[:2], 100, axis=0)]).astype(dtype)
     queries = rng.standard_normal((25, 64))
-    found = lists(indexed(matrix).search_vectors(queries, 20))
+    found = lists(found_by(matrix, queries, 20))
     assert found == brute_force(matrix, queries, 20)
 
 
 def test_few_queries_take_another_way_through_faiss_to_the_same_lists():
     rng = np.random.default_rng(1)
-    dense, queries = indexed(rng.standard_normal((3000, 32))), rng.standard_normal((64, 32))
-    alone = [
-        dense.search_vectors(row[None], question_ids=[str(n)]) for n, row in enumerate(queries)
-    ]
-    together = dense.search_vectors(queries)
+    matrix, queries = rng.standard_normal((3000, 32)), rng.standard_normal((64, 32))
+    dense = Dense(Rows(matrix, queries)).fit(numbered(matrix))
+    asked = pd.DataFrame({"question_id": map(str, range(64)), "text": map(str, range(64))})
+    alone = [dense.search(asked.iloc[row : row + 1]) for row in range(64)]
+    together = dense.search(asked)
     pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
 
 
 def test_zero_vectors_score_zero_and_keep_the_documents_order():
-    dense = Dense(None).fit_vectors(["x", "y", "z"], np.array([[1.0, 0], [0, 0], [-1, 0]]))
-    runs = dense.search_vectors(np.array([[0.0, 0], [1, 0]]), 3)
-    assert lists(runs) == {"0": ["x", "y", "z"], "1": ["x", "y", "z"]}
+    runs = found_by(np.array([[1.0, 0], [0, 0], [-1, 0]]), np.array([[0.0, 0], [1, 0]]), 3)
+    assert lists(runs) == {"0": ["0", "1", "2"], "1": ["0", "1", "2"]}
     assert runs["score"].tolist() == [0, 0, 0, 1, 0, -1]
 
 
@@ -142,32 +146,29 @@ def test_bad_options(encoder, options, message):
 
 
 @pytest.mark.parametrize(
-    ("ids", "vectors", "message"),
+    ("vectors", "message"),
     [
-        ([], np.ones((0, 2)), "there are no documents"),
-        (["x", "x"], np.ones((2, 2)), "document 2 repeats the doc_id 'x'"),
-        (["x"], np.ones((2, 2)), r"vectors should be a matrix of 1 rows, found .* \(2, 2\)"),
-        (["x"], np.ones((1, 0)), "should be a matrix"),
-        (["x"], np.array([["a"]]), "vectors should be numbers"),
-        (["x", "y"], np.array([[1, 2], [np.nan, 0]]), r"row 2 \('y'\) holds NaN"),
-        (["x"], np.array([[np.inf]], np.float16), r"row 1 \('x'\) holds NaN"),
+        (np.ones((1, 0)), "passage vectors of rows should be a matrix"),
+        (np.array([["a"]]), "vectors of rows should be numbers"),
+        (np.array([[1, 2], [np.nan, 0]]), r"row 2 \('1'\) holds NaN"),
+        (np.array([[np.inf]], np.float16), r"row 1 \('0'\) holds NaN"),
     ],
 )
-def test_bad_vectors(ids, vectors, message):
+def test_bad_vectors(vectors, message):
     with pytest.raises(DataError, match=message):
-        Dense(None).fit_vectors(ids, vectors)
+        Dense(Rows(vectors)).fit(numbered(vectors))
 
 
-def test_bad_questions():
-    dense = Dense(Letters()).fit(frame("a"))
-    with pytest.raises(DataError, match="question vectors have length 2, documents 3"):
-        dense.search_vectors(np.ones((1, 2)))
-    with pytest.raises(DataError, match=r"question vectors: row 2 \('1'\) holds NaN"):
-        dense.search_vectors(np.array([[1.0, 0, 0], [1e20, 0, 0]]))
-    with pytest.raises(DataError, match="question vectors should be a matrix of 2 rows"):
-        dense.search_vectors(np.ones((1, 3)), question_ids=["a", "b"])
-    with pytest.raises(UsageError, match="Dense has no encoder"):
-        indexed(np.ones((1, 3))).search(["a"])
+@pytest.mark.parametrize(
+    ("queries", "message"),
+    [
+        (np.ones((1, 2)), "question vectors have length 2, documents 3"),
+        (np.array([[1.0, 0, 0], [1e20, 0, 0]]), r"query vectors of rows: row 2 \('1'\) holds NaN"),
+    ],
+)
+def test_bad_questions(queries, message):
+    with pytest.raises(DataError, match=message):
+        found_by(np.ones((1, 3)), queries)
 
 
 def test_an_encoder_that_gives_no_numbers_is_named():
