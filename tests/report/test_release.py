@@ -104,6 +104,7 @@ OTHERS = sorted({name for step in STEPS for name in step.optional} - set(release
 # are shown in a notebook and fill no cell there.
 FOUND = {"document_recall", "invalid_extra_documents"}
 OWN = {name: {"row": {name}} for name in others.SETS} | {
+    "datamorgana": {"row": {"browsecomp_plus"}},
     "erb_judged": {"metric": {"correctness", "completeness", "leaderboard_score"}},
     "erb_retrieval": {"metric": FOUND, "column": {"vector"}},
     "erb_ranks": {"metric": FOUND, "column": {"bm25"}},
