@@ -58,16 +58,14 @@ def marks_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 def describe(fig: Figure) -> str:
     """Return a figure in words, for those who cannot see it: its panels, axes and legend."""
-    titles, across, up, legend = [], [], [], []
-    for ax in fig.axes:
-        titles.append(ax.get_title() or ax.get_title(loc="left"))
-        across.append(ax.get_xlabel())
-        up.append(ax.get_ylabel())
-    for box in [*fig.legends, *(ax.get_legend() for ax in fig.axes)]:
-        legend += [text.get_text() for text in box.get_texts()] if box else []
-    across.append(fig.get_supxlabel() or "")
-    up.append(fig.get_supylabel() or "")
-    named = {"Panels": titles, "Across": across, "Up": up, "Marks": legend}
+    axes = fig.axes
+    boxes = filter(None, [*fig.legends, *(ax.get_legend() for ax in axes)])
+    named = {
+        "Panels": [ax.get_title() or ax.get_title(loc="left") for ax in axes],
+        "Across": [*(ax.get_xlabel() for ax in axes), fig.get_supxlabel()],
+        "Up": [*(ax.get_ylabel() for ax in axes), fig.get_supylabel()],
+        "Marks": [text.get_text() for box in boxes for text in box.get_texts()],
+    }
     parts = [
         f"{name}: {', '.join(dict.fromkeys(' '.join(text.split()) for text in texts if text))}"
         for name, texts in named.items()

@@ -160,27 +160,16 @@ def _table(board: pd.DataFrame, run: list[Executed]) -> str:
 
 
 def _provenance(plan: Plan, one: Executed) -> str:
-    """Return a list in Markdown: data with digests, parameters, commit, ledger, minutes."""
-    run = one.book.metadata.get("ragkit", {})
+    """Return a list in Markdown: data with digests, parameters, commit, minutes."""
     given = one.book.metadata["papermill"].get("parameters", {})
-    given = {name: value for name, value in given.items() if name not in ("data", "notebooks")}
-    lines = [f"- Notebook `{one.step.name}`, run in {one.minutes:.1f} minutes."]
-    lines += [f"- Code: commit `{run['commit']}`."] if run.get("commit") else []
-    lines += [f"- Parameter `{name}`: `{value!r}`." for name, value in given.items()]
-    if plan.store is None:
-        sample = plan.profile == "sample"
-        named = "the embedded sample (`data/sample`)" if sample else f"`{given.get('benchmark')}`"
-        return "\n".join([*lines, f"- Data: {named}."])
-    for name in (*one.step.datasets, *one.step.optional):
+    files = []
+    for name in (*one.step.datasets, *one.step.optional) if plan.store else ():
         for path in datasets.files(name):
             try:
-                found = plan.store.find(path)
+                if found := plan.store.find(path):
+                    files.append({"name": name, "found": found})
             except DataError as error:
-                lines.append(f"- Data: `{path}` of {name}: {error.message}.")
-                continue
-            if found:
-                digest = found.entry.sha256[:16] or "not pinned"
-                lines.append(
-                    f"- Data: `{found.entry.path}` of {name}, {found.state}, SHA-256 `{digest}`."
-                )
-    return "\n".join(lines)
+                files.append({"name": name, "path": path, "error": error.message})
+    content = {"sample": plan.profile == "sample", "store": plan.store, "files": files}
+    commit = one.book.metadata.get("ragkit", {}).get("commit")
+    return render("provenance", one=one, given=given, commit=commit, **content)
