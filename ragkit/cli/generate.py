@@ -65,7 +65,8 @@ def datamorgana(documents, out, dry_run, batch, yes, **given):
     if out.exists() and not dry_run:  # it is written last, so it is whole
         report = beside(out, "report.json")
         found = read_json(report) if report.exists() else {}
-        check_same(found, settings(documents, **asked), f"{out} was made")
+        wanted = settings(documents, **asked)
+        check_same(found.get("settings", {}), wanted, f"{out} was made")
         return click.echo(f"{out} is complete")
     guess, make = partial(estimate, documents, **asked), partial(make_questions, documents, **asked)
     if made := _written(guess, make, options, dry_run, yes, asked["questions"]):

@@ -13,8 +13,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+from zlib import crc32
 
 from ragkit.errors import ModelError, UsageError
 from ragkit.files import read_json
@@ -311,7 +313,10 @@ def _sized(value: Any, item: str) -> Any:
     if isinstance(value, list):
         return [_sized(part, f"{item}, {n}") for n, part in enumerate(value, 1)]
     size = re.fullmatch(r"(\d+) words", str(value))
-    return f"{item}: {'said ' * int(size[1])}" if size else value
+    if not size:
+        return value
+    words = islice(cycle(("so", "said", "it,")), int(size[1]))
+    return " ".join([f"{crc32(item.encode()):08x}", *words])
 
 
 def answered(

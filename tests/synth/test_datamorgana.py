@@ -15,7 +15,7 @@ from ragkit.cli.generate import command
 from ragkit.datasets import liverag
 from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.files import read_jsonl
-from ragkit.synth.datamorgana import load_config, make_questions
+from ragkit.synth.datamorgana import estimate, load_config, make_questions
 from ragkit.synth.datamorgana.config import DEFAULT
 from ragkit.synth.streams import Stream
 from tests.llm.server import Reply
@@ -130,6 +130,15 @@ def test_duplicates_and_lengths_are_left_out(endpoint, tmp_path):
     assert [told[name] for name in ("duplicate", "too short", "too long")] == [1, 1, 1]
 
 
+def test_documents_need_no_titles(endpoint, tmp_path):
+    texts = [row["text"] for row in read_jsonl(players.lighthouses(tmp_path) / "documents.jsonl")]
+    rows = [{"doc_id": f"x{n}", "text": text} for n, text in enumerate(texts)]
+    folder = players.written(tmp_path / "untitled", rows)
+    assert estimate(folder, **ASKED)[0] == "30 documents, 20 questions; requests:"
+    endpoint(Player(players.morgana))
+    assert len(make_questions(folder, **ASKED).rows) == 20
+
+
 def test_an_endpoint_out_of_order_stops_the_run(folder, endpoint):
     endpoint(lambda body, nth, digest: Reply('{"error": {"message": "no"}}', 401, paid=False))
     with pytest.raises(ModelError):
@@ -189,6 +198,10 @@ def changed(tmp_path, *pairs):
         ("min_words = 40", "min_words = 0", "sampling.min_words: should be greater .* found 0"),
         ("min_words = 40", "mim_words = 40", "sampling.mim_words: Unexpected keyword"),
         ("documents = 2", "documents = 3", "factoid|comparison.documents: should be 1 or 2; found 3"),
+        ("factoid = { probability = 0.270", "factoid = { probability = nan", "factoid.probability"),
+        ("factoid = { probability", 'factoid = { name = "x", probability', "factoid.name: Unexpected"),
+        ("factoid = {", "factoid = [], riddle = {", "not TOML"),
+        ("# Edit", "categorization = 3\n#", "not TOML"),
         ("[sampling]", "[sampling", "not TOML"),
     ],
 )  # fmt: skip
@@ -197,6 +210,24 @@ def test_bad_configurations_are_named(tmp_path, old, new, says):
     with pytest.raises(DataError, match=says) as caught:
         load_config(path)
     assert str(path) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "categorization: Field required; found {}"),
+        ("categorization = 3", "categorization: should be a valid array; found 3"),
+        ("[categorization]\nname = 'x'", "categorization: should be a valid array"),
+        ("categorization = ['x']", "categorization.1: should be an object; found 'x'"),
+        ("[[categorization]]\nname = 'x'\ncategories = [1]", "categories: should be .* object"),
+        ("[[categorization]]\nname = 'x'\n[categorization.categories]", "at least 1 item"),
+        ("[[categorization]]\nname = 'x'\ncategories.a = 1979-05-27", "categories.a: should be an"),
+    ],
+)
+def test_a_file_of_another_kind_is_named(tmp_path, text, says):
+    (tmp_path / "config.toml").write_text(text, "utf-8")
+    with pytest.raises(DataError, match=f"config.toml: .*{says}"):
+        load_config(tmp_path / "config.toml")
 
 
 def test_impossible_shares_are_named(tmp_path):
@@ -253,7 +284,7 @@ def test_a_finished_file_is_complete_only_with_the_same_settings(folder, endpoin
     assert "5 questions in" in done.output, (done.output, done.exception)
     before = out.read_bytes()
     assert "is complete" in run().output
-    assert "was made with questions asked for 5, not 6" in str(run(6).exception)
+    assert "was made with questions 5, not 6" in str(run(6).exception)
     text = config.read_text("utf-8")
     config.write_text(text.replace("probability = 0.30", "probability = 0.300", 1), "utf-8")
     assert "is complete" in run().output
@@ -262,5 +293,5 @@ def test_a_finished_file_is_complete_only_with_the_same_settings(folder, endpoin
     config.write_text(text, "utf-8")
     with Path(folder / "documents.jsonl").open("a", encoding="utf-8") as stream:
         stream.write("\n")
-    assert "sha256 of documents.jsonl" in str(run().exception)
+    assert "sha256 of the documents" in str(run().exception)
     assert out.read_bytes() == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -93,6 +94,16 @@ def test_measures_of_questions_by_hand(bench):
     assert found["answer_words"].tolist() == [4, 1]
     assert found["overlap"][1] == pytest.approx(1 / 3)  # the stem of "ferry", not that of "pays"
     assert found["unknown"][1] == pytest.approx(1 / 3)  # "pays" is in the other question
+    assert (
+        study.questions(asked.assign(phrasing="concise_and_natural"), documents, CONFIG)[
+            "in_length"
+        ]
+        .isna()
+        .all()
+    )
+    other = replace(CONFIG, categorizations={"Mood": CONFIG.categorizations["Premise"]})
+    with pytest.raises(DataError, match="Mood: no categorization of these questions"):
+        study.questions(asked, documents, other)
     with pytest.raises(DataError, match="no 'sung'"):
         study.questions(asked.assign(phrasing="sung"), documents, CONFIG)
 

@@ -150,7 +150,7 @@ def test_shares_of_questions_about_two_articles_are_the_printed_ones_within_roun
     ("wrong", "error", "says"),
     [
         ({"articles": 0}, UsageError, "articles should be a whole number of at least 1"),
-        ({"articles": None}, UsageError, "how many articles"),
+        ({"articles": None}, UsageError, "articles should be a whole number"),
         ({"seed": -1}, UsageError, "seed"),
         (
             {"expertwritten": 5},
@@ -174,11 +174,14 @@ def test_impossible_settings_are_refused(page, tmp_path, monkeypatch, wrong, err
     assert not (tmp_path / "out").exists()
 
 
-def test_articles_are_checked_by_line(tmp_path):
+def test_articles_are_read_and_checked_by_line(tmp_path):
     row = {"doc_id": "a", "title": "A", "text": "Some text."}
     folder = players.written(tmp_path / "own", [row, row])
     with pytest.raises(DataError, match=r"documents.jsonl: line 2: .*'a'"):
         generate_helpcentre(tmp_path / "out", documents=folder, **OWN)
+    rows = [row | {"url": "https://a"}, row | {"doc_id": "b", "source": "known_issue"}]
+    centre = Centre(Settings(**OWN, documents=players.written(folder, rows)))
+    assert [(a.url, a.type) for a in centre.own] == [("https://a", "article"), ("", "known_issue")]
     players.written(folder, [row, {"doc_id": "b", "title": "B"}])
     with pytest.raises(DataError, match="documents.jsonl: line 2: no column 'text'"):
         generate_helpcentre(tmp_path / "out", documents=folder, **OWN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 
 import pytest
@@ -11,9 +12,11 @@ from click.testing import CliRunner
 
 from ragkit.cli.generate import command
 from ragkit.errors import DataError, ModelError, UsageError
-from ragkit.llm import Ledger, import_results
-from ragkit.synth import datamorgana, helpcentre
+from ragkit.llm import Ledger, count_tokens, import_results
+from ragkit.llm.prices import request_tokens
+from ragkit.synth import datamorgana, helpcentre, sample
 from ragkit.synth.author import AuthorOptions
+from ragkit.synth.stages import Model
 from tests.synth import players
 from tests.synth.company_mock import Dying, rounds
 from tests.synth.players import Player
@@ -171,3 +174,33 @@ def test_a_dry_run_asks_and_writes_nothing(pipeline, tmp_path):
     assert calls(done.output) > 0
     assert "price unknown: no 'toy'" in done.output
     assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["make_questions", "generate_helpcentre"])
+def test_the_sample_would_have_been_estimated_within_a_fifth(name, tmp_path, monkeypatch):
+    """Calls and tokens of an estimate beside those of the ledger that careful authors filled."""
+    module = {"make_questions": datamorgana, "generate_helpcentre": helpcentre}[name]
+    make, real, foreseen = getattr(sample, name), Counter(), []
+
+    class Spied(Model):
+        def answer(self, stage, tasks, check=None, **options):
+            found = super().answer(stage, tasks, check, **options)
+            for task, data in zip(tasks, found, strict=True):
+                real["calls"] += 1
+                real["in"] += request_tokens(self.request(stage, task).plain(self.name))[0]
+                real["out"] += count_tokens(json.dumps(data)) if isinstance(data, dict) else 0
+            return found
+
+    def made(*inputs, **asked):
+        given = asked | {"author_options": AuthorOptions(tmp_path / "empty.sqlite")}
+        given.pop("progress")
+        said = module.estimate(*(inputs if module is datamorgana else ()), **given)[-1]
+        numbers = re.search(r"([\d,]+) calls, ([\d,]+) tokens in and ([\d,]+) out", said).groups()
+        foreseen.extend(int(number.replace(",", "")) for number in numbers)
+        monkeypatch.setattr(sys.modules[make.__module__], "Model", Spied)
+        return make(*inputs, **asked)
+
+    monkeypatch.setattr(sample, name, made)
+    sample.write_sample(tmp_path / "out")
+    assert foreseen == pytest.approx([real["calls"], real["in"], real["out"]], rel=0.2)

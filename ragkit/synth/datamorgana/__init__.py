@@ -9,16 +9,7 @@ A model answers the stages; which kinds of questions it asks, and how often, a f
 """
 
 from ragkit.synth.datamorgana.benchmark import Benchmark, beside
-from ragkit.synth.datamorgana.config import Category, Config, load_config
+from ragkit.synth.datamorgana.config import Config, load_config
 from ragkit.synth.datamorgana.make import estimate, make_questions, settings
 
-__all__ = [
-    "Benchmark",
-    "Category",
-    "Config",
-    "beside",
-    "estimate",
-    "load_config",
-    "make_questions",
-    "settings",
-]
+__all__ = ["Benchmark", "Config", "beside", "estimate", "load_config", "make_questions", "settings"]

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ragkit.files import write_text
+from ragkit.files import write_jsonl, write_text
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,13 @@ class Benchmark:
         """
         out = Path(out)
         told = json.dumps(self.report, ensure_ascii=False, indent=1) + "\n"
-        write_text(beside(out, "notes.jsonl"), _lines(self.notes))
+        write_jsonl(beside(out, "notes.jsonl"), self.notes)
         write_text(beside(out, "report.json"), told)
         if self.left_out:
-            write_text(beside(out, "left_out.jsonl"), _lines(self.left_out))
-        write_text(out, _lines(self.rows))
+            write_jsonl(beside(out, "left_out.jsonl"), self.left_out)
+        write_jsonl(out, self.rows)
 
 
 def beside(out: Path, tail: str) -> Path:
     """Return the path of a file beside a file of questions."""
     return out.with_name(f"{out.name.removesuffix('.jsonl')}.{tail}")
-
-
-def _lines(rows: list[dict]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked
 
 from ragkit.errors import DataError, did_you_mean
 from ragkit.files import read_text
@@ -28,16 +29,11 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Score = Annotated[int, Field(ge=1, le=5)]
 Count = Annotated[int, Field(ge=1)]
 Name = Annotated[str, Field(min_length=1)]
+part = checked(frozen=True, config=ConfigDict(extra="forbid"))  # of a configuration's file
 
 
-@dataclass(frozen=True)
-class Category:
-    """One of the categories of a categorization.
-
-    Its questions need one or two `documents`, and have from `words[0]` to `words[1]` words.
-    """
-
-    name: Name
+@part
+class _Kind:
     probability: Share
     description: str = ""
     documents: Literal[1, 2] = 1
@@ -45,6 +41,13 @@ class Category:
 
 
 @dataclass(frozen=True)
+class Category(_Kind):
+    """A category: its questions need one or two `documents`, and have `words[0]` to `[1]` words."""
+
+    name: str = ""
+
+
+@part
 class Limit:
     """The scores that pass."""
 
@@ -52,7 +55,7 @@ class Limit:
     at_most: Score = 5
 
 
-@dataclass(frozen=True)
+@part
 class Sampling:
     """The words of a document, and how many documents a subtopic's query brings in."""
 
@@ -61,13 +64,13 @@ class Sampling:
     per_subtopic: Count = 25
 
 
-@dataclass(frozen=True)
+@part
 class _Categorization:
     name: Name
-    categories: Annotated[dict[str, Category], Field(min_length=1)]
+    categories: Annotated[dict[str, _Kind], Field(min_length=1)]
 
 
-@dataclass(frozen=True)
+@part
 class _File:
     """What a configuration's file may hold."""
 
@@ -75,10 +78,6 @@ class _File:
     impossible: list[dict[str, str | list[str]]] = field(default_factory=list)
     sampling: Sampling = Sampling()
     filters: dict[Criterion, Limit] = field(default_factory=dict)
-
-
-for _part in (Category, Limit, Sampling, _Categorization, _File):
-    _part.__pydantic_config__ = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)
@@ -144,11 +143,9 @@ class Config:
         The joint distribution nearest to independence that has the configured probabilities and
         no excluded combination, by iterative proportional fitting (Deming and Stephan 1940).
         """
-        names = list(self.categorizations)
-        choices = [[c.name for c in self.categorizations[name]] for name in names]
-        wanted = [
-            np.array([c.probability for c in self.categorizations[name]], float) for name in names
-        ]
+        names, parts = list(self.categorizations), self.categorizations.values()
+        choices = [[c.name for c in part] for part in parts]
+        wanted = [np.array([c.probability for c in part]) for part in parts]
         joint = np.ones([len(part) for part in choices])
         for rule, _ in self.impossible:
             where = tuple(
@@ -204,10 +201,6 @@ def load_config(path: str | Path | None = None) -> Config:
         raw = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path}: not TOML ({error})") from None
-    for part in raw.get("categorization", ()):
-        for label, entry in part.get("categories", {}).items() if isinstance(part, dict) else ():
-            if isinstance(entry, dict):
-                entry["name"] = label
     try:
         found = TypeAdapter(_File).validate_json(json.dumps(raw, default=str), strict=True)
     except ValidationError as error:
@@ -216,14 +209,15 @@ def load_config(path: str | Path | None = None) -> Config:
         said = first["msg"].removesuffix(".").replace("Input should be", "should be")
         raise DataError(f"{path}: {where}: {said}; found {first['input']!r:.80}") from None
     categorizations: dict[str, tuple[Category, ...]] = {}
-    for part in found.categorization:
-        if part.name in categorizations:
-            raise DataError(f"{path}: the categorization {part.name!r} is there twice")
-        categorizations[part.name] = own = tuple(part.categories.values())
-        total = math.fsum(category.probability for category in own)
+    for own in found.categorization:
+        if own.name in categorizations:
+            raise DataError(f"{path}: the categorization {own.name!r} is there twice")
+        kinds = own.categories.items()
+        categorizations[own.name] = tuple(Category(**asdict(kind), name=k) for k, kind in kinds)
+        total = math.fsum(kind.probability for _, kind in kinds)
         if abs(total - 1) > SLACK:
             raise DataError(
-                f"{path}: the probabilities of {part.name!r} add up to {total:.6g}, not to 1",
+                f"{path}: the probabilities of {own.name!r} add up to {total:.6g}, not to 1",
                 f"change one of them by {1 - total:+.6g}",
             )
     impossible = tuple(

@@ -30,7 +30,6 @@ ROUNDS = 3  # documents that are tried for a question
 SESSIONS = {"First": 395, "Second": 395, "Both": 105}
 SHOWN, CANDIDATE = within(needed="documents", elsewhere="near"), within(number="near")
 EDIT = "change the prompt or the model; what was answered is in the ledger"
-Progress = Callable[[str, int, int], None]
 
 
 def make_questions(
@@ -40,7 +39,7 @@ def make_questions(
     seed: int,
     author: str | None = None,
     config: str | Path | Config | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
     author_options: AuthorOptions | None = None,
 ) -> Benchmark:
     """Let a model ask about the documents of a folder.
@@ -70,38 +69,31 @@ def make_questions(
     BatchWritten
         If the options name a batch file and the ledger lacks answers.
     """
-    maker = Maker(documents, questions, config, seed, author)
+    asked = {"questions": questions, "seed": seed, "author": author}
+    maker = Maker(documents, **asked, config=config)
     model = Model(author, PROMPTS, author_options or AuthorOptions())
     made = maker.make(model, progress or (lambda *_: None))
-    own = settings(documents, questions=questions, config=maker.config, seed=seed, author=author)
-    return replace(made, report=made.report | own)
+    made.report["settings"] = settings(documents, **asked, config=maker.config)
+    return made
 
 
 def estimate(documents, *, author_options: AuthorOptions | None = None, **asked) -> list[str]:
-    """Return in lines what is still to be asked for, and its cost; nothing is asked.
-
-    Parameters
-    ----------
-    documents, author_options, **asked
-        See `make_questions`.
-    """
-    maker = Maker(documents, **{"config": None, "author": None} | asked)
+    """Return in lines what `make_questions` would still ask, and its cost; nothing is asked."""
+    maker = Maker(documents, **asked)
     guess = Guess(asked["author"], PROMPTS, author_options or AuthorOptions(), STAND_INS)
     maker.make(guess, lambda *_: None)
     head = f"{len(maker.texts):,} documents, {asked['questions']:,} questions; requests:"
     return [head, *guess.lines()]
 
 
-def settings(documents, *, questions, config, seed, author) -> dict[str, int | str]:
+def settings(documents, *, config=None, **asked) -> dict[str, int | str]:
     """Return what a file of questions is made from, as its report says it."""
     config = config if isinstance(config, Config) else load_config(config)
-    return {
-        "questions asked for": questions,
-        "seed": seed,
-        "author": author,
+    read = {
         "sha256 of the config": config.digest,
-        f"sha256 of {NAME}": sha256(Path(documents) / NAME),
+        "sha256 of the documents": sha256(Path(documents) / NAME),
     }
+    return asked | read
 
 
 @dataclass(frozen=True)
@@ -134,7 +126,7 @@ class Draft:
 class Maker:
     """Make questions; `lost` has what the model spoilt, `refused` the reasons of all rounds."""
 
-    def __init__(self, documents, questions: int, config, seed: int, author: str | None):
+    def __init__(self, documents, *, questions: int, seed: int, author=None, config=None):
         checks.whole(questions, "questions")
         checks.whole(seed, "seed", least=0)
         check_author(author)
@@ -142,9 +134,8 @@ class Maker:
         frame = read_documents(documents)
         self.folder, self.seed = documents, seed
         self.titles = dict(zip(frame["doc_id"], frame["title"], strict=True))
-        self.texts = {
-            d: f"{self.titles[d]}\n\n{text}" for d, text in frame[["doc_id", "text"]].values
-        }
+        whole = frame["title"] + "\n\n" + frame["text"]
+        self.texts = dict(zip(frame["doc_id"], whole, strict=True))
         self.nearest = Nearest(frame)
         self.drawn = [self.config.draw(Stream(seed, "categories", i)) for i in range(questions)]
         self.facts: dict[str, list[dict]] = {}
@@ -152,7 +143,7 @@ class Maker:
         self.lost: list[Rejected] = []
         self.refused: Counter[str] = Counter()
 
-    def make(self, author: Model, progress: Progress) -> Benchmark:
+    def make(self, author: Model, progress: Callable) -> Benchmark:
         """Return the questions; `ModelError` if there is none."""
         self.author = author
         pool, told = self.sample()
@@ -201,13 +192,13 @@ class Maker:
     def sample(self) -> tuple[list[str], dict[str, int]]:
         """Return the documents found by topic that pass the filters, and how many did not."""
         order = Stream(self.seed, "rating").sample(list(self.texts), len(self.texts))
-        titles = [self.titles[d] for d in order]
-        listed = "\n".join(f"- {title}" for title in titles[:TITLES])
+        listed = "\n".join(f"- {self.titles[d]}" for d in order[:TITLES])
+        heads = [self.texts[d].strip()[:40] for d in order]
         task = Task("the collection", {"n": TOPICS, "titles": listed})
         (found,) = needed(self.author.answer("topics", [task]), EDIT)
         topics = list(dict.fromkeys(found["topics"]))[:TOPICS]
         tasks = [
-            Task(f"topic {topic!r}", {"n": SUBTOPICS, "topic": topic}, titles[n::TOPICS])
+            Task(f"topic {topic!r}", {"n": SUBTOPICS, "topic": topic}, heads[n::TOPICS])
             for n, topic in enumerate(topics)
         ]
         parts = {topic: [topic] for topic in topics}
@@ -248,7 +239,7 @@ class Maker:
 
     # Questions (section 2.2)
 
-    def write(self, pool: list[str], progress: Progress) -> list[Draft]:
+    def write(self, pool: list[str], progress: Callable) -> list[Draft]:
         """Return a checked draft for every question that could be made.
 
         Each round gives every open question another document; all documents have their turn before
@@ -394,21 +385,12 @@ def _unstated(task: Task, data: dict) -> str:
     return ""
 
 
-def _one_fact_each(task: Task) -> dict:
-    """Return a stand-in that asks for one fact of each document, another for each question."""
-    draft, found = task.given, []
-    for number, _ in enumerate(draft.documents, 1):
-        own = [n for n, (of, _) in enumerate(draft.facts, 1) if of == number]
-        found.append(own[draft.index % len(own)])
-    return {"facts": found}
-
-
 # What depends on the task in the stand-ins of an estimate; the rest is in prompts/stand_ins.json.
 STAND_INS: dict[str, Callable[[Task], dict]] = {
     "subtopics": lambda task: {"topics": task.given[:SUBTOPICS]},
     "complement": lambda task: {
-        "pairs": [{"question": "", "query": task.values["document"][:80]}] * QUERIES
+        "pairs": [{"question": "so said", "query": task.values["document"].strip()[:60]}] * QUERIES
     },
-    "question": _one_fact_each,
-    "check": lambda task: {"needed": list(range(1, len(task.given.documents) + 1))},
+    "question": lambda task: {"facts": [n for n, _ in enumerate(task.given.facts, 1)]},
+    "check": lambda task: {"needed": [n for n, _ in enumerate(task.given.documents, 1)]},
 }

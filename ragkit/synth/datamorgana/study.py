@@ -84,10 +84,11 @@ def questions(asked: pd.DataFrame, documents: pd.DataFrame, config: Config) -> p
     """
     frame = asked.copy()
     for name, choices in config.categorizations.items():
-        names = {category_key(choice.name): choice.name for choice in choices}
-        frame[name] = frame[category_key(name)].map(names)
+        if (key := category_key(name)) not in frame:
+            raise DataError(f"{name}: no categorization of these questions")
+        frame[name] = frame[key].map({category_key(c.name): c.name for c in choices})
         if frame[name].isna().any():
-            strange = frame.loc[frame[name].isna(), category_key(name)].iloc[0]
+            strange = frame.loc[frame[name].isna(), key].iloc[0]
             raise DataError(f"{name}: the configuration has no {strange!r}")
     texts = documents.set_index("doc_id")["text"]
     said = [set(_words(text)) for text in frame["text"]]
@@ -101,11 +102,11 @@ def questions(asked: pd.DataFrame, documents: pd.DataFrame, config: Config) -> p
     frame["answer_words"] = frame["answer"].str.split().map(len)
     frame["claims"] = frame["claims_direct"].map(len)
     frame["polite"] = frame["text"].str.contains(POLITE).astype(int)
-    limits = {c.name: c.words for c in config.categorizations.get("Phrasing", ()) if c.words}
-    ends = [limits.get(kind, (np.nan, np.nan)) for kind in frame.get("Phrasing", frame["text"])]
-    low, high = np.array(ends, float).reshape(-1, 2).T
-    inside = frame["words"].between(low, high).astype(float)
-    return frame.assign(in_length=inside.where(~np.isnan(low)))
+    kinds = [c for choices in config.categorizations.values() for c in choices if c.words]
+    ends = ({category_key(c.name): c.words[i] for c in kinds} for i in (0, 1))
+    low, high = (frame["phrasing"].map(end) for end in ends)
+    frame["in_length"] = frame["words"].between(low, high).astype(float).where(low.notna())
+    return frame
 
 
 def _words(text: str) -> list[str]:
@@ -205,8 +206,7 @@ def effects(
                 found = stats.wilson_interval(int(values.sum()), len(values))
             else:
                 found = stats.bootstrap_interval(values, seed=seed)
-            value, low, high, n = found
-            rows.append((name, measure, category, n, value, low, high))
+            rows.append((name, measure, category, found.n, *found[:3]))
     columns = ["categorization", "measure", "category", "n", "value", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -223,8 +223,7 @@ def legibility(
     """Return how well each categorization's category can be told from the question's text alone.
 
     A linear support vector machine on words, word pairs and letter triples, tried on held-out
-    folds. What it tells at the rate of chance may still be there: it knows the words that it has
-    seen, and so not that a word is misspelt.
+    folds. It knows the words that it has seen, and so not that a word is misspelt.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from ragkit.files import sha256, write_text
+from ragkit.files import sha256, write_jsonl, write_text
 from ragkit.synth.author import AuthorOptions
 from ragkit.synth.folder import NAME
 from ragkit.synth.helpcentre.centre import STAND_INS, Centre, Settings
@@ -71,7 +71,7 @@ def generate_helpcentre(
         If the options name a batch file and the ledger lacks answers.
     """
     out, settings = Path(out), Settings(**settings)
-    centre, stamp = Centre(settings, progress or (lambda *_: None)), asdict(settings)
+    centre, stamp = Centre(settings, progress), asdict(settings)
     for name, file in (("documents", NAME), ("page", "")):
         path = stamp.pop(name)
         stamp |= {f"sha256 of the {name}": sha256(Path(path) / file)} if path else {}
@@ -93,9 +93,8 @@ def generate_helpcentre(
             if turns := draft.data.get("turns"):
                 rows["dialogues"].append(key | {"turns": turns})
     for name, own in rows.items():
-        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in own)
         if own:
-            write_text(out / f"{name}.jsonl", lines)
+            write_jsonl(out / f"{name}.jsonl", own)
     found = {
         "product": centre.product,
         "seed": settings.seed,
@@ -109,13 +108,7 @@ def generate_helpcentre(
 
 
 def estimate(*, author_options: AuthorOptions | None = None, **settings) -> list[str]:
-    """Return in lines what is still to be asked for a help centre, and its cost; nothing is asked.
-
-    Parameters
-    ----------
-    author_options, **settings
-        See `generate_helpcentre`.
-    """
+    """Return in lines what `generate_helpcentre` would still ask, and its cost; nothing is asked."""
     settings, options = Settings(**settings), author_options or AuthorOptions()
     guess = Guess(settings.author, PROMPTS, options, STAND_INS, PARAMETERS)
     centre = Centre(settings)

@@ -79,9 +79,7 @@ class Settings:
                 "articles are either read (documents) or written (page): give one of the two",
                 "--documents FOLDER with articles of yours, or --page FILE about a company",
             )
-        if self.page and self.articles is None:
-            raise UsageError("how many articles?", "give --articles")
-        if self.articles is not None:
+        if self.page or self.articles is not None:
             checks.whole(self.articles, "articles")
 
 
@@ -163,14 +161,14 @@ class Draft:
 class Centre:
     """A help centre: articles, and questions about them; `lost` has what the model spoilt."""
 
-    def __init__(self, settings: Settings, progress: Callable = lambda *_: None):
-        self.seed, self.progress = settings.seed, progress
+    def __init__(self, settings: Settings, progress: Callable | None = None):
+        self.seed, self.progress = settings.seed, progress or (lambda *_: None)
         self.page = read_page(settings.page) if settings.page else ""
         self.product = self.page.partition("\n")[0].strip("# ")
         self.own: list[Article] = []
         if settings.documents:
-            rows = read_documents(settings.documents)[: settings.articles].to_dict("records")
-            self.own = list(map(Article.read, rows))
+            rows = read_documents(settings.documents)[: settings.articles].fillna("")
+            self.own = list(map(Article.read, rows.to_dict("records")))
         most = self.count = len(self.own) or settings.articles
         wanted = {name: getattr(settings, name) for name in ("expertwritten", "simulated")}
         self.sets = {k: min(USUAL, most * 2 // 3) if n is None else n for k, n in wanted.items()}
