@@ -100,7 +100,7 @@ def calibrate(
         tables[kind] = _fit(kind, matrix, targets[places], own, heavy[places], penalty)
     plain = [place for place in rows["correctness"] if heavy[place] == heavy.max()]
     judged = [tasks[place] for place in plain]
-    tables["attack"] = _fit_attacks(judged, penalty)
+    tables["attack"] = _fit_attacks(judged, tables["correctness"], penalty)
     tables["unanswerable"] = {
         name: round((float(sum(seen)) + 1) / (len(seen) + 2), 4)
         for name, seen in unanswerable.items()
@@ -132,14 +132,21 @@ def _split(tasks, targets) -> tuple[dict[str, list[int]], dict[str, list[float]]
     return rows, unanswerable
 
 
-def _fit_attacks(answers: list[Task], penalty: float) -> dict:
-    """Return the regression of attacks; attacks and the rest weigh the same in all."""
+def _fit_attacks(answers: list[Task], correctness: dict[str, float], penalty: float) -> dict:
+    """Return the regression that tells attacks from harmless changes and from systems' answers.
+
+    Attacks have half of the weight, the two others a quarter each. Within each, a task weighs as
+    much as the regression of correctness takes it for right: what that rejects is no danger.
+    """
     frame = sample_attacks(held_out=False)
-    matrix = _matrix([*tasks_of("correctness", frame), *answers], "attack")
+    tasks = [*tasks_of("correctness", frame), *answers]
     side = np.array([*frame["change"].isin(ATTACKS).astype(int), *([2] * len(answers))])
-    # Half of the weight for attacks, a quarter each for harmless changes and for real answers.
-    share = np.array([0.25, 0.5, 0.25]) * len(side) / np.maximum(np.bincount(side, minlength=3), 1)
-    return _fit("attack", matrix, (side == 1).astype(float), range(len(side)), share[side], penalty)
+    intercept, *weights = correctness.values()
+    heavy = 1 / (1 + np.exp(-(intercept + _matrix(tasks) @ weights)))
+    parts = np.array([0.25, 0.5, 0.25]) * len(side)
+    share = parts / np.maximum(np.bincount(side, heavy, minlength=3), 1e-9)
+    matrix, targets = _matrix(tasks, "attack"), (side == 1).astype(float)
+    return _fit("attack", matrix, targets, range(len(side)), heavy * share[side], penalty)
 
 
 def _margin(distance: np.ndarray, agree: np.ndarray) -> float:
