@@ -12,7 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from ragkit.errors import DataError, UsageError, did_you_mean
-from ragkit.files import read_json, read_jsonl
+from ragkit.files import read_frame, read_json, read_jsonl
 from ragkit.text import plain
 
 # Table 5's families: from one document, from exploring the corpus, from what generation left.
@@ -29,6 +29,8 @@ class Company:
     Parameters
     ----------
     folder : path-like
+    official : path-like, optional
+        Where documents and questions are read, if others have corrected them since.
 
     Raises
     ------
@@ -36,8 +38,9 @@ class Company:
         If the folder holds no finished company.
     """
 
-    def __init__(self, folder: str | Path):
+    def __init__(self, folder: str | Path, official: str | Path | None = None):
         self.folder = Path(folder)
+        self.official = Path(official or self.folder / "enterpriserag_bench")
         if not (self.folder / "statistics.json").is_file():
             raise DataError(f"{folder}: no finished company", "ragkit generate company --help")
         self.statistics = read_json(self.folder / "statistics.json")
@@ -45,7 +48,7 @@ class Company:
     @cached_property
     def documents(self) -> pd.DataFrame:
         """Return all documents with the fields of their sources, by doc_id."""
-        rows = read_jsonl(self.folder / "enterpriserag_bench" / "documents.jsonl")
+        rows = read_jsonl(self.official / "documents.jsonl")
         return pd.DataFrame(rows, dtype=object).set_index("doc_id", drop=False)
 
     @cached_property
@@ -59,7 +62,7 @@ class Company:
 
     @cached_property
     def questions(self) -> pd.DataFrame:
-        return pd.DataFrame(read_jsonl(self.folder / "questions.jsonl"))
+        return read_frame(self.official / "questions.jsonl", "questions")
 
     @cached_property
     def left_out(self) -> pd.DataFrame:
