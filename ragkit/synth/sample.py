@@ -29,8 +29,7 @@ OFFICIAL = ("documents.jsonl", "questions.jsonl", "extra_questions.jsonl")
 def cached_company() -> Path:
     """Return a folder with the company as it was replayed, its plan and notes; replay it if needed.
 
-    The folder lies in the cache folder; its name has a digest of the ledger and of the code. What
-    later readers corrected stands in `paths.SAMPLE` alone.
+    It lies in the cache folder. What later readers corrected stands in `paths.SAMPLE` alone.
     """
     code = [store.code_digest(__name__), sha256(paths.SAMPLE / LEDGER)]
     folder = paths.cache_dir() / "generated" / f"sample-{store.digest(code)[:12]}"
