@@ -204,7 +204,7 @@ def _from_long(
     item, items = _codes(scores["item_id"])
 
     def where(row: int) -> str:
-        names = f"subject {subjects[subject[row]]!r}, item {items[item[row]]!r}"
+        names = f"subject {quoted(subjects, subject[row])}, item {quoted(items, item[row])}"
         return f"the cell ({names})" if wide else f"row {row + 1} of the scores ({names})"
 
     x = pd.to_numeric(scores["score"], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
@@ -245,14 +245,16 @@ def _from_wide(scores: pd.DataFrame, low: float, high: float) -> Scores:
     axes = {"subject": (1, scores.index), "item": (0, scores.columns)}
     for name, (_, ids) in axes.items():
         if ids.has_duplicates:
-            raise DataError(f"the wide scores repeat the {name} {ids[ids.duplicated()][0]!r}")
+            raise DataError(
+                f"the wide scores repeat the {name} {quoted(ids, ids.duplicated().argmax())}"
+            )
     floats = all(dtype in (np.float32, np.float64) for dtype in set(scores.dtypes))
     if not floats or not np.isfinite(scores.to_numpy()).all():
         for name, (axis, ids) in axes.items():
             empty = scores.isna().all(axis=axis).to_numpy()
             if empty.any():
-                gone = ids[int(empty.argmax())]
-                raise DataError(f"the {name} {gone!r} has no score", "leave it out")
+                gone = quoted(ids, empty.argmax())
+                raise DataError(f"the {name} {gone} has no score", "leave it out")
         cells = {
             "subject_id": scores.index.repeat(scores.shape[1]),
             "item_id": np.tile(scores.columns, len(scores)),
@@ -267,10 +269,15 @@ def _from_wide(scores: pd.DataFrame, low: float, high: float) -> Scores:
 
     def where(cell: int) -> str:
         row, column = divmod(cell, len(items))
-        return f"the cell (subject {subjects[row]!r}, item {items[column]!r})"
+        return f"the cell (subject {quoted(subjects, row)}, item {quoted(items, column)})"
 
     x = _rescale(matrix, low, high, where)
     return Scores(subjects, items, None, None, np.ascontiguousarray(x.T), (low, high))
+
+
+def quoted(ids: pd.Index, place: int) -> str:
+    """Return an id as a user would write it."""
+    return repr(ids[[place]].tolist()[0])
 
 
 def _sortable(ids: pd.Index) -> np.ndarray:

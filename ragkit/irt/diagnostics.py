@@ -80,19 +80,13 @@ def correlations(results: Mapping[str, IRTResult]) -> pd.DataFrame:
         One row a fit: Pearson correlations over items of diff with mean_score, disc and log_disc,
         then items, flagged, converged (the LiveRAG paper, section 3.2).
     """
-    rows = {}
-    for name, result in results.items():
+    rows = []
+    for result in results.values():
         items = result.items
-        rows[name] = {
-            **{
-                other: items["diff"].corr(items[other])
-                for other in ("mean_score", "disc", "log_disc")
-            },
-            "items": len(items),
-            "flagged": int((items["flag"] != "").sum()),
-            "converged": result.converged,
-        }
-    return pd.DataFrame.from_dict(rows, orient="index")
+        r = [items["diff"].corr(items[other]) for other in ("mean_score", "disc", "log_disc")]
+        rows.append([*r, len(items), int((items["flag"] != "").sum()), result.converged])
+    columns = ["mean_score", "disc", "log_disc", "items", "flagged", "converged"]
+    return pd.DataFrame(rows, index=list(results), columns=columns)
 
 
 def converged(results: Mapping[str, IRTResult]) -> tuple[dict[str, IRTResult], str]:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import numpy as np
 
 from ragkit.checks import number, whole
-from ragkit.irt.data import Scores
+from ragkit.irt.data import Scores, quoted
 from ragkit.irt.engine import (
     ABILITY_NEAR,
     DISC_END,
@@ -25,6 +25,7 @@ from ragkit.irt.engine import (
 from ragkit.irt.marginal import NODES
 
 _HYPER_ROUNDS, _HYPER_TOL = 60, 5e-3
+_NOTHING = np.zeros((2, 2))
 
 
 def fit_em(data: Scores, setup: Setup, *, tol: float = 1e-6, max_iter: int = 500) -> Estimates:
@@ -94,16 +95,16 @@ def _problems(model: Model, optimum: Optimum, tol: float) -> list[str]:
     else:
         advice = "its scores are separated by ability: leave it out, or use a narrower prior"
     if steep.any():
-        name = data.items[int(a.argmax())]
+        name = quoted(data.items, a.argmax())
         out.append(
-            f"the discrimination of {int(steep.sum())} items, such as {name!r}, reached the end of "
+            f"the discrimination of {int(steep.sum())} items, such as {name}, reached the end of "
             f"its range ({DISC_END:g}): {advice}"
         )
     far = np.abs(optimum.abilities.mean) > ABILITY_NEAR
     if far.any():
-        name = data.subjects[int(np.abs(optimum.abilities.mean).argmax())]
+        name = quoted(data.subjects, np.abs(optimum.abilities.mean).argmax())
         out.append(
-            f"the ability of {int(far.sum())} subjects, such as {name!r}, reached the end of its "
+            f"the ability of {int(far.sum())} subjects, such as {name}, reached the end of its "
             f"range ({NODES[-1]:g} sd): "
             + (advice if model.family.name == "cb" else "leave out subjects with constant scores")
         )
@@ -183,7 +184,7 @@ def _estimates(model: Model, optimum: Optimum, scale: str, problems: list[str]) 
 
 
 def _variances(
-    model: Model, optimum: Optimum, functions, unit: float, *, sample: bool, drawn=0.0
+    model: Model, optimum: Optimum, functions, unit: float, *, sample: bool, drawn=_NOTHING
 ) -> list[np.ndarray]:
     """Return variances of abilities, difficulties, alphas and severities on the reported scale.
 
@@ -222,7 +223,7 @@ def _variances(
     if model.groups:
         part = information.top[int(model.shared) :, int(model.shared) :]
         var_severity = np.diag(model.contrasts @ part @ model.contrasts.T) / unit**2
-        var_severity = var_severity + (severity / unit) ** 2 * np.asarray(drawn).ravel()[-1]
+        var_severity = var_severity + (severity / unit) ** 2 * drawn[1, 1]
     return [
         np.maximum(var_theta, 1e-12 / unit**2),
         var_b,

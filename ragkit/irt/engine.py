@@ -260,7 +260,8 @@ class Model:
         if self.on_difficulty:
             items = items - alpha  # the density is that of (alpha, d)
         slopes = (
-            -0.5 * ((alpha - prior.disc_mean) / prior.disc_sd) ** 2 - 0.25 * (a / DISC_END) ** 4
+            -0.5 * ((alpha - prior.disc_mean) / prior.disc_sd) ** 2
+            - 0.25 * ((a / DISC_END) ** 2) ** 2
         )
         head = -0.5 * (severity @ severity) / SEVERITY_SD**2
         if self.shared:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ragkit.checks import choice, number, options, whole
 from ragkit.errors import DataError, UsageError
-from ragkit.irt.data import Scores, prepare
+from ragkit.irt.data import Scores, prepare, quoted
 from ragkit.irt.em import fit_em
 from ragkit.irt.engine import Estimates, Prior, Setup
 from ragkit.irt.graded import levels_of
@@ -27,7 +27,6 @@ MODELS = ("1pl", "2pl")
 DISCS = ("positive", "signed")
 SCALES = ("sample", "population")
 PRIORS = ("weak", "hierarchical", "none")
-GONE = {"map": "em"}
 _Z95 = 1.6448536269514722
 
 
@@ -115,8 +114,6 @@ def fit(
     True
     """
     model, engine = str(model).lower(), str(engine).lower()
-    if engine in GONE:
-        raise UsageError(f"the engine {engine!r} was removed", f"use engine={GONE[engine]!r}")
     choice(model, "model", MODELS)
     choice(disc, "disc", DISCS)
     choice(engine, "engine", ENGINES)
@@ -165,17 +162,15 @@ def fit(
 
 def _check_engine(engine: str, likelihood: str, prior, group, levels) -> None:
     """Raise where an engine cannot do what is asked."""
-    plain = isinstance(prior, Prior) or prior == "weak"
-    if engine != "em" and (likelihood == "graded" or not plain):
-        what = "likelihood='graded'" if likelihood == "graded" else f"prior={prior!r}"
-        raise UsageError(f"engine {engine!r} cannot fit {what}", "use engine='em'")
-    if engine == "py-irt":
-        if isinstance(prior, Prior):
-            raise UsageError("engine 'py-irt' has hierarchical priors of its own", "use 'em'")
-        if group is not None:
-            raise UsageError(
-                "engine 'py-irt' has no judge or group effect", "use engine='em' or engine='nuts'"
-            )
+    own = engine == "py-irt"  # it has priors of its own, and no judges
+    cannot = {
+        "likelihood='graded'": engine != "em" and likelihood == "graded",
+        f"prior={prior!r}": engine != "em" and (prior in PRIORS[1:] or own and prior != "weak"),
+        f"group={group!r}": own and group is not None,
+    }
+    for what, so in cannot.items():
+        if so:
+            raise UsageError(f"engine {engine!r} cannot fit {what}", "use engine='em'")
     if levels is not None and likelihood != "graded":
         raise UsageError("levels are for likelihood='graded'")
 
@@ -202,7 +197,7 @@ def _prior(
             item, level = np.argwhere(counts == 0)[0]
             low, high = data.score_range
             raise DataError(
-                f"the item {data.items[item]!r} never got the score "
+                f"the item {quoted(data.items, item)} never got the score "
                 f"{low + family.levels[level] * (high - low):g}: without a prior its thresholds "
                 "are not finite",
                 "use prior='weak'",
@@ -210,7 +205,7 @@ def _prior(
     ends = (data.per_item("max") == 0) | (data.per_item("min") == 1)
     if ends.any():
         raise DataError(
-            f"the item {data.items[int(ends.argmax())]!r} has the same extreme score everywhere: "
+            f"the item {quoted(data.items, ends.argmax())} has the same extreme score everywhere: "
             "without a prior it has no finite difficulty",
             "use prior='weak'",
         )

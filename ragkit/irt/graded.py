@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, log_expit
 
 from ragkit.checks import number
 from ragkit.errors import DataError, UsageError
@@ -44,10 +45,6 @@ def threshold_columns(items: pd.DataFrame) -> list[str]:
     return [name for name in items.columns if name.startswith("threshold_")]
 
 
-def _log_logistic(eta: np.ndarray) -> np.ndarray:
-    return np.minimum(eta, 0) - np.log1p(np.exp(-np.abs(eta)))
-
-
 def _log_levels(eta: np.ndarray, above: np.ndarray) -> np.ndarray:
     """Return log P(level) from eta at the thresholds (last axis) and its log logistic."""
     out = np.empty((*eta.shape[:-1], eta.shape[-1] + 1))
@@ -76,7 +73,7 @@ class Graded:
 
     def log_probabilities(self, eta: np.ndarray) -> np.ndarray:
         """Return log P of each level (last axis)."""
-        return _log_levels(eta, _log_logistic(eta))
+        return _log_levels(eta, log_expit(eta))
 
     def categories(self, x: np.ndarray) -> np.ndarray:
         """Return the position of each rescaled score among the levels, or raise on one between."""
@@ -108,7 +105,7 @@ class Graded:
     def information(self, eta: np.ndarray) -> np.ndarray:
         """Return Fisher's information about a shift of all eta (Samejima 1969, chapter 6)."""
         p = np.exp(self.log_probabilities(eta))
-        w = np.exp(-np.logaddexp(0, eta) - np.logaddexp(0, -eta))
+        w = expit(eta) * expit(-eta)
         zero = np.zeros((*w.shape[:-1], 1))
         slope = np.concatenate([zero, w], -1) - np.concatenate([w, zero], -1)
         return np.sum(slope**2 / np.maximum(p, 1e-300), -1)
@@ -136,7 +133,7 @@ class Graded:
     def curves(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return log P, items x levels x nodes, and its derivatives in each eta."""
         eta = np.moveaxis(eta, 1, -1)  # items x nodes x thresholds
-        above = _log_logistic(eta)
+        above = log_expit(eta)
         log_p = _log_levels(eta, above)
         log_w = 2 * above - eta
         slopes = np.zeros((len(eta), self.features, self.thresholds, eta.shape[1]))

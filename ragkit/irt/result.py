@@ -38,18 +38,19 @@ class IRTResult:
     items : pandas.DataFrame
         Indexed by `item_id`. `diff` is the ability at which the expected score is the middle of
         the range, so higher is harder; `disc` the slope there; `log_disc` its logarithm (NaN where
-        `disc` is negative); graded models have `threshold_1`, ..., whose mean is `diff`; `se_diff`, `se_disc`, `se_log_disc` posterior standard deviations
-        (`se_disc = disc * se_log_disc` for positive models); `n` scores, their mean on the
-        original scale; `flags`, separated by spaces: `constant` (all scores equal), `negative`
+        `disc` is negative); graded models have `threshold_1`, ..., whose mean is `diff`; `se_diff`,
+        `se_disc`, `se_log_disc` posterior standard deviations (`se_disc = disc * se_log_disc` for
+        positive models); `n` scores, `mean_score` on the original scale; `flag`, its words separated by spaces: `constant` (all scores equal), `negative`
         (the slope is negative, or would be if the model allowed it), `few` (fewer than 5 scores),
         `disconnected`.
     subjects : pandas.DataFrame
-        Indexed by `subject_id`: `theta`, `se_theta`, `n`, `mean_score`, `flags` (`constant`,
+        Indexed by `subject_id`: `theta`, `se_theta`, `n`, `mean_score`, `flag` (`constant`,
         `few`, `disconnected`). Abilities have mean 0 and mean square 1, error included.
     facets : pandas.DataFrame or None
         Indexed by the judge or condition: `severity` (higher is stricter, on the scale of theta,
-        from the mean of the levels), `se_severity`, `n`, `n_subjects`, `flags`: `nested` if no subject was scored under another
-        level too, so that only the assumption of equally able groups tells severity from ability.
+        from the mean of the levels), `se_severity`, `n`, `n_subjects`, `flag`: `nested` if no
+        subject was scored under another level too, so that only the assumption of equally able
+        groups tells severity from ability.
     info : dict
         Model, likelihood, engine, seed, score range, scale, convergence, hyperparameters,
         log-likelihood, versions, notes.
@@ -311,8 +312,8 @@ def load(folder: str | Path) -> IRTResult:
         raise DataError(f"{path} is not a saved fit: {error}") from None
     frames = {}
     for name, labels in ids.items():
-        frame = pd.read_csv(folder / f"{name}.csv", index_col=0, float_precision="round_trip")
-        frame = frame.fillna({"flag": ""}).astype({"flag": object})
+        options = {"index_col": 0, "dtype": {"flag": object}, "float_precision": "round_trip"}
+        frame = pd.read_csv(folder / f"{name}.csv", **options).fillna({"flag": ""})
         frames[name] = frame.set_axis(pd.Index(labels, name=frame.index.name))
     draws = None
     if (folder / "draws.npz").exists():

@@ -14,7 +14,7 @@ scores, as adaptive tests do, gains nothing under this model.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -119,8 +119,8 @@ class ShortForm:
         folder.mkdir(parents=True, exist_ok=True)
         self.items.to_csv(folder / "items.csv")
         arrays = {"covariance": self.covariance.tolist(), "with_score": self.with_score.tolist()}
-        items = {name: self.items[name].tolist() for name in self.items}
-        saved = {"items": self.items.index.tolist(), **items, **arrays, "info": self.info}
+        items = self.items.reset_index().to_dict("list")
+        saved = {"items": items, **arrays, "info": self.info}
         (folder / "short_form.json").write_text(json.dumps(saved) + "\n", encoding="utf-8")
         return folder
 
@@ -140,9 +140,7 @@ def load_short_form(folder: str | Path) -> ShortForm:
         raise MissingData(f"{path} does not exist", "make one: ragkit irt short-form SCORES")
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))
-        index = pd.Index(saved["items"], name="item_id")
-        columns = ("mean_score", "weight", "error")
-        items = pd.DataFrame({name: saved[name] for name in columns}, index=index)
+        items = pd.DataFrame(saved["items"]).set_index("item_id")
         arrays = np.array(saved["covariance"]), np.array(saved["with_score"])
         return ShortForm(items, *arrays, saved["info"])
     except (ValueError, KeyError, TypeError) as error:
@@ -267,10 +265,10 @@ class _Normal:
             left.append(shared.mean())
         return chosen, np.maximum(left, 0)
 
-    def predictor(self, chosen: Sequence[int]) -> Callable[[np.ndarray], np.ndarray]:
-        """Return a function from scores on the chosen items to the mean score over all."""
+    def estimate(self, own: np.ndarray, chosen: Sequence[int]) -> np.ndarray:
+        """Return the mean scores over all items from scores on the chosen ones."""
         weight = np.linalg.solve(self.columns(chosen)[chosen], self.with_score[chosen])
-        return lambda own: self.mean.mean() + (own - self.mean[chosen]) @ weight
+        return self.mean.mean() + (own - self.mean[chosen]) @ weight
 
 
 def _tuned(x, family, size: int, grid: Sequence[float], seed: int) -> tuple[float, float]:
@@ -287,7 +285,7 @@ def _tuned(x, family, size: int, grid: Sequence[float], seed: int) -> tuple[floa
         for train, test in folds:
             model = _Normal(x[train], shrinkage)
             chosen, left = model.greedy(size)
-            error = model.predictor(chosen)(x[np.ix_(test, chosen)]) - x[test].mean(1)
+            error = model.estimate(x[np.ix_(test, chosen)], chosen) - x[test].mean(1)
             square.append(error**2 / left[-1])
             logs.append(np.full(len(test), np.log(left[-1])))
         ratio = np.concatenate(square).mean()

@@ -13,6 +13,7 @@ import resource
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -46,6 +47,7 @@ def run() -> Iterator[Row]:
         if os.environ.get("RAGKIT_BENCH_NUTS", "1") != "0":
             yield from _reference(irt, simulated, matrices)
     if os.environ.get("RAGKIT_BENCH_LARGE", "1") != "0":
+        yield _rows(irt)
         yield from _large(irt)
 
 
@@ -160,6 +162,19 @@ def _reference(irt, simulated, matrices) -> Iterator[Row]:
         r = irt.agreement({"em": default, "nuts": nuts}).set_index("parameter").loc["theta", "r"]
         what = f"{name}, em against nuts, r of theta"
         yield Row(what, default.info["seconds"], spent, "nuts", r, target)
+
+
+def _rows(irt) -> Row:
+    """Two million rows of a CSV file, from the file to the fit."""
+    from ragkit.files import read_frame
+
+    scores = irt.simulate(1000, 2000, seed=1).scores
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "scores.csv"
+        scores.to_csv(path, index=False)
+        spent, result = timed(lambda: irt.fit(read_frame(path, "scores")))
+    assert result.converged
+    return most("em, two million rows of CSV: seconds", spent, 15)
 
 
 def _large(irt) -> Iterator[Row]:

@@ -204,6 +204,15 @@ def test_a_wide_cell_that_is_no_number_is_named(bad):
         irt.fit(wide)
 
 
+def test_numbers_as_ids_are_named_as_numbers():
+    wide = pd.DataFrame([[0.0, 1.0], [1.0, 1.0], [0.5, 1.0]])
+    with pytest.raises(DataError, match="the item 1 has the same extreme score"):
+        irt.fit(wide, likelihood="fractional", prior="none")
+    long = pd.DataFrame({"subject_id": [7, 8], "item_id": [1, 2], "score": [0.5, 2.0]})
+    with pytest.raises(DataError, match=r"\(subject 8, item 2\) has the score 2"):
+        irt.fit(long)
+
+
 def test_two_by_two_scores_say_little_but_do_not_break():
     result = irt.fit(pd.DataFrame([[0.2, 0.4], [0.6, 0.9]]))
     assert np.isfinite(result.items["diff"]).all()
@@ -251,7 +260,6 @@ def test_scores_between_the_ends_are_not_bernoulli(made):
     ("options", "message"),
     [
         ({"engine": "nutz"}, "did you mean 'nuts'"),
-        ({"engine": "map"}, "engine 'map' was removed\n.*use engine='em'"),
         ({"model": "3pl"}, "'3pl'"),
         ({"disc": "any"}, "'any'"),
         ({"epochs": 5}, "no option of engine 'em' 'epochs'"),
@@ -259,13 +267,14 @@ def test_scores_between_the_ends_are_not_bernoulli(made):
         ({"score_range": 3}, "not a pair"),
         ({"prior": "flat"}, "no prior 'flat'"),
         ({"prior": "none", "engine": "nuts"}, "cannot fit prior='none'"),
-        ({"prior": irt.Prior(), "engine": "py-irt"}, "priors of its own"),
+        ({"prior": irt.Prior(), "engine": "py-irt"}, "cannot fit prior=Prior"),
         ({"max_iter": 0}, "max_iter should be a whole number of at least 1"),
         ({"engine": "py-irt", "epochs": 0}, "epochs should be a whole number of at least 1"),
+        ({"engine": "nuts", "draws": 0}, "draws should be a whole number of at least 4"),
         ({"engine": "nuts", "draws": 3}, "draws should be a whole number of at least 4"),
         ({"prior": irt.Prior(diff_sd=-1)}, "number of at least 0"),
         ({"prior": irt.Prior(disc_sd=0)}, "should be positive"),
-        ({"engine": "py-irt", "group": "judge"}, "no judge"),
+        ({"engine": "py-irt", "group": "judge"}, "cannot fit group='judge'"),
         ({"disconnected": "ignore"}, "disconnected"),
         ({"scale": "world"}, "'world'"),
     ],

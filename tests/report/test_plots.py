@@ -210,6 +210,7 @@ FITTED = {
     ),
     "information": lambda fit, made: item_response.information({"simulated": fit, "real": fit}),
     "wright": lambda fit, made: item_response.wright(fit),
+    "item-fit": lambda fit, made: item_response.item_fit(irt.item_fit(fit).assign(matrix="simulated")),
     "curves": lambda fit, made: item_response.curves(fit, made.scores),
     "categories": lambda fit, made: item_response.categories(graded(made)),
     "differential": lambda fit, made: item_response.differential(

@@ -183,6 +183,27 @@ def categories(result: IRTResult, *, items: Iterable | None = None) -> Figure:
     return fig
 
 
+def item_fit(table: pd.DataFrame) -> Figure:
+    """Draw items' infit against outfit, a panel a matrix; dashed: 0.7 and 1.3, the usual limits.
+
+    `table` holds rows of `ragkit.irt.item_fit`: matrix, infit, outfit.
+    """
+
+    def draw(ax, rows):
+        for end in (0.7, 1.3):
+            ax.axhline(end, color="0.7", linewidth=0.8, linestyle="--")
+            ax.axvline(end, color="0.7", linewidth=0.8, linestyle="--")
+        ends = [min(0.5, rows[name].min()) for name in ("infit", "outfit")]
+        far = [max(1.5, rows[name].quantile(0.98)) for name in ("infit", "outfit")]
+        ax.plot(rows["infit"], rows["outfit"], ".", color=BLUE, ms=4, rasterized=True)
+        ax.set(xlim=(ends[0], far[0]), ylim=(ends[1], far[1]))
+        ax.set_xlabel(_beyond("infit (1: as expected)", rows["infit"], (ends[0], far[0])))
+        ax.set_ylabel(_beyond("outfit (1: as expected)", rows["outfit"], (ends[1], far[1])))
+
+    style = {"col": "matrix", "sharex": False, "sharey": False, "height": 2.8}
+    return base.facets(table, draw, **style)[0]
+
+
 def _against(ax: Axes, one: pd.Series, two: pd.Series, labels: Sequence[str]) -> None:
     """Draw two estimates of the same quantities, and the line where they are equal."""
     ends = _ends(one), _ends(two)
