@@ -14,7 +14,9 @@ import unicodedata
 from collections import Counter
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
 from ragkit.datasets import reported
 
@@ -114,6 +116,21 @@ def test_the_ledger_replays_to_the_same_bytes(tmp_path):
     for path in made:
         name = path.relative_to(SAMPLE)
         assert (tmp_path / name).read_bytes() == path.read_bytes(), name
+
+
+def test_the_readme_tells_what_the_readers_found():
+    readings = pd.read_csv(SAMPLE / "labels" / "readings.csv")
+    names = [row["question_id"] for row in QUESTIONS + EXTRA]
+    names += [f"{name}-{place:03d}" for name, rows in WIXQA.items() for place in range(len(rows))]
+    names += [f"dm-{row['Index']:03d}" for row in LIVERAG]
+    text = (SAMPLE / "README.md").read_text("utf-8")
+    for _, reading in readings.groupby("reading"):
+        assert sorted(reading["question"]) == sorted(names)
+        wrong = int((reading["settled"].fillna(reading["verdict"]) == "wrong").sum())
+        low, high = binomtest(wrong, len(names)).proportion_ci(method="wilson")
+        rates = f"{100 * wrong / len(names):.1f} % | {100 * low:.1f} to {100 * high:.1f} % |"
+        assert f"| {len(names)} | {wrong} | {rates}" in text
+    assert wrong / len(names) <= 0.02
 
 
 def test_a_correction_that_does_not_fit_is_an_error():
