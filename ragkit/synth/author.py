@@ -47,7 +47,8 @@ class AuthorOptions:
 def check_author(name: str | None) -> None:
     """Raise `UsageError` unless `name` is `openai:MODEL`."""
     if not (name or "").startswith("openai:") or name == "openai:":
-        said = f"no author is called {name!r}" if name else "a language model writes: name it"
         raise UsageError(
-            said, "--author openai:MODEL; with --batch FILE, its requests are written to a file"
+            f"no author is called {name!r}" if name else "no author is named: a model has to write",
+            "add --author openai:MODEL; with --batch FILE its requests are written to a file, and "
+            "what the --ledger holds is not asked again",
         )

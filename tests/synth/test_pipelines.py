@@ -158,7 +158,10 @@ def test_a_budget_stops_it_before_it_is_spent(pipeline, endpoint, tmp_path, monk
 
 @pytest.mark.parametrize(
     ("author", "says"),
-    [(None, "a language model writes: name it"), ("offline", "no author is called 'offline'")],
+    [
+        (None, "no author is named: a model has to write"),
+        ("offline", "no author is called 'offline'"),
+    ],
 )
 def test_a_model_has_to_be_named(pipeline, tmp_path, author, says):
     done = pipeline.run(tmp_path / "out", "--yes", author=author)
