@@ -15,15 +15,15 @@ command = declare.Group("generate")
 
 @command.define
 def erb(out, dry_run, **counts):
-    from ragkit.synth.pipeline import Run, Settings, generate
+    from ragkit.synth.offline.generate import generate
+    from ragkit.synth.offline.plan import Plan, Settings
 
     if dry_run:
         counts.pop("jobs")
-        return _show(Run(out, Settings(**counts)).plan.summary())
+        return _show(Plan(Settings(**counts)).summary())
     with _progress(1) as progress:
-        statistics = generate(out, **counts, progress=progress)
-    made = sum(row["documents"] for row in statistics["sources"].values())
-    asked = sum(row["questions"] for row in statistics["questions"].values())
+        plan = generate(out, **counts, progress=progress)["plan"]
+    made, asked = (sum(plan[name].values()) for name in ("documents", "questions"))
     click.echo(f"{made:,} documents and {asked:,} questions in {out}")
 
 

@@ -1,32 +1,15 @@
-"""A generated company: facts, then documents that state them, noise, and questions with answers.
+"""Generated companies, help centres and questions.
 
-EnterpriseRAG-Bench's generation framework (sections 3 and 4, appendices B and C), twice: `generate`
-writes any number of documents from grammar and phrase banks; `ragkit.synth.company` lets a language
-model write about a company of the user's.
+`generate` is the offline author: any number of documents that state drawn facts, in the layout of
+EnterpriseRAG-Bench, for scaling, for tests and for machines without a model. `ragkit.synth.company`,
+`.helpcentre` and `.datamorgana` let a language model write, as the three papers do.
 
->>> from ragkit.synth import World, generate
->>> world = World(seed=7, documents=2000)
+>>> from ragkit.synth import generate
 >>> generate("build/company", documents=2000, seed=7)  # doctest: +SKIP
-
-Main classes: `World` (subjects and the value of every fact), `Fact` (id, time,
-subject, attribute, value, the documents that state it) and `Brief` (what a document has to say).
 """
 
-from ragkit.synth.briefs import Brief, Point
 from ragkit.synth.cached import cached_company, stream
-from ragkit.synth.pipeline import Settings, generate
-from ragkit.synth.streams import Stream
-from ragkit.synth.world import Fact, Subject, World
+from ragkit.synth.offline.generate import generate
+from ragkit.synth.offline.plan import Settings
 
-__all__ = [
-    "Brief",
-    "Fact",
-    "Point",
-    "Settings",
-    "Stream",
-    "Subject",
-    "World",
-    "cached_company",
-    "generate",
-    "stream",
-]
+__all__ = ["Settings", "cached_company", "generate", "stream"]

@@ -10,10 +10,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def digest64(*names: object) -> int:
-    """Return 64 bits that depend on the names alone, not on Python's hash seed."""
+def digest128(*names: object) -> int:
+    """Return 128 bits that depend on the names alone, not on Python's hash seed."""
     text = "/".join(map(str, names))
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+    return int.from_bytes(blake2b(text.encode(), digest_size=16).digest(), "big")
 
 
 class Stream:
@@ -31,9 +31,7 @@ class Stream:
     __slots__ = ("draw",)
 
     def __init__(self, *names: object):
-        text = "/".join(map(str, names))
-        seed = int.from_bytes(blake2b(text.encode(), digest_size=16).digest(), "big")
-        self.draw = random.Random(seed).random
+        self.draw = random.Random(digest128(*names)).random
 
     def below(self, n: int) -> int:
         """Return an integer from 0 to n - 1."""

@@ -162,7 +162,7 @@ def test_everything_runs_on_the_sample_and_nothing_of_it_is_exported():
     [
         ("notebooks/systems.toml", "11 12 21 30 31 34", "00 10 20 22 32 41"),
         ("ragkit/models/registry.toml", "11 12 21 22 23 24 32 33", "00 10 20 90"),
-        ("ragkit/synth/banks/topics.md", "23 24 33", "00 10 11 12 20 21 22 30 31 32 34 41"),
+        ("ragkit/synth/offline/packs/topics.toml", "23", "00 10 11 12 20 21 22 24 30 31 33"),
         ("ragkit/synth/datamorgana/prompts/question.md", "33", "00 10 11 12 20 21 22 30 31 32 34"),
         ("ragkit/report/ragkit.mplstyle", "00 10 11 12 20 21 22 23 24 30 31 32 33 34 41 90", ""),
         ("notebooks/catalogue.toml", "90", "00 10 11 12 20 21 22 23 24 30 31 32 33 34 41"),

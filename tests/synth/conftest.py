@@ -24,9 +24,11 @@ class Made:
         self.questions = rows(bench / "questions.jsonl")
         self.extra = rows(bench / "extra_questions.jsonl")
         self.facts = rows(out / "facts.jsonl")
+        self.stating = {fact["fact_id"]: fact["sources"] for fact in self.facts}
+        self.notes = {row["question_id"]: row for row in self.records("notes")}
 
-    def stage(self, name: str) -> list[dict]:
-        return rows(self.out / "stages" / name)
+    def records(self, name: str) -> list[dict]:
+        return rows(self.out / "records" / f"{name}.jsonl")
 
     def of_type(self, kind: str) -> list[dict]:
         return [q for q in self.questions if q["question_type"] == kind]

@@ -20,7 +20,7 @@ from ragkit.synth.company.gold import Pool
 from ragkit.synth.company.plan import FORMS, Settings
 from ragkit.synth.company.questions import Draft
 from ragkit.synth.company.search import Library
-from ragkit.synth.plan import TYPES
+from ragkit.synth.layout import TYPES
 from ragkit.synth.stages import Rejected
 from tests.synth.company_mock import SIZE, Dying, Mock, words
 from tests.synth.conftest import rows

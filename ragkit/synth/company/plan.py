@@ -16,9 +16,8 @@ from pathlib import Path
 from ragkit import checks
 from ragkit.errors import DataError, UsageError
 from ragkit.synth.author import check_author
-from ragkit.synth.briefs import SOURCES, shares
 from ragkit.synth.company.files import Files, fragment
-from ragkit.synth.plan import TYPES, printed
+from ragkit.synth.layout import SOURCES, TYPES, printed, shares
 from ragkit.synth.stages import Check, Task
 
 FORMS = tomllib.loads(Path(__file__).with_name("sources.toml").read_text("utf-8"))

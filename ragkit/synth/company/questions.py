@@ -15,7 +15,7 @@ from ragkit.synth.company.documents import Noise
 from ragkit.synth.company.files import Files, fragment
 from ragkit.synth.company.plan import Plan
 from ragkit.synth.company.search import Library, content
-from ragkit.synth.plan import printed
+from ragkit.synth.layout import printed
 from ragkit.synth.stages import Rejected, Task
 from ragkit.synth.streams import Stream
 

@@ -13,10 +13,10 @@ from ragkit import checks
 from ragkit.errors import ModelError, UsageError
 from ragkit.files import sha256
 from ragkit.synth.author import AuthorOptions, check_author
-from ragkit.synth.briefs import shares
 from ragkit.synth.datamorgana.benchmark import Benchmark
 from ragkit.synth.datamorgana.config import Config, load_config
 from ragkit.synth.folder import NAME, Nearest, read_documents
+from ragkit.synth.layout import shares
 from ragkit.synth.stages import Check, Guess, Model, Rejected, Task, answered, needed, within
 from ragkit.synth.streams import Stream
 

@@ -20,9 +20,9 @@ from ragkit import checks
 from ragkit.datasets import reported
 from ragkit.errors import ModelError, UsageError
 from ragkit.synth.author import check_author
-from ragkit.synth.briefs import shares, slug
 from ragkit.synth.company import read_page
 from ragkit.synth.folder import Nearest, read_documents
+from ragkit.synth.layout import shares, slug
 from ragkit.synth.stages import Check, Model, Rejected, Task, answered, needed, within
 from ragkit.synth.streams import Stream
 

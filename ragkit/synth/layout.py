@@ -1,0 +1,48 @@
+"""EnterpriseRAG-Bench's sources, question types and printed shares, and how whole numbers follow them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from ragkit.datasets import reported
+from ragkit.schema import SOURCES as SOURCES
+
+TYPES = (
+    "basic semantic intra_document_reasoning project_related constrained conflicting_info "
+    "completeness miscellaneous high_level info_not_found"
+).split()
+
+
+def shares(total: int, weights: Sequence[float]) -> list[int]:
+    """Return whole numbers in proportion to weights that add up to `total` (largest remainder)."""
+    whole = sum(weights)
+    exact = [total * w / whole for w in weights]
+    counts = [int(x) for x in exact]
+    order = sorted(range(len(weights)), key=lambda i: (counts[i] - exact[i], i))
+    for i in order[: total - sum(counts)]:
+        counts[i] += 1
+    return counts
+
+
+def slug(text: str, limit: int = 48) -> str:
+    """Return `text` as lower-case words joined by hyphens, fit for a path."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:limit].strip("-")
+
+
+@cache
+def printed() -> tuple[dict, dict, dict]:
+    """Return the paper's counts: questions by type, documents by source, gold sources by type."""
+    frame = reported.load()
+    frame = frame[(frame["paper"] == "enterpriserag_bench") & frame["value"].notna()]
+
+    def cells(table, metric):
+        part = frame[(frame["table"] == table) & (frame["metric"] == metric)]
+        return zip(part["row"], part["column"], part["value"], strict=True)
+
+    gold: dict[str, dict[str, float]] = {}
+    for kind, source, value in cells("10", "questions_with_source"):
+        gold.setdefault(kind, {})[source] = value
+    questions = {row: value for row, _, value in cells("2", "n_questions")}
+    return questions, {row: value for row, _, value in cells("9", "n_documents")}, gold

@@ -1,0 +1,277 @@
+"""From a seed to a benchmark on disk, by the offline author.
+
+    enterpriserag_bench/ the benchmark's own layout: SOURCE_slice_N.zip, questions.jsonl ...
+    company/             overview.md, directory.jsonl, subjects.jsonl
+    shards/              the lengths of a slice's documents; a slice with its lengths is complete
+    records/             what was planted: moves.jsonl, near_duplicates.jsonl, notes.jsonl
+
+Documents are written by shards, the slices of the benchmark, and a complete shard is not written
+again. The rest takes seconds and is written anew. All files are the same for the same settings,
+wherever and however often a run was interrupted; `statistics.json` comes last.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import cached_property, lru_cache
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from ragkit import store
+from ragkit.datasets import reported
+from ragkit.errors import RagkitError, UsageError
+from ragkit.files import atomic_path, read_json, write_text
+from ragkit.synth.layout import SOURCES
+from ragkit.synth.noise import Tree, moves
+from ragkit.synth.offline.documents import Brief
+from ragkit.synth.offline.plan import REFUSED, Plan, Settings
+from ragkit.synth.offline.questions import Asker
+from ragkit.synth.stamp import begin
+from ragkit.synth.streams import Stream
+
+SHARD = 5000  # documents in a slice
+SMALL = 20_000  # up to so many documents there are documents.jsonl and facts.jsonl, too
+GENERATOR = "ragkit.synth.offline.generate"
+
+
+def version() -> str:
+    """Return a digest of the generator: its code, packs and forms, and the numbers that it reads."""
+    return store.digest([store.code_digest(GENERATOR), store.digest(reported.load())])[:12]
+
+
+def generate(
+    out: str | Path,
+    *,
+    documents: int,
+    seed: int,
+    questions: int | None = None,
+    metadata_questions: int | None = None,
+    types: tuple[str, ...] | None = None,
+    jobs: int = 1,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> dict:
+    """Make a company's documents and questions in `out`; return the statistics.
+
+    Parameters
+    ----------
+    out : path-like
+        A new or empty folder, or one that the same settings have begun: the run continues there.
+    documents, seed, questions, metadata_questions, types
+        See `Settings`.
+    jobs : int, default=1
+        Processes that write documents. The result does not depend on it.
+    progress : callable, optional
+        Called with stage, steps done and steps in all.
+
+    Returns
+    -------
+    dict
+        What `statistics.json` holds.
+
+    Raises
+    ------
+    UsageError
+        If the counts are impossible, a question type is refused, or the folder holds other files or
+        was begun with other settings.
+    RagkitError
+        If the disk does not take a file; complete shards are kept.
+    """
+    if jobs < 1:
+        raise UsageError(f"jobs must be at least 1, not {jobs}")
+    settings = Settings(documents, seed, questions, metadata_questions, types)
+    run = Run(Path(out), settings)
+    begin(run.out, asdict(settings) | {"types": list(settings.types), "version": version()})
+    try:
+        if not (run.out / "statistics.json").exists():
+            run.make(jobs, progress or (lambda stage, done, total: None))
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        kept = len(list((run.out / "shards").glob("*.npy")))
+        raise RagkitError(
+            f"{error.filename or out}: {error.strerror}; {kept} complete shards are kept in {out}",
+            "make room and run the same command again",
+        ) from None
+    return read_json(run.out / "statistics.json")
+
+
+class Run:
+    """One run in one folder."""
+
+    def __init__(self, out: Path, settings: Settings):
+        self.out, self.settings, self.plan = out, settings, Plan(settings)
+
+    def make(self, jobs: int, progress: Callable[[str, int, int], None]) -> None:
+        """Write everything that is not there."""
+        self._company()
+        shards = self.plan.shards(SHARD)
+        todo = [shard for shard in shards if not self.lengths(*shard).exists()]
+        for done, _ in enumerate(self._map(todo, jobs), 1 + len(shards) - len(todo)):
+            progress("documents", done, len(shards))
+        progress("questions", 0, 1)
+        asker = Asker(self.plan)
+        asked, extra = asker.questions(), asker.metadata()
+        progress("records", 0, 1)
+        self._records(asked, extra)
+        self._small()
+        text = json.dumps(self._statistics(asker), ensure_ascii=False, indent=1)
+        write_text(self.out / "statistics.json", f"{text}\n")
+        progress("records", 1, 1)
+
+    def lengths(self, source: str, k: int) -> Path:
+        return self.out / "shards" / f"{source}-{k + 1:04d}.npy"
+
+    def _map(self, shards: list[tuple[str, int]], jobs: int) -> Iterator:
+        """Write shards here or in processes."""
+        if jobs == 1 or len(shards) < 2:
+            for shard in shards:
+                yield self.write_shard(*shard)
+            return
+        from joblib import Parallel, delayed
+
+        # Joblib's processes do not run the caller's script again, as spawned ones do: this works
+        # from a notebook and from a script without a guard.
+        calls = (delayed(_apart)(self.out, self.settings, *shard) for shard in shards)
+        yield from Parallel(min(jobs, len(shards)), return_as="generator_unordered")(calls)
+
+    def briefs(self, source: str, start: int = 0, stop: int | None = None) -> Iterator[Brief]:
+        """Yield the briefs of a source in their final places."""
+        first, moved = len(self.plan.special[source]), self.moves[source]
+        for at in range(start, min(stop or self.plan.counts[source], self.plan.counts[source])):
+            brief = self.plan.entry(source, at)
+            if at - first in moved:
+                brief.folder = moved[at - first][1]
+            yield brief
+
+    @cached_property
+    def moves(self) -> dict[str, dict[int, tuple[str, str]]]:
+        """What is misfiled in each source: numbers of volume documents, kinds and new folders."""
+        found: dict[str, dict[int, tuple[str, str]]] = {}
+        for source in SOURCES:
+            members: dict[str, list[int]] = {}
+            for leaf in self.plan.leaves[source]:
+                for k in range(leaf.count):
+                    members.setdefault(leaf.place(k)[0], []).append(leaf.start + k)
+            stream = Stream(self.settings.seed, "moves", source)
+            found[source] = moves(stream, Tree(members), self.plan.counts[source])
+        return found
+
+    def write_shard(self, source: str, k: int) -> None:
+        """Write one slice, then the lengths of its documents in characters.
+
+        Entries are stored, not compressed: compressed bytes depend on the library's version.
+        """
+        sizes = []
+        target = self.out / "enterpriserag_bench" / f"{source}_slice_{k + 1}.zip"
+        with atomic_path(target) as path, zipfile.ZipFile(path, "w") as archive:
+            for brief in self.briefs(source, k * SHARD, (k + 1) * SHARD):
+                document = self.plan.author.write(brief)
+                text = f"{document['title']}\n\n{document['content']}"
+                sizes.append(len(text))
+                name = f"{brief.folder}/{document['doc_id']}__{brief.stem}.txt"
+                info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+                info.create_system = 3
+                archive.writestr(info, text.encode())
+        with atomic_path(self.lengths(source, k)) as path, open(path, "wb") as file:
+            np.save(file, np.array(sizes, np.int64))
+
+    def _company(self) -> None:
+        """Write what all documents refer to."""
+        world, folder = self.plan.world, self.out / "company"
+        text = f"# {world.company}\n\n{world.mission}\n\nProduct: {world.product}\n"
+        write_text(folder / "overview.md", text)
+        subjects = chain.from_iterable(world.subjects.values())
+        _jsonl(folder / "directory.jsonl", map(asdict, world.employees))
+        _jsonl(folder / "subjects.jsonl", map(asdict, subjects))
+
+    def _records(self, asked: list[dict], extra: list[dict]) -> None:
+        """Write the questions, and what was planted."""
+        bench, folder, plan = self.out / "enterpriserag_bench", self.out / "records", self.plan
+        names = ("question_id", "pattern", "distractor_doc_ids")
+        _jsonl(folder / "notes.jsonl", [{n: row[n] for n in names} for row in [*asked, *extra]])
+        _jsonl(bench / "questions.jsonl", _renamed(asked, OFFICIAL))
+        _jsonl(bench / "extra_questions.jsonl", _renamed(extra, OFFICIAL))
+        _jsonl(bench / "gold_answers.jsonl", _renamed(asked, ANSWERS))
+        _jsonl(self.out / "questions.jsonl", _renamed(asked, ASKED))
+        named, pairs = plan.author.document_id, []
+        for later, old, new, original in map(plan.update, range(plan.numbers["update"])):
+            pair = {"original": named(original), "duplicate": named(later)}
+            pair |= {"subject": new.subject, "attribute": new.attribute, "key": new.key}
+            pair |= {"old": old.value, "new": new.value, "old_day": old.time, "new_day": new.time}
+            pairs.append(pair)
+        _jsonl(folder / "near_duplicates.jsonl", pairs)
+        moved = [(s, *move) for s in SOURCES for move in sorted(self.moves[s].items())]
+        rows = (
+            {"doc_id": named(plan.brief(source, number)), "kind": kind, "folder": folder}
+            for source, number, (kind, folder) in moved
+        )
+        _jsonl(folder / "moves.jsonl", rows)
+
+    def _small(self) -> None:
+        """Write one file of all documents, and one of all facts, if they are few."""
+        if self.settings.documents > SMALL:
+            return
+        briefs = [brief for source in SOURCES for brief in self.briefs(source)]
+        written = [self.plan.author.write(brief, metadata=True) for brief in briefs]
+        facts: dict[str, dict] = {}
+        for brief, document in zip(briefs, written, strict=True):
+            for fact in brief.facts:
+                row = facts.setdefault(fact.fact_id, asdict(fact) | {"sources": []})
+                row["sources"].append(document["doc_id"])
+        written.sort(key=lambda document: document["path"])
+        _jsonl(self.out / "enterpriserag_bench" / "documents.jsonl", written)
+        _jsonl(self.out / "documents.jsonl", _renamed(written, WRITTEN))
+        _jsonl(self.out / "facts.jsonl", [facts[key] for key in sorted(facts)])
+
+    def _statistics(self, asker: Asker) -> dict:
+        medians = {}
+        for source in SOURCES:
+            paths = [
+                self.lengths(*shard) for shard in self.plan.shards(SHARD) if shard[0] == source
+            ]
+            if paths:
+                medians[source] = float(np.median(np.concatenate(list(map(np.load, paths)))))
+        return {
+            "settings": asdict(self.settings),
+            "plan": self.plan.summary(),
+            "median_characters": medians,
+            "refused": REFUSED,
+            "rejected": dict(sorted(asker.rejected.items())),
+        }
+
+
+# Names of the workspace, or of an answer, with those of the benchmark's files.
+ANSWERS = "question_id answer=gold_answer document_ids=expected_doc_ids"
+ASKED = (
+    "question_id text=question type=question_type answer=gold_answer facts=answer_facts "
+    "gold_doc_ids=expected_doc_ids source_types"
+)
+OFFICIAL = (
+    "question_id question_type source_types question expected_doc_ids gold_answer answer_facts"
+)
+WRITTEN = "doc_id source=source_type title text=content path"
+
+
+@lru_cache(maxsize=1)
+def _run(out: Path, settings: Settings) -> Run:
+    """Return the run of a process of its own, kept for the next shard."""
+    return Run(out, settings)
+
+
+def _apart(out: Path, settings: Settings, source: str, k: int) -> None:
+    _run(out, settings).write_shard(source, k)
+
+
+def _renamed(rows: list[dict], names: str) -> list[dict]:
+    pairs = [(new, old or new) for new, _, old in (n.partition("=") for n in names.split())]
+    return [{new: row[old] for new, old in pairs} for row in rows]
+
+
+def _jsonl(path: Path, rows) -> None:
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
