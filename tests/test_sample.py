@@ -133,6 +133,16 @@ def test_the_readme_tells_what_the_readers_found():
     assert wrong / len(names) <= 0.02
 
 
+def test_a_blind_reader_sees_the_categories():
+    seen = pd.read_csv(SAMPLE / "labels" / "categories.csv").set_index("Index")
+    true = pd.DataFrame({row["Index"]: row["DataMorgana_Config"] for row in LIVERAG}).T
+    right = seen == true.loc[seen.index, seen.columns]
+    text = (SAMPLE / "README.md").read_text("utf-8")
+    assert f"{right.to_numpy().sum()} of {right.size} are those" in text
+    assert f"personas alone {right['User Persona'].sum()} of {len(seen)}" in text
+    assert right.to_numpy().mean() >= 0.9
+
+
 def test_a_correction_that_does_not_fit_is_an_error():
     from ragkit.errors import DataError
     from ragkit.synth.sample import corrected
