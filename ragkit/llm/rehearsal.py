@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,7 +99,7 @@ class Rehearsal(Client):
             calls = (ToolCall("guess", tool["name"], example(tool["parameters"])),)
         said = {"text": text, "data": data, "tool_calls": calls, "finish_reason": "stop"}
         said |= {"served_by": None, "repaired": False, "prompt_tokens": None}
-        self._sizes[row.key] = (*self._sizes[row.key][:3], _tokens(text, self.model))
+        self._sizes[row.key] = (*self._sizes[row.key][:3], count_tokens(text, self.model))
         return Value(**said, completion_tokens=None, **labels)
 
     def shares(self) -> list[Share]:
@@ -123,9 +122,6 @@ class Rehearsal(Client):
     def write(self, path: str | Path) -> int:
         """Write the requests that wait to a file for a batch; return their number."""
         return write_batch(self, list(self._rows.values()), path)
-
-
-_tokens = lru_cache(maxsize=256)(count_tokens)  # the example of a schema comes again and again
 
 
 def example(schema: Mapping[str, Any]) -> Any:
