@@ -6,7 +6,6 @@ the calls that are announced are those that are made, and a run that was stopped
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import psutil
 
 from ragkit import checks, datasets, models, schema
 from ragkit.datasets.registry import Store
@@ -483,11 +483,7 @@ class Trial:
 
 def check_memory(need: int, what: str) -> None:
     """Raise `DataError` if so many bytes are more than this machine has free."""
-    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    meminfo = Path("/proc/meminfo")
-    if meminfo.is_file():  # what can be had, the file cache included
-        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
-        free = int(lines["MemAvailable"].split()[0]) * 1024
+    free = psutil.virtual_memory().available
     if need > free:
         raise DataError(
             f"{what} take about {need / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free",
