@@ -8,7 +8,7 @@ from itertools import groupby
 import click
 
 from ragkit.cli import declare
-from ragkit.errors import RagkitError
+from ragkit.errors import FetchError, HashMismatch, RagkitError
 
 command = declare.Group("data")
 COLOURS = {
@@ -90,8 +90,13 @@ def fetch(names, refresh, quiet):
     from ragkit.datasets.registry import read_pin
 
     files = [file for name in names for file in fetching.wanted(name)]
+    failed = []
     for file in files:
-        path = fetching.fetch(file, refresh=refresh, progress=not quiet)
+        try:
+            path = fetching.fetch(file, refresh=refresh, progress=not quiet)
+        except (FetchError, HashMismatch) as error:  # what follows does not depend on it
+            failed.append(error)
+            continue
         pin = read_pin(path)
         word = "verified"
         if pin and not pin.get("published"):
@@ -99,3 +104,7 @@ def fetch(names, refresh, quiet):
         elif pin and file.sha256:
             word = "other release than the registered one"
         click.echo(f"{file.path}: {path.stat().st_size:,} bytes, {word}")
+    for error in failed[:-1]:
+        click.echo(f"ragkit: {error}", err=True)
+    if failed:
+        raise failed[-1]

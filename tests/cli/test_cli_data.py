@@ -195,6 +195,23 @@ def test_fetch_says_what_it_verified(ragkit, server, monkeypatch):
     assert rows(ragkit("data", "status", "--json")[1])[NQ]["state"] == "present"
 
 
+def test_a_file_that_is_gone_leaves_no_other_behind(ragkit, server, monkeypatch):
+    gone = server.url.replace(str(server.http.server_port), "1")
+    register(
+        monkeypatch,
+        entry(NQ, BODY, url=gone),
+        entry(LSAT, BODY, url=gone),
+        entry(KB, BODY, url=server.url, pinned=False),
+    )
+    code, out, err = ragkit("data", "fetch", "--quiet", "natural_questions", LSAT, KB)
+    assert code == 1
+    assert out.splitlines() == [
+        f"{KB}: 512,000 bytes, pinned, no digest is published to verify it by"
+    ]
+    told = [line for line in err.splitlines() if line.startswith("ragkit: ")]
+    assert [NQ in told[0], LSAT in told[1], len(told)] == [True, True, 2]
+
+
 def test_fetch_of_an_unknown_name_fetches_nothing(ragkit, server, monkeypatch):
     register(monkeypatch, entry(NQ, BODY, url=server.url))
     code, out, err = ragkit("data", "fetch", NQ, "natural_question")
