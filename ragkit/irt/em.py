@@ -52,7 +52,7 @@ def fit_em(data: Scores, setup: Setup, *, tol: float = 1e-6, max_iter: int = 500
     else:
         if setup.hierarchical:
             problems = ["the estimates of the prior did not settle: fix the prior (prior='weak')"]
-    problems += _problems(model, optimum, tol)
+    problems += _problems(model, optimum, tol, max_iter)
     return _estimates(model, optimum, setup.scale, problems)
 
 
@@ -77,7 +77,7 @@ def _estimated(model: Model, optimum: Optimum) -> tuple[Prior, str]:
     return Prior(**new), bounded
 
 
-def _problems(model: Model, optimum: Optimum, tol: float) -> list[str]:
+def _problems(model: Model, optimum: Optimum, tol: float, max_iter: int) -> list[str]:
     """Return why the optimum is not to be trusted, each with what to do about it."""
     out = []
     alpha, _, _, _ = model.unpack(optimum.vector)
@@ -115,9 +115,11 @@ def _problems(model: Model, optimum: Optimum, tol: float) -> list[str]:
         )
     limit = 0.05 if optimum.information.form == "apart" else tol
     if not out and not optimum.gradient <= limit:
+        ended = optimum.iterations >= max_iter
+        hint = advice if model.family.name == "cb" else "use a narrower prior"
         out.append(
             f"the optimiser stopped after {optimum.iterations} iterations, "
-            f"{optimum.gradient:.1e} errors from the optimum: raise max_iter"
+            f"{optimum.gradient:.1e} errors from the optimum: {'raise max_iter' if ended else hint}"
         )
     return out
 
