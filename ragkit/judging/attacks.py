@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from ragkit import checks, datasets, text
-from ragkit.judging.judges import Judge, ask, tasks
+from ragkit.judging.judges import KINDS, Judge, Task, ask
 from ragkit.judging.offline_text import asks_abstention, parse
 from ragkit.measures import stats
 
@@ -170,7 +170,8 @@ def accepted(frame: pd.DataFrame, judge: Judge) -> pd.DataFrame:
     """
     kinds = frame["change"].map({"injected document": "validity"}).fillna("correctness")
     found = frame.assign(kind=kinds, document=frame["answer"])[kinds.isin(judge.kinds)]
-    asked = [tasks(row["kind"], pd.DataFrame([row]))[0] for row in found.to_dict("records")]
+    rows = found.to_dict("records")
+    asked = [Task.of(r["kind"], *(r[name] for name in KINDS[r["kind"]].fields)) for r in rows]
     verdicts = ask(judge, asked)
     found["missing"] = [verdict.missing for verdict in verdicts]
     found["unsure"] = [verdict.unsure for verdict in verdicts]

@@ -144,7 +144,7 @@ def review(
     for member in range(len(panel)):
         pending = [name for name, one in reviews.items() if one.short_circuit is None]
         keys = [(name, doc) for name in pending for doc in pooled[name]]
-        tasks = [validity_task(by_id[name], documents[doc]) for name, doc in keys]
+        tasks = [Task.of("validity", by_id[name]["text"], documents[doc]) for name, doc in keys]
         verdicts = ask(panel[member], tasks, first=turn(panel, member, round))
         for (name, doc), verdict in zip(keys, verdicts, strict=True):
             reviews[name].votes.setdefault(doc, []).append(verdict.value)
@@ -176,11 +176,6 @@ def pool_of(gold: Sequence[str], retrieved: Iterable[Sequence[str] | None]) -> l
     return [*dict.fromkeys(gold), *extra] if gold and extra else []
 
 
-def validity_task(question: Mapping[str, Any], text: str) -> Task:
-    """Return the task of classifying one document for a question."""
-    return Task("validity", {"question": question["text"], "document": text})
-
-
 def _settle(one: Review, rules: str, correct: bool) -> None:
     for doc, votes in one.votes.items():
         if one.short_circuit is not None:
@@ -198,8 +193,7 @@ def _rewrite(changed: Mapping[str, Review], by_id, documents, judge: Judge, roun
     tasks = []
     for name, one in changed.items():
         texts = join_documents(documents[doc] for doc in one.gold_after)
-        question, gold = by_id[name]["text"], by_id[name]["answer"]
-        tasks.append(Task("regenerate", {"question": question, "gold": gold, "documents": texts}))
+        tasks.append(Task.of("regenerate", by_id[name]["text"], by_id[name]["answer"], texts))
     verdicts = ask(judge, tasks, first=round)
     for (name, one), verdict in zip(changed.items(), verdicts, strict=True):
         if verdict.missing:

@@ -15,7 +15,7 @@ from typing import Any
 from ragkit.errors import DataError
 from ragkit.judging import report as made
 from ragkit.judging.case import Case, Given, Options, Source, head, prepare
-from ragkit.judging.goldset import Review, check_panel, review, turn, validity_task
+from ragkit.judging.goldset import Review, check_panel, review, turn
 from ragkit.judging.judges import Judge, Task, Verdict, ask, code
 from ragkit.measures import stats
 
@@ -123,15 +123,16 @@ def estimate(
         plan.append((f"answers of {system}", judge, asked, repeat, round * repeat))
     if case.documents is not None:
         for_panel["documents (at most)"] = [
-            validity_task(case.questions[name], case.documents[doc])
+            Task.of("validity", case.questions[name]["text"], case.documents[doc])
             for name, pool in case.pools.items()
             for doc in pool
         ]
     both = list(case.answers.values())
     if len(both) == 2:
         for_panel["preferences"] = [
-            _preference_task(asked["text"], asked["answer"], *(own[n].answer for own in both))
-            for n, asked in ((n, case.questions[n]) for n in case.shared)
+            Task.of("preference", q["text"], q["answer"], *(own[n].answer for own in both))
+            for n, q in case.questions.items()
+            if n in case.shared
         ]
     for what, asked in for_panel.items():
         for n, member in enumerate(case.panel):
@@ -152,16 +153,8 @@ def _answer_tasks(question: Mapping[str, Any], given: Given) -> list[Task]:
     """Return the tasks for one answer, correctness first; none if it is missing or empty."""
     if not given.answer:
         return []
-    common = {"question": question["text"], "answer": given.answer}
-    return [
-        Task("correctness", {**common, "gold": question["answer"]}),
-        *(Task("fact", {**common, "fact": fact}) for fact in question["facts"]),
-    ]
-
-
-def _preference_task(question: str, gold: str, first: str, second: str) -> Task:
-    fields = {"question": question, "gold": gold, "first": first, "second": second}
-    return Task("preference", fields)
+    pairs = [("correctness", question["answer"]), *(("fact", fact) for fact in question["facts"])]
+    return [Task.of(kind, question["text"], wanted, given.answer) for kind, wanted in pairs]
 
 
 def _judge_system(case: Case, system: str, reviews: Mapping[str, Review]) -> list[dict]:
@@ -361,7 +354,7 @@ def _votes(case: Case, pairs: dict[str, dict[str, dict]]) -> dict[str, list[dict
         for name in votes:
             a, b = pairs[name].values()
             shown = [one["answer"] for one in ((b, a) if order[name][member] else (a, b))]
-            tasks.append(_preference_task(a["question"], a["gold_answer"], *shown))
+            tasks.append(Task.of("preference", a["question"], a["gold_answer"], *shown))
         verdicts = ask(judge, tasks, first=turn(case.panel, member, case.options.round))
         for name, verdict in zip(votes, verdicts, strict=True):
             swapped = order[name][member]

@@ -61,6 +61,11 @@ class Task:
             if not isinstance(text, str):
                 raise DataError(f"{name} of a task {self.kind!r} should be a text, found {text!r}")
 
+    @classmethod
+    def of(cls, kind: str, *texts: str) -> Task:
+        """Return a task with a text for each field of its kind, in the order of `KINDS`."""
+        return cls(kind, dict(zip(KINDS[kind].fields, texts, strict=True)))
+
 
 def tasks(kind: str, frame: pd.DataFrame) -> list[Task]:
     """Return a task for each row of a frame, which has a column for each text of the kind."""
@@ -104,38 +109,20 @@ class Verdict:
         return self.value is None
 
 
-def combine(
-    kind: str,
-    values: Sequence,
-    reasons: Sequence[str],
-    model: str,
-    *,
-    scores: Sequence[float] = (),
-    unsure: bool = False,
-) -> Verdict:
-    """Combine the verdicts of several repeats; those that failed (None) do not count.
+def combine(kind: str, verdicts: Sequence[Verdict]) -> Verdict:
+    """Combine the verdicts of one judge on one task; those that failed (None) do not count.
 
     Binary: yes if more than half say so. Rating: the mean. Class: the highest class that more than
-    half reach. Preference: what more than half prefer, else a tie. Texts: the first.
-
-    Parameters
-    ----------
-    kind : str
-        A name in `KINDS`.
-    values : sequence of values on the kind's scale, or None
-        `DataError` if one is not on the scale.
-    reasons : sequence of str, as long
-    model, unsure
-        As in `Verdict`.
-    scores : sequence of float in [0, 1], optional
-        The probability of a yes at each repeat.
+    half reach. Preference: what more than half prefer, else a tie. Texts: the first. The score is
+    the mean; one that is unsure makes all unsure. `DataError` if a value is not on the scale of
+    the kind, a name in `KINDS`.
     """
-    values = [_checked(kind, value) for value in values]
-    given = [(v, r) for v, r in zip(values, reasons, strict=True) if v is not None]
-    failures = [r for v, r in zip(values, reasons, strict=True) if v is None]
-    if not given:
-        return Verdict(None, failures[0] if failures else "", model, values, failures)
-    scale, came = KINDS[kind].scale, [value for value, _ in given]
+    values = [_checked(kind, one.value) for one in verdicts]
+    failures = [one.reason for one in verdicts if one.missing]
+    model, scale = verdicts[0].model, KINDS[kind].scale
+    came = [value for value in values if value is not None]
+    if not came:
+        return Verdict(None, failures[0], model, values, failures)
     value = came[0]
     if scale == "rating":
         value = math.fsum(came) / len(came)
@@ -143,11 +130,20 @@ def combine(
         value = next((one for one in PREFERENCES if 2 * came.count(one) > len(came)), "tie")
     elif scale in LEVELS:  # the upper of two values has to be reached by more than half
         value = sorted(came, key=LEVELS[scale].index)[(len(came) - 1) // 2]
-    shown = next((r for v, r in given if v == value), given[0][1])
-    mean = math.fsum(scores) / len(scores) if len(scores) else None
+    given = [one for one in verdicts if not one.missing]
+    shown = next((one for one in given if one.value == value), given[0])
+    scores = [one.score for one in given if one.score is not None]
     codes = [code(kind, one) for one in came]
-    spread = statistics.pstdev(codes) if len(codes) > 1 and not math.isnan(codes[0]) else None
-    return Verdict(value, shown, model, values, failures, spread, mean, unsure)
+    return Verdict(
+        value,
+        shown.reason,
+        model,
+        values,
+        failures,
+        statistics.pstdev(codes) if len(codes) > 1 and not math.isnan(codes[0]) else None,
+        math.fsum(scores) / len(scores) if scores else None,
+        any(one.unsure for one in given),
+    )
 
 
 def _checked(kind: str, value):
@@ -185,11 +181,10 @@ class Judge(ABC):
     code: tuple[str, ...] = ()
 
     @abstractmethod
-    def judge(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
-        """Return a verdict for every task, in order.
+    def judge(self, tasks: Sequence[Task], number: int = 0) -> list[Verdict]:
+        """Return a verdict (value, reason, model, score, unsure) for every task, in order.
 
-        `repeat` is the number of verdicts on each (a deterministic judge gives the same one
-        again), `first` that of the first: verdicts with other numbers are independent.
+        Verdicts with another number are independent; a deterministic judge gives the same ones.
         """
 
     def close(self) -> None:  # noqa: B027 (most judges hold nothing)
@@ -213,10 +208,11 @@ class Judge(ABC):
                 )
 
     def verdict(self, kind: str, *texts: str, repeat: int = 1) -> Verdict:
-        """Return the verdict on one task, with a text for each field of its kind in `KINDS`."""
+        """Return the verdict on `Task.of(kind, *texts)`."""
         self.need(kind)
-        fields = dict(zip(KINDS[kind].fields, texts, strict=True))
-        return self.judge([Task(kind, fields)], repeat=repeat)[0]
+        asked = [Task.of(kind, *texts)]
+        numbers = range(checks.whole(repeat, "repeat"))
+        return combine(kind, [self.judge(asked, number)[0] for number in numbers])
 
 
 class ModelJudge(Judge):
@@ -251,32 +247,27 @@ class ModelJudge(Judge):
             "prompts": {kind: {"id": p.id, "sha256": p.sha256} for kind, p in prompts.items()},
         }
 
-    def judge(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
-        results = iter(self.client.complete(self._requests(tasks, repeat, first), partly=True))
-        verdicts = []
-        for task in tasks:
-            values, reasons = [], []
-            for _ in range(repeat):
-                one = next(results)
-                values.append(_value(task.kind, one.data) if one.ok else None)
-                failure = f"{one.kind}: {one.reason}" if not one.ok else ""
-                reasons.append(failure or one.data.get("reason", ""))
-            verdicts.append(combine(task.kind, values, reasons, self.name))
-        return verdicts
+    def judge(self, tasks: Sequence[Task], number: int = 0) -> list[Verdict]:
+        results = self.client.complete(self._requests(tasks, number), partly=True)
+        return [
+            Verdict(_value(task.kind, one.data), one.data.get("reason", ""), self.name)
+            if one.ok
+            else Verdict(None, f"{one.kind}: {one.reason}", self.name)
+            for task, one in zip(tasks, results, strict=True)
+        ]
 
     def estimate(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> Estimate:
-        return self.client.dry_run(self._requests(tasks, repeat, first))
+        numbers = range(first, first + repeat)
+        return self.client.dry_run([one for n in numbers for one in self._requests(tasks, n)])
 
-    def _requests(self, tasks: Sequence[Task], repeat: int, first: int) -> list[Request]:
-        checks.whole(repeat, "repeat")
+    def _requests(self, tasks: Sequence[Task], number: int) -> list[Request]:
         requests = []
         for task in tasks:
             prompt = self.prompt(task.kind)
             tags = {tag for _, text in prompt.parts for tag in _TAG.findall(text)}
             fields = {name: enclosed(text, tags) for name, text in task.fields.items()}
             options = {"schema": _schema(task.kind), "purpose": f"judge {task.kind}"}
-            numbers = range(first, first + repeat)
-            requests += [prompt.request(fields, repeat=n, **options) for n in numbers]
+            requests.append(prompt.request(fields, repeat=number, **options))
         return requests
 
 
@@ -312,23 +303,30 @@ def unit_rating(rating: int) -> float:
 
 
 def ask(judge: Judge, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
-    """Return `judge.judge(...)`; verdicts of a judge with `code` are kept in the cache's store.
+    """Return a judge's verdict on each task, combined from `repeat` of the numbers from `first`.
 
-    Missing verdicts are not kept, so that they are tried again next time.
+    Verdicts of a judge with `code` are kept in the cache's store; a missing one is not, so that it
+    is tried again next time.
     """
-    if not tasks or not judge.code:
-        return judge.judge(tasks, repeat=repeat, first=first) if tasks else []
+    numbers = range(first, first + checks.whole(repeat, "repeat"))
+    given = [_given(judge, tasks, number) if tasks else [] for number in numbers]
+    return [combine(task.kind, own) for task, own in zip(tasks, zip(*given), strict=True)]  # noqa: B905
+
+
+def _given(judge: Judge, tasks: Sequence[Task], number: int) -> list[Verdict]:
+    if not judge.code:
+        return judge.judge(tasks, number)
     lost: dict[str, Verdict] = {}
 
     def compute(items: list) -> list:
-        verdicts = judge.judge([Task(*item) for item in items], repeat=repeat, first=first)
+        verdicts = judge.judge([Task(*item) for item in items], number)
         lost.update((str(i), v) for i, v in zip(items, verdicts, strict=True) if v.missing)
         return [None if verdict.missing else asdict(verdict) for verdict in verdicts]
 
     items = [[task.kind, dict(task.fields)] for task in tasks]
-    given = [judge.describe(sorted({task.kind for task in tasks})), repeat, first]
+    about = [judge.describe(sorted({task.kind for task in tasks})), number]
     with Store() as store:
-        kept = store.map(compute, items, step="judge", code=judge.code, given=given, batch=256)
+        kept = store.map(compute, items, step="judge", code=judge.code, given=about, batch=256)
     return [
         lost[str(item)] if value is None else Verdict(**value)
         for item, value in zip(items, kept, strict=True)

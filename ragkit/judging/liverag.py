@@ -86,23 +86,22 @@ def correctness(
         else:
             raise DataError(f"question {name!r} has neither a gold answer nor claims")
 
-    def judged(kind: str, keys: list[tuple], *names: str) -> dict:
+    def judged(kind: str, keys: list[tuple]) -> dict:
         """Return the judge's verdicts by question and texts."""
-        found = [{"question": known[n]["text"], **dict(zip(names, t))} for n, *t in keys]  # noqa: B905
-        verdicts = ask(judge, [Task(kind, fields) for fields in found])
+        verdicts = ask(judge, [Task.of(kind, known[n]["text"], *texts) for n, *texts in keys])
         return {key: verdict.value for key, verdict in zip(keys, verdicts, strict=True)}
 
-    claims = judged("claims", sorted(texts), "answer")
+    claims = judged("claims", sorted(texts))
     for name in dict.fromkeys(rows["question_id"]):
         if name not in given:
             own = claims[name, known[name]["answer"]]
             given[name] = own and [one["claim"] for one in own if one["kind"] in vital]
-    pairs = {(n, answer, claim) for _, n, answer in said if answer for claim in given[n] or ()}
-    held = judged("fact", sorted(pairs), "answer", "fact")
+    pairs = {(n, claim, answer) for _, n, answer in said if answer for claim in given[n] or ()}
+    held = judged("fact", sorted(pairs))
     table = []
     for system, name, answer in said:
         own = claims[name, answer] if answer else []
-        support = [held[name, answer, one] if answer else False for one in given[name] or ()]
+        support = [held[name, one, answer] if answer else False for one in given[name] or ()]
         coverage, relatedness, note = _shares(given[name], support, own)
         score = math.nan
         if not math.isnan(coverage + relatedness):

@@ -23,12 +23,12 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from ragkit import checks, store
+from ragkit import store
 from ragkit.errors import DataError, UsageError, did_you_mean
 from ragkit.files import read_text
 from ragkit.judging.features import ATTACK, FEATURES, against, attacking, conflicts, coverage, idle
 from ragkit.judging.inputs import strip_citations
-from ragkit.judging.judges import Judge, ModelJudge, Task, Verdict, combine
+from ragkit.judging.judges import Judge, ModelJudge, Task, Verdict
 from ragkit.judging.offline_text import abstains, asks_abstention, cues, parse, sentences
 
 COEFFICIENTS = Path(__file__).with_suffix(".toml")
@@ -133,22 +133,18 @@ class OfflineJudge(Judge):
     def describe(self, kinds: Sequence[str]) -> dict[str, Any]:
         return {"name": self.name, "coefficients": self.coefficients.digest}
 
-    def judge(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0) -> list[Verdict]:
-        checks.whole(repeat, "repeat")
-        pairs = zip(tasks, self.probability(tasks), strict=True)
-        return [self._verdict(task, value, repeat) for task, value in pairs]
+    def judge(self, tasks: Sequence[Task], number: int = 0) -> list[Verdict]:
+        return list(map(self._verdict, tasks, self.probability(tasks)))
 
-    def _verdict(self, task: Task, value: float, repeat: int) -> Verdict:
-        reason, told = _explained(task), {}
+    def _verdict(self, task: Task, value: float) -> Verdict:
+        reason = _explained(task)
         if task.kind in UNVALIDATED:
-            reason = f"unvalidated {task.kind.replace('_', ' ')}; {reason}"
-        else:
-            unsure = abs(value - THRESHOLD) < self.coefficients.tables["unsure"]["margin"]
-            unsure |= value >= THRESHOLD and padded(task)
-            reason += f"; probability {value:.2f}{' (unsure)' * unsure}"
-            told = {"scores": [value] * repeat, "unsure": unsure}
-            value = value >= THRESHOLD
-        return combine(task.kind, [value] * repeat, [reason] * repeat, self.name, **told)
+            return Verdict(value, f"unvalidated {task.kind.replace('_', ' ')}; {reason}", self.name)
+        yes = value >= THRESHOLD
+        unsure = abs(value - THRESHOLD) < self.coefficients.tables["unsure"]["margin"]
+        unsure |= yes and padded(task)
+        reason += f"; probability {value:.2f}{' (unsure)' * unsure}"
+        return Verdict(yes, reason, self.name, score=value, unsure=unsure)
 
     def probability(self, tasks: Sequence[Task]) -> list[float]:
         """Return the probability of a yes on each task; of an unvalidated kind, its value."""

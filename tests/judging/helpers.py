@@ -6,7 +6,7 @@ import json
 
 import pandas as pd
 
-from ragkit.judging import KINDS, Judge, Task, combine
+from ragkit.judging import KINDS, Judge, Task, Verdict
 from tests.llm.server import Reply, chat
 
 
@@ -19,20 +19,15 @@ class Scripted(Judge):
         self.script, self.name = script, name
         self.asked: list[tuple[Task, int]] = []
 
-    def judge(self, tasks, *, repeat=1, first=0):
-        return [self._verdict(task, range(first, first + repeat)) for task in tasks]
+    def judge(self, tasks, number=0):
+        return [self._verdict(task, number) for task in tasks]
 
-    def _verdict(self, task, numbers):
-        values, reasons = [], []
-        for number in numbers:
-            self.asked.append((task, number))
-            try:
-                values.append(self.script(task, number))
-                reasons.append(f"because {number}")
-            except LookupError as error:
-                values.append(None)
-                reasons.append(f"failed: {error.args[0]}")
-        return combine(task.kind, values, reasons, self.name)
+    def _verdict(self, task, number):
+        self.asked.append((task, number))
+        try:
+            return Verdict(self.script(task, number), f"because {number}", self.name)
+        except LookupError as error:
+            return Verdict(None, f"failed: {error.args[0]}", self.name)
 
 
 def literal(task, number):

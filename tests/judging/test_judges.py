@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 
 from ragkit.errors import DataError, UsageError
-from ragkit.judging import KINDS, ModelJudge, Task, combine, load_judge, unit_rating
+from ragkit.judging import KINDS, ModelJudge, Task, Verdict, ask, combine, load_judge, unit_rating
 from ragkit.judging.judges import PROMPTS
 from ragkit.judging.report import agreement
 from ragkit.llm import Client, load_prompt
 from tests.judging.helpers import Scripted, between, literal, replies
 from tests.llm.server import chat
+
+
+def told(kind, *values, **more):
+    """Combine verdicts of these values."""
+    return combine(kind, [Verdict(value, "r", "m", **more) for value in values])
 
 
 def model(**options):
@@ -38,14 +43,15 @@ def test_a_prompt_takes_the_fields_of_its_kind(kind):
     ],
 )
 def test_repeats_are_combined(kind, values, value, spread):
-    verdict = combine(kind, values, ["r"] * len(values), "m")
+    verdict = told(kind, *values)
     assert verdict.value == value
     assert verdict.spread == (None if spread is None else pytest.approx(spread))
     assert len(verdict.failures) == values.count(None)
 
 
 def test_without_any_value_the_verdict_is_missing():
-    verdict = combine("correctness", [None, None], ["timeout: late", "refused: no"], "m")
+    lost = [Verdict(None, reason, "m") for reason in ("timeout: late", "refused: no")]
+    verdict = combine("correctness", lost)
     assert (verdict.missing, verdict.reason, verdict.spread) == (True, "timeout: late", None)
     assert verdict.failures == ["timeout: late", "refused: no"]
 
@@ -63,15 +69,15 @@ def test_without_any_value_the_verdict_is_missing():
 def test_values_off_the_scale_are_refused(kind, values):
     for value in values:
         with pytest.raises(DataError, match=f"a verdict of {kind} cannot be"):
-            combine(kind, [value], ["r"], "m")
+            told(kind, value)
 
 
 def test_numbers_of_numpy_and_scores():
-    verdict = combine("fact", [np.bool_(True)], ["r"], "m", scores=[0.8])
+    verdict = told("fact", np.bool_(True), score=0.8)
     assert verdict.value is True
     assert verdict.score == 0.8
-    assert combine("fact", [True], ["r"], "m").score is None
-    assert type(combine("factuality", [np.float32(0.5)], ["r"], "m").value) is float
+    assert told("fact", True).score is None
+    assert type(told("factuality", np.float32(0.5)).value) is float
 
 
 def test_ratings_on_the_unit_scale():
@@ -138,7 +144,7 @@ def test_a_failing_model_leaves_a_missing_verdict(endpoint):
     endpoint(answer)
     judge = model()
     fields = [{"question": "q", "gold": "g", "answer": said} for said in ("{{gold}} and {0}", "x")]
-    good, bad = judge.judge([Task("correctness", one) for one in fields])
+    good, bad = ask(judge, [Task("correctness", one) for one in fields])
     judge.close()
     assert good.value is True
     assert bad.missing
