@@ -24,26 +24,10 @@ def cached_company(
 ) -> Path:
     """Return the folder of a generated company; generate it if it is not in the cache folder.
 
-    The folder's name has the settings and a digest of what the result depends on: the generator's
-    code, its packs, and the printed numbers that it reads (see `ragkit.store`). An interrupted run
-    continues. If two processes ask for the same company, one waits for the other.
-
-    Parameters
-    ----------
-    documents, seed, questions, metadata_questions, jobs, progress
-        See `ragkit.synth.generate`.
-
-    Returns
-    -------
-    Path
-        A folder as `ragkit generate erb` writes it: 0.8 GB for 512,000 documents.
-
-    Raises
-    ------
-    UsageError
-        If the counts are impossible.
-    RagkitError
-        If the disk is full.
+    The parameters are those of `ragkit.synth.generate`. The folder's name has the settings and a
+    digest of what the result depends on: the generator's code, its packs, and the printed numbers
+    that it reads (see `ragkit.store`). An interrupted run continues. If two processes ask for the
+    same company, one waits for the other. 512,000 documents take 0.8 GB.
     """
     settings = Settings(documents, seed, questions, metadata_questions)
     counts = {"questions": settings.questions, "metadata_questions": settings.metadata_questions}
@@ -59,17 +43,9 @@ def cached_company(
 
 
 def stream(folder: str | Path) -> Iterator[dict]:
-    """Yield the documents of a generated company one by one, in the order of its slices.
+    """Yield the documents of a folder that `cached_company` made, in the order of its slices.
 
-    Parameters
-    ----------
-    folder : path-like
-        As `ragkit generate erb` or `cached_company` writes it.
-
-    Yields
-    ------
-    dict
-        doc_id, source_type, path, title, content.
+    Each is a dict with doc_id, source_type, path, title and content.
     """
     bench = Path(folder) / "enterpriserag_bench"
     for source in SOURCES:

@@ -11,13 +11,7 @@ SHARES = {"random": 0.05, "plausible": 0.03}  # of a source: moved anywhere, and
 
 
 class Tree:
-    """The directories of one source, for walks.
-
-    Parameters
-    ----------
-    members : dict of str to list of int
-        Documents (numbers) by folder.
-    """
+    """The directories of one source, for walks; `members` has documents (numbers) by folder."""
 
     def __init__(self, members: dict[str, list[int]]):
         self.members = members
@@ -62,16 +56,8 @@ class Tree:
 def moves(stream: Stream, tree: Tree, total: int) -> dict[int, tuple[str, str]]:
     """Return what is misfiled in a source: document number to (kind, new folder).
 
-    Documents are found by a walk over the tree, so that full folders are not preferred; at most a
-    third of a folder is moved.
-
-    Parameters
-    ----------
-    stream : Stream
-    tree : Tree
-        With the documents that may be moved.
-    total : int
-        All documents of the source, of which the shares are taken.
+    Documents are found by a walk over the tree of those that may be moved, so that full folders are
+    not preferred; at most a third of a folder is moved. The shares are those of `total` documents.
     """
     found: dict[int, tuple[str, str]] = {}
     left = {path: list(numbers) for path, numbers in tree.members.items()}

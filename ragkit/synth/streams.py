@@ -17,15 +17,9 @@ def digest128(*names: object) -> int:
 
 
 class Stream:
-    """Independent draws for one named thing.
+    """Independent draws for one thing, named by the seed and more, such as `(7, "customer", 12)`.
 
-    Only `random.Random.random` is used, whose sequence for an integer seed is the same in every
-    Python version.
-
-    Parameters
-    ----------
-    *names : object
-        The seed and whatever names the thing, such as `(7, "customer", 12)`.
+    Only `random.Random.random` is used, whose sequence for a seed is the same in every Python version.
     """
 
     __slots__ = ("draw",)

@@ -23,30 +23,11 @@ TICKETS = ("linear", "jira")
 class Brief:
     """What a document has to say: everything that is known of it before it is written.
 
-    Parameters
-    ----------
-    name : tuple
-        Names the document in its company; its id and its draws follow from it.
-    source, folder, stem : str
-        Where it belongs; noise may move it to another folder.
-    people : list of str
-        Those who write or are spoken to, and last somebody who is only spoken of. Their first names
-        differ.
-    things : tuple of str
-    subject, part : Subject, str
-        Whom it is about.
-    facts : tuple of Fact
-        What it states, as data.
-    case : tuple of str
-        Problem, cause and fix. A document without a case follows a script: its `lines`.
-    notes : tuple of str
-        Further sentences beside the facts.
-    split : Split or None
-        A fact of two distant passages.
-    voice : tuple
-        Documents with the same voice draw the same words.
-    replaces : datetime.date or None
-        The day of the document whose fact it updates.
+    `name` names it in its company; its id and its draws follow from it, unless a `voice` gives it the
+    draws of another document. Of the `people`, whose first names differ, the last is only spoken of.
+    A document with a `case` (problem, cause, fix) is written by the form of its source, with `notes`
+    beside the facts; another one follows a script, its `lines`. `replaces` is the day of the document
+    whose fact it updates. Noise may move it to another `folder`.
     """
 
     name: tuple
@@ -127,12 +108,9 @@ class Author:
         title = cap(brief.title or pen.say(f"{brief.source}.title"))
         if brief.replaces:
             title += f" ({say_date(brief.day)})"
-        given = {
-            "source": brief.source,
+        given = vars(brief) | {
             "people": people,
             "names": [name.partition(" ")[0] for name in people],
-            "facts": brief.facts,
-            "lines": brief.lines,
             "split": brief.split and brief.split.passages,
             "place": pen.slots.get("s"),
             "date": pen.slots["day"],

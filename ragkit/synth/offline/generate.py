@@ -1,7 +1,6 @@
 """From a seed to a benchmark on disk, by the offline author.
 
     enterpriserag_bench/ the benchmark's own layout: SOURCE_slice_N.zip, questions.jsonl ...
-    company/             overview.md, directory.jsonl, subjects.jsonl
     shards/              the lengths of a slice's documents; a slice with its lengths is complete
     records/             what was planted: moves.jsonl, near_duplicates.jsonl, notes.jsonl
 
@@ -18,7 +17,6 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import cached_property, lru_cache
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -65,20 +63,14 @@ def generate(
     documents, seed, questions, metadata_questions, types
         See `Settings`.
     jobs : int, default=1
-        Processes that write documents. The result does not depend on it.
+        Processes that write documents. The result, what `statistics.json` holds, does not depend on it.
     progress : callable, optional
         Called with stage, steps done and steps in all.
-
-    Returns
-    -------
-    dict
-        What `statistics.json` holds.
 
     Raises
     ------
     UsageError
-        If the counts are impossible, a question type is refused, or the folder holds other files or
-        was begun with other settings.
+        If the counts are impossible, a question type is refused, or the folder holds other files.
     RagkitError
         If the disk does not take a file; complete shards are kept.
     """
@@ -109,7 +101,6 @@ class Run:
 
     def make(self, jobs: int, progress: Callable[[str, int, int], None]) -> None:
         """Write everything that is not there."""
-        self._company()
         shards = self.plan.shards(SHARD)
         todo = [shard for shard in shards if not self.lengths(*shard).exists()]
         for done, _ in enumerate(self._map(todo, jobs), 1 + len(shards) - len(todo)):
@@ -181,15 +172,6 @@ class Run:
         with atomic_path(self.lengths(source, k)) as path, open(path, "wb") as file:
             np.save(file, np.array(sizes, np.int64))
 
-    def _company(self) -> None:
-        """Write what all documents refer to."""
-        world, folder = self.plan.world, self.out / "company"
-        text = f"# {world.company}\n\n{world.mission}\n\nProduct: {world.product}\n"
-        write_text(folder / "overview.md", text)
-        subjects = chain.from_iterable(world.subjects.values())
-        _jsonl(folder / "directory.jsonl", map(asdict, world.employees))
-        _jsonl(folder / "subjects.jsonl", map(asdict, subjects))
-
     def _records(self, asked: list[dict], extra: list[dict]) -> None:
         """Write the questions, and what was planted."""
         bench, folder, plan = self.out / "enterpriserag_bench", self.out / "records", self.plan
@@ -197,7 +179,6 @@ class Run:
         _jsonl(folder / "notes.jsonl", [{n: row[n] for n in names} for row in [*asked, *extra]])
         _jsonl(bench / "questions.jsonl", _renamed(asked, OFFICIAL))
         _jsonl(bench / "extra_questions.jsonl", _renamed(extra, OFFICIAL))
-        _jsonl(bench / "gold_answers.jsonl", _renamed(asked, ANSWERS))
         _jsonl(self.out / "questions.jsonl", _renamed(asked, ASKED))
         named, pairs = plan.author.document_id, []
         for later, old, new, original in map(plan.update, range(plan.numbers["update"])):
@@ -246,8 +227,7 @@ class Run:
         }
 
 
-# Names of the workspace, or of an answer, with those of the benchmark's files.
-ANSWERS = "question_id answer=gold_answer document_ids=expected_doc_ids"
+# Names of the workspace with those of the benchmark's files.
 ASKED = (
     "question_id text=question type=question_type answer=gold_answer facts=answer_facts "
     "gold_doc_ids=expected_doc_ids source_types"

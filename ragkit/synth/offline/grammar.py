@@ -49,14 +49,7 @@ def rule(name: str) -> tuple[tuple[str, ...], ...]:
 
 
 class Pen:
-    """Writes phrases with the slots and the draws of one document.
-
-    Parameters
-    ----------
-    stream : Stream
-    slots : dict
-        Values of `{name}`.
-    """
+    """Writes phrases with the slots and the draws of one document."""
 
     def __init__(self, stream: Stream, slots: dict[str, str]):
         self.stream, self.slots = stream, Slots(slots)

@@ -12,21 +12,20 @@ FOLDER = Path(__file__).parent
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)\.\.(\d+(?:\.\d+)?)(?::(\d+(?:\.\d+)?))?\s*(.*)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Attribute:
     """What can be said about a part of a subject: its values, and phrases for facts and questions.
 
-    `values` is a range with a unit (`2.5..3.5:0.1 V`), a list, `@person` or `@date`; `say` are
-    clauses with `{v}`, `ask` questions with `{s}` in the document's words, `far` in others, with
-    `{f}`.
+    `values` is a range with a unit (`2.5..3.5:0.1 V`), a list, `@person` or `@date`. `say` are clauses
+    with `{v}`, `ask` questions with `{s}` in the document's words, `far` with `{f}` in others.
     """
 
     key: str
     name: str
     values: str
-    say: tuple[str, ...]
-    ask: tuple[str, ...]
-    far: tuple[str, ...]
+    say: list[str]
+    ask: list[str]
+    far: list[str]
 
 
 @dataclass(frozen=True)
@@ -55,26 +54,18 @@ def read(name: str) -> dict:
 @cache
 def topics(informal: bool = False) -> dict[str, Topic]:
     """Return the topics by key, the planned ones or the informal ones."""
-    found = {}
-    for row in read("topics")["topic"]:
-        if (row["kind"] == "thing") == informal:
-            key, phrases = row["key"], ("say", "ask", "far")
-            row = row | {
-                "things": tuple(row["things"]),
-                "cases": tuple(map(tuple, row.get("cases", ()))),
-                "talk": tuple(row["talk"]),
-                "attributes": tuple(
-                    Attribute(
-                        f"{key}.{one['name']}",
-                        one["name"],
-                        one["values"],
-                        *(tuple(one[field]) for field in phrases),
-                    )
-                    for one in row["attributes"]
-                ),
-            }
-            found[key] = Topic(**row)
-    return found
+    rows = [row for row in read("topics")["topic"] if (row["kind"] == "thing") == informal]
+    return {row["key"]: _topic(row) for row in rows}
+
+
+def _topic(row: dict) -> Topic:
+    row = {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
+    row["cases"] = tuple(map(tuple, row.get("cases", ())))
+    row["attributes"] = tuple(
+        Attribute(f"{row['key']}.{one['name']}", *(one[name] for name in Attribute.__slots__[1:]))
+        for one in row["attributes"]
+    )
+    return Topic(**row)
 
 
 @cache

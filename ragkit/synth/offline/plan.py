@@ -43,20 +43,17 @@ class Settings:
 
     Parameters
     ----------
-    documents : int
+    documents, seed : int
         All documents, noise included.
-    seed : int
-    questions : int, optional
-        By default one for ten documents, at most 500, as in the paper.
-    metadata_questions : int, optional
-        By default a fifth of the questions: 100 beside 500.
+    questions, metadata_questions : int, optional
+        By default one for ten documents, at most 500, as in the paper; and a fifth of them.
     types : sequence of str, optional
         Question types; by default all that this author can hold.
 
     Raises
     ------
     UsageError
-        If a number is negative, or a type is unknown or one that this author refuses.
+        If a number is too small, or a type is unknown or one that this author refuses.
     """
 
     documents: int
@@ -91,8 +88,7 @@ class Settings:
 class Leaf:
     """The documents of one topic in one source: `count` from number `start` on.
 
-    `first` is the number of the first of them among all documents of the topic, and `span` the
-    number of periods that have folders of their own.
+    `first` is the number of the first among all of the topic; `span` periods have folders of their own.
     """
 
     topic: Topic
@@ -113,16 +109,8 @@ class Leaf:
 class Plan:
     """Counts and briefs of everything that will be written; nothing is written here.
 
-    Attributes
-    ----------
-    questions : dict of str to int, by type
-    counts, volume : dict of str to int
-        All documents by source, and those that are no part of a story or the noise.
-    special : dict of str to list
-        The other documents of each source: what they are, and their numbers.
-    leaves : dict of str to list of Leaf, by source
-    world : World
-    author : Author
+    `volume` counts the documents that are no part of a story or the noise, by source; `special` names
+    the others, and `counts` has all. `numbers` counts stories and noise, `questions` is by type.
     """
 
     def __init__(self, settings: Settings):
@@ -352,7 +340,6 @@ class Plan:
             "of which": dict(kinds) | {"volume": sum(self.volume.values())},
             "questions": dict(self.questions),
             "metadata questions": self.settings.metadata_questions,
-            "leaf topics": sum(map(len, self.leaves.values())),
         }
 
 

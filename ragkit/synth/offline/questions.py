@@ -28,21 +28,12 @@ BASIC_OVERLAP = 0.25  # fewest that a basic one shares
 DISTANCE = 250  # characters between the halves of an intra-document answer, at least
 NAMED = 0.5  # of the semantic questions name their subject, the others describe it
 LOOKS = 2000  # documents of a source that are looked at before another source gives the question
+ASKING = {"team": "team/business", "office": "office"}
 Make = Callable[[Stream, Brief], Draft | None]
 
 
 class Asker:
-    """Makes the questions of a plan.
-
-    Parameters
-    ----------
-    plan : Plan
-
-    Attributes
-    ----------
-    rejected : Counter of str
-        Drafts that failed, by type and reason.
-    """
+    """Makes the questions of a plan; `rejected` counts the drafts that failed, by type and reason."""
 
     def __init__(self, plan: Plan):
         self.plan, self.world, self.pack = plan, plan.world, packs.read("questions")
@@ -52,13 +43,7 @@ class Asker:
         self.taken = set(plan.originals)  # volume documents that an update changes, or asked about
 
     def questions(self) -> list[dict]:
-        """Return validated questions in ERB's fields, with `pattern` and `distractor_doc_ids`.
-
-        Raises
-        ------
-        UsageError
-            If the documents do not carry as many questions of a type.
-        """
+        """Return validated questions in ERB's fields, with `pattern` and `distractor_doc_ids`."""
         make: dict[str, Make] = {
             "basic": self._basic,
             "semantic": self._semantic,
@@ -81,11 +66,7 @@ class Asker:
                     seen.add(draft.text)
                 if len(seen) == count:
                     break
-            if len(seen) < count:
-                raise UsageError(
-                    f"the documents carry {len(seen):,} questions of type {kind!r}, not {count:,}",
-                    "ask for fewer questions or make more documents",
-                )
+            _enough(kind, len(seen), count)
         return rows
 
     # -- one document
@@ -232,11 +213,7 @@ class Asker:
                 needed, told = {self._write(brief): ()}, self._told("metadata", slots)
                 draft = Draft("metadata", text, *told, needed, pattern=name)
                 rows.append(self._row(f"ext_{len(rows) + 1:04d}", draft))
-        if len(rows) < count:
-            raise UsageError(
-                f"the documents carry {len(rows):,} questions on metadata, not {count:,}",
-                "make more documents",
-            )
+        _enough("metadata", len(rows), count)
         return rows
 
     # -- what all flows use
@@ -254,9 +231,10 @@ class Asker:
 
     def _lead(self, stream: Stream, ask: str) -> str:
         """Return a question as people ask it: with who asks, or what for."""
-        person = stream.pick(self.world.employees[:400])
-        slots = {"person": person.name, "team": person.team, "office": person.office}
-        slots |= {"weekday": stream.pick(WEEKDAYS), "month": stream.pick(MONTHS), "q": cap(ask)}
+        subjects = self.world.subjects
+        slots = {"person": stream.pick(self.world.staff), "q": cap(ask)}
+        slots |= {name: stream.pick(subjects[group]).name for name, group in ASKING.items()}
+        slots |= {"weekday": stream.pick(WEEKDAYS), "month": stream.pick(MONTHS)}
         return cap(Pen(stream, slots).fill(stream.pick(self.pack["lead"])))
 
     def _write(self, brief: Brief) -> str:
@@ -303,6 +281,14 @@ class Asker:
             "pattern": draft.pattern,
             "distractor_doc_ids": list(draft.distractors),
         }
+
+
+def _enough(kind: str, made: int, count: int) -> None:
+    if made < count:
+        raise UsageError(
+            f"the documents carry {made:,} questions of type {kind!r}, not {count:,}",
+            "ask for fewer questions or make more documents",
+        )
 
 
 def overlap(question: str, document: dict) -> float:

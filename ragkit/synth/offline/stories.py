@@ -17,10 +17,6 @@ from ragkit.synth.offline.world import FIRST_DAY, MONTHS, PARTS, Fact, World, sa
 from ragkit.synth.streams import Stream
 
 CLUSTER_SIZES = (4, 10)
-# Gold documents of completeness questions by source in the paper's Table 10; GitHub's one is left out.
-CLUSTER_SOURCES = {"confluence": 16, "jira": 5, "slack": 5, "fireflies": 3, "gmail": 3}
-CLUSTER_SOURCES |= {"google_drive": 2}
-EXTRAS = ("slack", "gmail", "linear", "google_drive", "jira", "slack", "fireflies")
 BEGINNINGS = 18  # months in which a cluster may begin
 
 
@@ -28,15 +24,7 @@ BEGINNINGS = 18  # months in which a cluster may begin
 class Draft:
     """A question as its flow makes it, before validation.
 
-    Parameters
-    ----------
-    kind, text, answer : str
-    facts : tuple of str
-    needed : dict of str to tuple of str
-        By the id of each gold document, what it must say.
-    distractors : tuple of str
-    pattern : str
-        How the question was made, for the statistics.
+    `needed` has by the id of each gold document what it must say, `pattern` how it was made.
     """
 
     kind: str
@@ -58,16 +46,17 @@ class Story:
 
 def project_sources(size: int) -> list[str]:
     """Return the sources of a project's documents: the script's, then those that only mention it."""
-    script = [row["source"] for row in packs.read("stories")["document"]]
-    return script + [EXTRAS[k % len(EXTRAS)] for k in range(size - len(script))]
+    pack = packs.read("stories")
+    script, more = [row["source"] for row in pack["document"]], pack["mentioning"]
+    return script + [more[k % len(more)] for k in range(size - len(script))]
 
 
 def cluster_sources(seed: int, number: int) -> list[str]:
     """Return the sources of a cluster's documents: the announcement, the members, and those around."""
-    stream, names = Stream(seed, "cluster", number), list(CLUSTER_SOURCES)
-    weights = list(CLUSTER_SOURCES.values())
-    members = [stream.weighted(names, weights) for _ in range(stream.between(*CLUSTER_SIZES))]
-    around = [row["source"] for row in packs.read("stories")["around"]]
+    stream, pack = Stream(seed, "cluster", number), packs.read("stories")
+    weights, size = pack["operation"]["sources"], stream.between(*CLUSTER_SIZES)
+    members = [stream.weighted(list(weights), list(weights.values())) for _ in range(size)]
+    around = [row["source"] for row in pack["around"]]
     return ["confluence", *members, *around]
 
 

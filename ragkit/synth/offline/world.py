@@ -27,17 +27,8 @@ BUSINESS = frozenset(("manufacturing", "quality", "marketing", "finance", "peopl
 class Subject:
     """A customer, supplier, team or office that facts are about.
 
-    Parameters
-    ----------
-    name : str
-        Unique in the world.
-    goods, contact : str
-        What a customer keeps cold; a person of theirs.
-    parts : tuple of str
-    told : str
-        What its documents call a customer: "a family-owned dairy on the Saltcoast".
-    described : tuple of tuple of str
-        The words for style, segment and region that questions use. No two customers share all three.
+    A customer has `goods` to keep cold, is `told` in documents ("a family-owned dairy on the Saltcoast")
+    and `described` in questions, by words for its style, segment and region. No two share all three.
     """
 
     name: str
@@ -56,16 +47,9 @@ class Subject:
 class Fact:
     """One thing that is so: recorded when a document is planned, and said by it.
 
-    Parameters
-    ----------
-    fact_id : str
-        The attribute's key and the subject with its part; an updated value has its own.
-    subject, attribute, value : str
-        The subject is named with its part.
-    statement : str
-        A clause with the value, in the words of the documents.
-    key, entity, part, time : str
-        The attribute's key, the subject's name, its part, and the document's day.
+    `fact_id` is the attribute's `key` and the `subject`, which is the `entity` with its `part`; an
+    updated value has its own. `statement` is a clause with the value, in the words of the documents,
+    and `time` the day of the document.
     """
 
     fact_id: str
@@ -82,15 +66,6 @@ class Fact:
         return f"{self.subject}, {self.attribute}: {self.value}."
 
 
-@dataclass(frozen=True)
-class Employee:
-    name: str
-    title: str
-    team: str
-    office: str
-    manager: str | None
-
-
 def say_date(day: date) -> str:
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
@@ -103,28 +78,12 @@ def group(topic: Topic) -> str:
 
 
 class World:
-    """The seeded world.
-
-    Parameters
-    ----------
-    seed : int
-    people : int
-        Employees.
-    sizes : dict of str to int
-        Subjects by group.
-
-    Raises
-    ------
-    UsageError
-        If there are more customers than can be told apart.
-    """
+    """The seeded world, with a number of employees and of subjects in each group."""
 
     def __init__(self, seed: int, people: int, sizes: dict[str, int]):
         self.seed, self.size, self.sizes = seed, people, sizes
-        self.bank, stream = packs.read("world"), Stream(seed, "company")
-        self.company, self.product, self.mission = (
-            stream.pick(self.bank[name]) for name in ("companies", "products", "missions")
-        )
+        self.bank = packs.read("world")
+        self.company = Stream(seed, "company").pick(self.bank["companies"])
         self.codes = Stream(seed, "codes").sample(self.bank["codewords"], 10_000)
         words = (self.bank[name] for name in ("styles", "segments", "regions"))
         self._triples = Stream(seed, "triples").sample(list(product(*words)), 10_000)
@@ -140,19 +99,6 @@ class World:
             " ".join(pair) for pair in product(self.bank["given_names"], self.bank["surnames"])
         ]
         return Stream(self.seed, "staff").sample(names, self.size)
-
-    @cached_property
-    def employees(self) -> list[Employee]:
-        """The directory; the first is the head, and each manager stands before their people."""
-        found, staff = [], self.staff
-        teams = [*self.subjects["team/engineering"], *self.subjects["team/business"]]
-        for i, name in enumerate(staff):
-            stream = Stream(self.seed, "employee", i)
-            above = staff[stream.below(min(i, max(9, len(staff) // 8)))] if i else None
-            title = stream.pick(self.bank["titles"]) if i else "Chief Executive"
-            office = stream.pick(self.subjects["office"]).name
-            found.append(Employee(name, title, teams[i % len(teams)].name, office, above))
-        return found
 
     def people(self, stream: Stream, count: int, not_in: Container[str] = ()) -> list[str]:
         """Return employees whose first names differ, and are none of some others."""
