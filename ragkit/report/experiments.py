@@ -199,8 +199,9 @@ def repeated(profile: str) -> pd.DataFrame:
 def agreement(profile: str) -> pd.DataFrame:
     """Return how far judges of the same answers agree, on the questions that all of them scored.
 
-    The columns are experiment, system, metric, judges, n (questions), unanimous (share of equal
-    scores) and alpha (Krippendorff's, of an interval scale; missing where all scores are the same).
+    The columns are experiment, system, metric, judges, n (questions), apart (how far the largest
+    score of a question is from the smallest, on average) and alpha (Krippendorff's, of an interval
+    scale, which says little where scores hardly vary; missing where all are the same).
     """
     rows, parts, keys = [], [], ["experiment", "system", "metric"]
     for path in files(profile):
@@ -212,11 +213,11 @@ def agreement(profile: str) -> pd.DataFrame:
     for cell, group in pd.concat(parts).groupby(keys) if parts else ():
         table = group.pivot(index="item_id", columns="judge", values="score").dropna()
         if len(table.columns) > 1:
-            found = report.agreement(table.to_numpy(), level="interval")
-            found = (found["units"], found["unanimous"], found["alpha"])
-            rows.append((*cell, ", ".join(table.columns), *found))
-    columns = [*keys, "judges", "n", "unanimous", "alpha"]
-    return pd.DataFrame(rows, columns=columns).astype({"alpha": float, "unanimous": float})
+            apart = (table.max(axis=1) - table.min(axis=1)).mean()
+            alpha = report.agreement(table.to_numpy(), level="interval")["alpha"]
+            rows.append((*cell, ", ".join(table.columns), len(table), apart, alpha))
+    columns = [*keys, "judges", "n", "apart", "alpha"]
+    return pd.DataFrame(rows, columns=columns).astype({"apart": float, "alpha": float})
 
 
 def said(record: Mapping, metric: str) -> str:

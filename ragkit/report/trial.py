@@ -95,6 +95,7 @@ class Trial:
         self.encoders: list[EndpointEncoder] = []
         self.to_encode: list[tuple[EndpointEncoder, list[str]]] = []
         self.notes: list[str] = []
+        self.lost: dict[str, dict[str, str]] = {}  # retriever to questions without a result
         self._systems = {one.name: one for one in sweep.load(SYSTEMS)}
         self.retrievers = list(self._choices(self.settings.retrievers, experiment.retrievers))
         self.readers = list(self._choices(self.settings.readers, experiment.readers))
@@ -331,6 +332,7 @@ class Trial:
                 return self._drawn(one)
         runs = agent.fit(self.documents).search(self.questions, top)
         self._settled(agent.client)
+        self.lost[one.name] = agent.missing_
         for name, reason in agent.missing_.items():
             self.notes.append(f"{one.name} has no result for {name}: {reason}")
         return runs.assign(system=one.name)
@@ -379,9 +381,14 @@ class Trial:
                 if spec["kind"].startswith("openai:"):
                     made["client"] = self.client(spec, PARAMETERS)
                 own = readers.reader(spec["kind"], **made)
-                found = own.answer(
-                    self.questions, self.documents, runs, top=self.experiment.top, system=name
-                )
+                lost = self.lost.get(retriever.name, {}) if retriever else {}
+                asked = self.questions[~self.questions["question_id"].isin(lost)]
+                options = {"top": self.experiment.top, "system": name}
+                found = own.answer(asked, self.documents, runs, **options)
+                if lost:  # missing, not answered from no document
+                    rows = {"question_id": [*lost], "failure": [*lost.values()], "answer": None}
+                    rows |= {"doc_ids": [()] * len(lost), "abstained": False, "system": name}
+                    found = pd.concat([found, pd.DataFrame(rows)], ignore_index=True)
                 if "client" in made:
                     self._settled(made["client"])
                 reader.model = own
