@@ -87,11 +87,11 @@ class BatchWritten(Exception):
 
 
 class Author(Protocol):
-    """Something that answers stages: the data of each task, or why there is none."""
+    """Something that answers stages: a model, or files that one has answered before."""
 
     def answer(
-        self, stage: str, tasks: Sequence[Task], check: Check | None = None
-    ) -> list[dict | Rejected]: ...
+        self, stage: str, tasks: Sequence[Task], check: Check, *, wait: bool = True
+    ) -> list[dict | Rejected | None]: ...
 
 
 class Model:
@@ -228,7 +228,8 @@ class Guess(Model):
     name, prompts, options, parameters
         See `Model`.
     stand_ins : dict of str to callable
-        By stage, what depends on the task: returns the data, or those fields of it.
+        By stage, what depends on the task: returns the data, or those fields of it, in which
+        "30 words" stands for the same.
 
     Attributes
     ----------
@@ -260,8 +261,8 @@ class Guess(Model):
         self._lacking = []
         for i, task in enumerate(tasks):
             if found[i] is None:
-                found[i] = _sized(self.sizes.get(stage, {}), task.item)
-                found[i] |= self.stand_ins[stage](task) if stage in self.stand_ins else {}
+                own = self.stand_ins[stage](task) if stage in self.stand_ins else {}
+                found[i] = _sized(self.sizes.get(stage, {}) | own, task.item)
                 self.tokens_out[stage] += count_tokens(json.dumps(found[i]), self.name)
         return found
 

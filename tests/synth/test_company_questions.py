@@ -12,6 +12,7 @@ from ragkit import datasets
 from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.llm import Ledger, count_tokens
 from ragkit.llm.prices import request_tokens
+from ragkit.llm.requests import canonical, validator
 from ragkit.synth import company
 from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import estimate, generate_company, metadata
@@ -21,7 +22,7 @@ from ragkit.synth.company.plan import FORMS, Settings
 from ragkit.synth.company.questions import Draft
 from ragkit.synth.company.search import Library
 from ragkit.synth.layout import TYPES
-from ragkit.synth.stages import Rejected
+from ragkit.synth.stages import Guess, Rejected, Task
 from tests.synth.company_mock import SIZE, Dying, Mock, words
 from tests.synth.conftest import rows
 
@@ -115,6 +116,33 @@ def test_the_estimate_is_within_a_fifth_of_the_ledger(make, page, tmp_path):
     options = AuthorOptions(tmp_path / "out.sqlite")
     left = estimate(page, tmp_path / "new", author_options=options, **SIZE)[-1]
     assert "about 0 calls" in left
+
+
+def test_stand_ins_of_an_estimate_fit_the_schemas(page, tmp_path, monkeypatch):
+    seen = Counter()
+
+    class Checked(Guess):
+        def answer(self, stage, tasks, check=None, **options):
+            found = super().answer(stage, tasks, check, **options)
+            rules = validator(canonical(self.schemas[stage]))
+            faults = [error.message for data in found for error in rules.iter_errors(data)]
+            assert not faults, (stage, faults)
+            seen[stage] += len(found)
+            return found
+
+        def lines(self):
+            # Where judges correct a gold set, an answer is written anew; stand-ins correct none.
+            asked = dict.fromkeys(("question", "answer", "material"), "Why?")
+            self.answer("answer", [Task("answer basic-01", asked)])
+            return super().lines()
+
+    monkeypatch.setattr(company, "Guess", Checked)
+    estimate(page, tmp_path / "out", **SIZE)
+    assert {stage for stage, count in seen.items() if count} == {
+        path.stem.partition("-")[0]
+        for path in company.PROMPTS.glob("*.md")
+        if path.stem not in ("entries", "rules", "tool")  # parts of prompts
+    }
 
 
 def test_what_fails_a_check_is_asked_again_left_out_or_corrected(make, tmp_path):

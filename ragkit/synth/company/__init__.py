@@ -19,14 +19,14 @@ from ragkit.files import read_text, sha256
 from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import export
 from ragkit.synth.company.documents import Noise, Writer
-from ragkit.synth.company.estimate import Guess
+from ragkit.synth.company.estimate import stand_ins
 from ragkit.synth.company.export import Made
 from ragkit.synth.company.files import PROMPTS, Files
 from ragkit.synth.company.gold import Pool, drawn
 from ragkit.synth.company.plan import PAGE, Plan, Settings
 from ragkit.synth.company.questions import Asker
 from ragkit.synth.company.search import Library
-from ragkit.synth.stages import Model
+from ragkit.synth.stages import Guess, Model
 from ragkit.synth.stamp import begin
 
 __all__ = ["Settings", "estimate", "generate_company"]
@@ -105,13 +105,9 @@ def estimate(
     settings, text = Settings(**settings), read_page(page)
     begun = Path(out) / "plan"
     options = author_options or AuthorOptions()
-    guess = Guess(settings.author, PROMPTS, options, PARAMETERS, settings, text)
-    _run(
-        Files(Path(plan) if plan and not begun.exists() else begun, guess, keep=False),
-        text,
-        settings,
-        lambda *_: None,
-    )
+    guess = Guess(settings.author, PROMPTS, options, stand_ins(settings, text), PARAMETERS)
+    folder = Path(plan) if plan and not begun.exists() else begun
+    _run(Files(folder, guess, keep=False), text, settings, lambda *_: None)
     head = f"{settings.documents:,} documents, {settings.questions:,} questions; requests:"
     return [head, *guess.lines()]
 

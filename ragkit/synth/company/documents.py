@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from ragkit.synth.company.files import Files, fragment
 from ragkit.synth.company.plan import FORMS, METADATA, Plan, fault_of
 from ragkit.synth.noise import Tree
-from ragkit.synth.stages import Check, Rejected, Task
+from ragkit.synth.stages import Check, Rejected, Task, answered
 from ragkit.synth.streams import Stream
 
 READS = 3  # times that a document may ask for the texts of others
@@ -63,22 +63,19 @@ class Writer:
         BatchWritten
             If answers have to come from a batch.
         """
-        waiting, settled = list(self.plan.entries), set()
-        while ready := [key for key in waiting if settled.issuperset(self._needs[key])]:
+        waiting, settled = dict.fromkeys(self.plan.entries, True), set()
+        while ready := [k for k in waiting if waiting[k] and settled.issuperset(self._needs[k])]:
+            waiting |= dict.fromkeys(ready, False)
             tasks = [self._task(key) for key in ready]
-            found = self.files.ask("document", tasks, self._fault, wait=False)
-            for key, data in zip(ready, found, strict=True):
-                if data and not isinstance(data, Rejected) and data.get("read"):
+            asked = (self.files, "document", ready, tasks, self.lost, self._fault)
+            for key, data in answered(*asked, wait=False):
+                if read := data.get("read"):
+                    waiting[key] = True
                     self._asked[key] = self._asked.get(key, 0) + 1
-                    self._needs[key] += [k for k in data["read"] if k not in self._needs[key]]
-                    continue
-                waiting.remove(key)
-                if isinstance(data, Rejected):
-                    self.lost.append(data)
-                elif data:
+                    self._needs[key] += [k for k in read if k not in self._needs[key]]
+                else:
                     self.texts[key] = data["content"].strip()
-                if data:
-                    settled.add(key)
+            settled = {*self.texts, *(one.item.partition(" ")[2] for one in self.lost)}
         self.files.author.flush()
         return self
 
@@ -212,20 +209,16 @@ class Noise:
 
     def make(self) -> Noise:
         """Ask for all that is missing, in one batch."""
-        moved, copied = self._misfile(), self._repeat()
+        keys = walk(self.entries, self._stream("misfile"), round(MISFILED * len(self.entries)))
+        moved, copied = list(self._misfile(keys)), list(self._repeat())
         self.files.author.flush()
-        for kind, pairs in (("misfile", moved), ("near_duplicate", copied)):
-            for key, data in pairs:
-                if isinstance(data, Rejected):
-                    self.lost.append(data)
-                elif kind == "misfile":
-                    self.moves[key] = ("plausible", self._placed(key, data["path"]))
-                else:
-                    known = {"block": "near-duplicates", "kind": "near-duplicate", "original": key}
-                    about = self.entries[key]["summary"]
-                    again = f"{key}-again"
-                    self.copies[again] = data | known | {"key": again, "summary": about}
-        self._shuffle({key for key, _ in moved})
+        for key, data in moved:
+            self.moves[key] = ("plausible", self._placed(key, data["path"]))
+        known = {"block": "near-duplicates", "kind": "near-duplicate"}
+        for key, data in copied:
+            own = {"original": key, "key": f"{key}-again", "summary": self.entries[key]["summary"]}
+            self.copies[f"{key}-again"] = data | known | own
+        self._shuffle(set(keys))
         return self
 
     def _stream(self, name: str) -> Stream:
@@ -238,23 +231,15 @@ class Noise:
     def _placed(self, key: str, folder: str) -> str:
         return f"{folder.rstrip('/')}/{self.entries[key]['path'].rpartition('/')[2]}"
 
-    def _misfile(self) -> Sequence[tuple[str, dict | Rejected | None]]:
-        count = round(MISFILED * len(self.entries))
-        keys = walk(self.entries, self._stream("misfile"), count)
-        tasks = [
-            Task(
-                f"misfile {key}",
-                {
-                    "path": self.entries[key]["path"],
-                    "folders": "\n".join(self._folders(self.entries[key]["source"])),
-                    "document": self.texts[key][:SHOWN],
-                },
-                key,
-            )
-            for key in keys
-        ]
-        found = self.files.ask("misfile", tasks, self._no_place, wait=False)
-        return list(zip(keys, found, strict=True))
+    def _misfile(self, keys: list[str]) -> Iterator[tuple[str, dict]]:
+        tasks = []
+        for key in keys:
+            entry = self.entries[key]
+            values = {"path": entry["path"], "document": self.texts[key][:SHOWN]}
+            values["folders"] = "\n".join(self._folders(entry["source"]))
+            tasks.append(Task(f"misfile {key}", values, key))
+        asked = (self.files, "misfile", keys, tasks, self.lost, self._no_place)
+        return answered(*asked, wait=False)
 
     def _no_place(self, task: Task, data: dict) -> str:
         entry, folder = self.entries[task.given], data["path"].rstrip("/")
@@ -269,28 +254,22 @@ class Noise:
             others = [f for f in self._folders(self.entries[key]["source"]) if f != here]
             self.moves[key] = ("random", self._placed(key, stream.pick(others)))
 
-    def _repeat(self) -> Sequence[tuple[str, dict | Rejected | None]]:
+    def _repeat(self) -> Iterator[tuple[str, dict]]:
         skip = {key for key, e in self.entries.items() if e["kind"] in ("cluster", "misc")}
         count = self.plan.settings.duplicates
         keys = walk(self.entries, self._stream("near-duplicates"), count, skip)
         folders = [f for source in FORMS for f in self._folders(source)]
-        agents = "\n".join(f"{f}: {self._holds(f)}" for f in folders)
+        values = {
+            "forms": FORMS_LISTED,
+            "metadata": f"metadata has exactly these keys by source:\n{METADATA}",
+            "agents": "\n".join(f"{f}: {self._holds(f)}" for f in folders),
+        }
         tasks = [
-            Task(
-                f"near-duplicate {key}",
-                {
-                    "forms": FORMS_LISTED,
-                    "metadata": f"metadata has exactly these keys by source:\n{METADATA}",
-                    "entry": shown(self.entries[key]),
-                    "agents": agents,
-                    "document": self.texts[key],
-                },
-                key,
-            )
-            for key in keys
+            Task(f"near-duplicate {key}", values | {"entry": shown(entry), "document": text}, key)
+            for key, entry, text in ((k, self.entries[k], self.texts[k]) for k in keys)
         ]
-        found = self.files.ask("near_duplicate", tasks, self._no_copy, wait=False)
-        return list(zip(keys, found, strict=True))
+        asked = (self.files, "near_duplicate", keys, tasks, self.lost, self._no_copy)
+        return answered(*asked, wait=False)
 
     def _holds(self, folder: str) -> str:
         return self.plan.agents(f"{folder}/").rpartition("\n")[2].partition(": ")[2]

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from ragkit.files import write_text
+from ragkit.files import write_jsonl, write_text
 from ragkit.synth.company import metadata
 from ragkit.synth.company.documents import Noise, Writer
 from ragkit.synth.company.plan import FORMS, Plan
@@ -71,25 +71,22 @@ def write(out: Path, made: Made) -> dict:
     ordered = sorted(rows.values(), key=lambda row: row["path"])
     asked = [_question(number, d, rows) for number, d in enumerate(made.drafts, 1)]
     extra = metadata.questions(rows, settings.metadata_questions, settings.seed)
-    target = out / "enterpriserag_bench"
-    for name, lines in (
-        ("documents", ordered),
-        ("questions", asked),
-        ("extra_questions", extra),
-    ):
-        _jsonl(target / f"{name}.jsonl", lines)
-    _jsonl(out / "documents.jsonl", _renamed(ordered, DOCUMENT))
-    _jsonl(out / "questions.jsonl", _renamed(asked, QUESTION))
-    _jsonl(out / "document_notes.jsonl", _document_notes(made))
-    _jsonl(
-        out / "question_notes.jsonl",
-        (
-            {"question_id": row["question_id"], "item": draft.name, "read": draft.read}
-            | draft.notes
-            for row, draft in zip(asked, made.drafts, strict=True)
-        ),
+    noted = (
+        {"question_id": row["question_id"], "item": draft.name, "read": draft.read} | draft.notes
+        for row, draft in zip(asked, made.drafts, strict=True)
     )
-    _jsonl(out / "left_out.jsonl", (one.row() for one in made.lost))
+    files = {
+        "enterpriserag_bench/documents": ordered,
+        "enterpriserag_bench/questions": asked,
+        "enterpriserag_bench/extra_questions": extra,
+        "documents": _renamed(ordered, DOCUMENT),
+        "questions": _renamed(asked, QUESTION),
+        "document_notes": _document_notes(made),
+        "question_notes": noted,
+        "left_out": (one.row() for one in made.lost),
+    }
+    for name, lines in files.items():
+        write_jsonl(out / f"{name}.jsonl", lines)
     found = statistics(made) | {"metadata_questions": len(extra)}
     write_text(out / "statistics.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     return found
@@ -145,7 +142,3 @@ def statistics(made: Made) -> dict:
 
 def _renamed(rows: Iterable[dict], names: Mapping[str, str]) -> list[dict]:
     return [{name: row[old] for name, old in names.items()} for row in rows]
-
-
-def _jsonl(path: Path, rows: Iterable[Mapping]) -> None:
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

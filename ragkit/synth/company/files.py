@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from ragkit.errors import DataError, ModelError
+from ragkit.errors import DataError
 from ragkit.files import read_json, read_text, write_text
 from ragkit.llm import load_prompt
 from ragkit.llm.requests import canonical, validator
-from ragkit.synth.stages import Author, Check, Rejected, Task
+from ragkit.synth.stages import Check, Model, Rejected, Task, needed
 
 PROMPTS = Path(__file__).parent / "prompts"
 
@@ -25,12 +25,12 @@ class Files:
     Parameters
     ----------
     folder : Path
-    author : Author
+    author : Model
     keep : bool
         Whether files are written; an estimate writes none.
     """
 
-    def __init__(self, folder: Path, author: Author, keep: bool = True):
+    def __init__(self, folder: Path, author: Model, keep: bool = True):
         self.folder, self.author, self.keep = folder, author, keep
 
     @cached_property
@@ -44,7 +44,7 @@ class Files:
             return self.folder / stage / f"{name}.md"
         return self.folder / (f"{stage}/{name}.json" if name else f"{stage}.json")
 
-    def ask(
+    def answer(
         self,
         stage: str,
         tasks: Sequence[Task],
@@ -53,7 +53,7 @@ class Files:
         wait: bool = True,
         note: Callable[[Task], dict] = lambda task: {},
     ) -> list[dict | Rejected | None]:
-        """Return the data of each task, from its file or from the author.
+        """Return the data of each task, from its file or from the model.
 
         Parameters
         ----------
@@ -84,22 +84,15 @@ class Files:
         text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
         write_text(self.path(stage, item), data["content"] if stage == "document" else text)
 
-    def need(
-        self, stage: str, tasks: Sequence[Task], check: Check, *, wait: bool = True
-    ) -> list[dict | None]:
+    def need(self, stage: str, tasks: Sequence[Task], check: Check) -> list[dict]:
         """Return the data of each task; a rejected one ends the run."""
-        found = self.ask(stage, tasks, check, wait=wait)
-        for task, data in zip(tasks, found, strict=True):
-            if isinstance(data, Rejected):
-                raise ModelError(
-                    f"stage {stage!r}, item {task.item!r}: {data.reason}",
-                    f"write {self.path(stage, task.item)} by hand, or use another model; what was "
-                    "paid for is kept in the ledger",
-                )
-        return found
+        found = self.answer(stage, tasks, check)
+        lost = (self.path(stage, one.item) for one in found if isinstance(one, Rejected))
+        hint = f"write {next(lost, '')} by hand, or use another model; what was paid for is kept in"
+        return needed(found, f"{hint} the ledger")
 
     def read(self, stage: str, task: Task, check: Check) -> dict | None:
-        """Return what the file of a task says, or None if there is none; see `ask`."""
+        """Return what the file of a task says, or None if there is none; see `answer`."""
         path = self.path(stage, task.item)
         if not path.exists():
             return None

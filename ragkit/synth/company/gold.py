@@ -12,7 +12,7 @@ from ragkit.judging.goldset import classify, is_anti_hallucination
 from ragkit.synth.company.files import Files
 from ragkit.synth.company.questions import Draft
 from ragkit.synth.company.search import Library
-from ragkit.synth.stages import Rejected, Task
+from ragkit.synth.stages import Rejected, Task, answered
 from ragkit.synth.streams import Stream
 
 POOLED, PASSAGE = 10, 1500  # other documents of a question, and characters of each
@@ -62,7 +62,8 @@ class Pool:
                 settled.append(draft)
             elif len(rows) >= 2 and not (len(rows) == 2 and _differ(rows)):
                 self._settle(draft, rows, settled, changed)
-        return self._ordered(drafts, [*settled, *self._rewritten(changed)])
+        kept = {draft.name: draft for draft in (*settled, *self._rewritten(changed))}
+        return [kept[draft.name] for draft in drafts if draft.name in kept]
 
     def _pools(self, drafts: Sequence[Draft]) -> dict[str, list[str]]:
         """Return the other documents of each question, by its name."""
@@ -89,12 +90,9 @@ class Pool:
     def _vote(self, judge: int, drafts, pools, votes) -> None:
         """Add the labels of a judge to the votes on each draft."""
         tasks = [self._task(draft, pools[draft.name], judge) for draft in drafts]
-        found = self.author.answer("pool", tasks, _incomplete, wait=False)
-        for draft, data in zip(drafts, found, strict=True):
-            if isinstance(data, Rejected):
-                self.lost.append(data)
-            elif data:
-                votes[draft.name].append({d["key"]: d["label"] for d in data["documents"]})
+        asked = (self.author, "pool", drafts, tasks, self.lost, _incomplete)
+        for draft, data in answered(*asked, wait=False):
+            votes[draft.name].append({d["key"]: d["label"] for d in data["documents"]})
 
     def _task(self, draft: Draft, others: list[str], judge: int) -> Task:
         question, gold = draft.data["question"], draft.data["gold"]
@@ -126,26 +124,16 @@ class Pool:
 
     def _rewritten(self, drafts: list[Draft]) -> Iterator[Draft]:
         """Yield corrected questions with a new answer; facts that forbid something stay."""
+        texts = [{"material": self.library.texts(d.data["gold"])} for d in drafts]
         tasks = [
-            Task(
-                f"answer {d.name}",
-                d.asked() | {"material": self.library.texts(d.data["gold"])},
-                d,
-            )
-            for d in drafts
+            Task(f"answer {d.name}", d.asked() | own, d)
+            for d, own in zip(drafts, texts, strict=True)
         ]
-        found = self.author.answer("answer", tasks, wait=False)
-        for draft, data in zip(drafts, found, strict=True):
-            if isinstance(data, Rejected):
-                self.lost.append(data)
-            elif data:
-                kept = [fact for fact in draft.data["facts"] if is_anti_hallucination(fact)]
-                facts = list(dict.fromkeys([*data["facts"], *kept]))
-                yield replace(draft, data=draft.data | {"answer": data["answer"], "facts": facts})
-
-    def _ordered(self, drafts: Sequence[Draft], kept: Sequence[Draft]) -> list[Draft]:
-        by_name = {draft.name: draft for draft in kept}
-        return [by_name[draft.name] for draft in drafts if draft.name in by_name]
+        asked = (self.author, "answer", drafts, tasks, self.lost)
+        for draft, data in answered(*asked, wait=False):
+            kept = [fact for fact in draft.data["facts"] if is_anti_hallucination(fact)]
+            facts = list(dict.fromkeys([*data["facts"], *kept]))
+            yield replace(draft, data=draft.data | {"answer": data["answer"], "facts": facts})
 
 
 def _required(row: Mapping[str, str]) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice, zip_longest
 
 from ragkit.synth.company.plan import FORMS
 from ragkit.synth.streams import Stream
@@ -21,17 +22,9 @@ def questions(rows: Mapping[str, dict], count: int, seed: int) -> list[dict]:
         Documents as rows of the benchmark, by key.
     count, seed : int
     """
-    found: list[dict] = []
-    supply = {source: _of_source(rows, source, seed) for source in FORMS}
-    while supply and len(found) < count:
-        for source in list(supply):
-            if len(found) == count:
-                break
-            if (row := next(supply[source], None)) is None:
-                del supply[source]
-                continue
-            found.append({"question_id": f"ext_{len(found) + 1:04d}"} | row)
-    return found
+    rounds = zip_longest(*(_of_source(rows, source, seed) for source in FORMS))
+    found = islice((row for one in rounds for row in one if row), count)
+    return [{"question_id": f"ext_{number:04d}"} | row for number, row in enumerate(found, 1)]
 
 
 def _of_source(rows: Mapping[str, dict], source: str, seed: int) -> Iterator[dict]:

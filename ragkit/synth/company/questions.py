@@ -16,7 +16,7 @@ from ragkit.synth.company.files import Files, fragment
 from ragkit.synth.company.plan import Plan
 from ragkit.synth.company.search import Library, content
 from ragkit.synth.layout import printed
-from ragkit.synth.stages import Rejected, Task
+from ragkit.synth.stages import Rejected, Task, answered
 from ragkit.synth.streams import Stream
 
 FLOWS = tomllib.loads(Path(__file__).with_name("types.toml").read_text("utf-8"))
@@ -25,15 +25,7 @@ NEIGHBOURS, AROUND = 5, 15  # documents of a neighbourhood that are shown and li
 LONG = 3000  # characters of a document for a question within it
 STARTED = 4  # documents of a project that are shown at first
 CUT = 4000  # characters of a near document
-FOCUS = (
-    "mission",
-    "products",
-    "customers",
-    "technology",
-    "business model",
-    "competitors",
-    "history",
-)
+FOCUS = "mission, products, customers, technology, business model, competitors, history".split(", ")
 
 
 @dataclass(frozen=True)
@@ -133,9 +125,8 @@ class Asker:
         """Yield the drafts of all types, as many as the documents allow."""
         seed, used = self.plan.settings.seed, set()
         for kind, flow in FLOWS.items():
-            supply = getattr(self, f"_{flow['sample']}s")(
-                kind, Stream(seed, "questions", kind), used
-            )
+            begun = getattr(self, f"_{flow['sample']}s")
+            supply = begun(kind, Stream(seed, "questions", kind), used)
             wanted = self.plan.settings.drafts(kind)
             for number, draft in zip(range(1, wanted + 1), supply, strict=False):
                 yield replace(draft, number=number)
@@ -212,21 +203,18 @@ class Asker:
         waiting = drafts
         while waiting:
             tasks = [self._task(draft) for draft in waiting]
-            found = self.files.ask("question", tasks, self._fault, wait=False, note=_seen)
-            reading = []
-            for draft, data in zip(waiting, found, strict=True):
-                if isinstance(data, Rejected):
-                    self.lost.append(data)
-                elif data and data.get("read"):
+            asked = (self.files, "question", waiting, tasks, self.lost, self._fault)
+            waiting = []
+            for draft, data in answered(*asked, wait=False, note=_seen):
+                if read := data.get("read"):
                     self._reads[draft.name] = self._reads.get(draft.name, 0) + 1
-                    new = [k for k in data["read"] if k not in draft.read]
-                    reading.append(replace(draft, seen=(*draft.seen, *dict.fromkeys(new))))
-                elif data:
-                    data = data | {"gold": list(dict.fromkeys(data["gold"]))}
-                    if "answer" in draft.flow:
-                        data |= {"answer": draft.flow["answer"], "facts": [draft.flow["fact"]]}
-                    done[draft.name] = replace(draft, seen=tuple(data["seen"]), data=data)
-            waiting = reading
+                    new = dict.fromkeys(key for key in read if key not in draft.read)
+                    waiting.append(replace(draft, seen=(*draft.seen, *new)))
+                    continue
+                data = data | {"gold": list(dict.fromkeys(data["gold"]))}
+                if "answer" in draft.flow:
+                    data |= {"answer": draft.flow["answer"], "facts": [draft.flow["fact"]]}
+                done[draft.name] = replace(draft, seen=tuple(data["seen"]), data=data)
         return [done[draft.name] for draft in drafts if draft.name in done]
 
     def _task(self, draft: Draft) -> Task:
@@ -281,13 +269,10 @@ class Asker:
     def _validated(self, drafts: Sequence[Draft]) -> Iterator[Draft]:
         """Yield the drafts that were read again, `refused` where they failed."""
         tasks = [self._reading(draft) for draft in drafts]
-        found = self.files.author.answer("validate", tasks, wait=False)
-        for draft, data in zip(drafts, found, strict=True):
-            if isinstance(data, Rejected):
-                self.lost.append(data)
-            elif data:
-                refused = "" if data["ok"] else data["reason"]
-                yield replace(draft, notes={"validated": data["reason"]}, refused=refused)
+        asked = (self.files.author, "validate", drafts, tasks, self.lost)
+        for draft, data in answered(*asked, wait=False):
+            refused = "" if data["ok"] else data["reason"]
+            yield replace(draft, notes={"validated": data["reason"]}, refused=refused)
 
     def _reading(self, draft: Draft) -> Task:
         library, gold = self.library, draft.data["gold"]
@@ -308,29 +293,23 @@ class Asker:
     def _minimal(self, drafts: list[Draft]) -> Iterator[Draft]:
         """Yield the drafts, those of several documents with no more of them than are needed."""
         several = [draft for draft in drafts if draft.flow.get("minimal")]
+        texts = [{"material": self.library.texts(draft.read)} for draft in several]
         tasks = [
-            Task(
-                f"minimal {draft.name}",
-                draft.asked() | {"material": self.library.texts(draft.read)},
-                draft,
-            )
-            for draft in several
+            Task(f"minimal {draft.name}", draft.asked() | own, draft)
+            for draft, own in zip(several, texts, strict=True)
         ]
-        found = self.files.author.answer("minimal", tasks, _unknown, wait=False)
-        needed = {d.name: data for d, data in zip(several, found, strict=True)}
+        asked = (self.files.author, "minimal", several, tasks, self.lost, _unknown)
+        needed = {draft.name: data["needed"] for draft, data in answered(*asked, wait=False)}
         for draft in drafts:
-            data = needed.get(draft.name, draft.data)
-            if isinstance(data, Rejected):
-                self.lost.append(data)
-            elif data is not draft.data and data:
-                keys = [key for key in draft.read if key in data["needed"]]
-                if len(keys) < draft.flow["gold"][0]:
+            if not draft.flow.get("minimal"):
+                yield draft
+            elif draft.name in needed:
+                keys = [key for key in draft.read if key in needed[draft.name]]
+                if len(keys) >= draft.flow["gold"][0]:
+                    yield replace(draft, data=draft.data | {"gold": keys})
+                else:
                     why = f"{len(keys)} documents are enough for the answer"
                     self.lost.append(Rejected("minimal", draft.name, why))
-                    continue
-                yield replace(draft, data=draft.data | {"gold": keys})
-            elif data:
-                yield draft
 
 
 def _seen(task: Task) -> dict[str, list[str]]:
