@@ -11,21 +11,7 @@ from ragkit.synth.streams import Stream
 
 OVERVIEW = 3000  # characters
 READ = 4  # documents that a question on a project is expected to read besides those shown
-TYPICAL = {"project_related": 4, "completeness": 5}  # gold documents of a question
 FOLDERS = ("one", "two", "three", "four", "five", "six")
-# Words of an answer and number of its facts, as in the benchmark's own questions.
-SAID = {
-    "basic": (26, 3),
-    "semantic": (37, 4),
-    "intra_document_reasoning": (29, 3),
-    "project_related": (190, 12),
-    "constrained": (78, 10),
-    "conflicting_info": (38, 6),
-    "completeness": (46, 10),
-    "miscellaneous": (16, 2),
-    "high_level": (22, 3),
-    "info_not_found": (40, 1),
-}
 
 
 def stand_ins(settings: Settings, page: str) -> dict[str, Callable[[Task], dict]]:
@@ -110,8 +96,8 @@ def _question(task: Task) -> dict:
     if draft.flow["sample"] == "project" and not draft.seen:
         return {"read": [key for key in draft.listed if key not in draft.shown][:READ]}
     low, high = draft.flow["gold"]
-    gold = draft.read[: max(low, min(high, TYPICAL.get(draft.kind, 1)))]
-    words, facts = SAID[draft.kind]
+    gold = draft.read[: max(low, min(high, draft.flow.get("typical", 1)))]
+    words, facts = draft.flow["said"]
     barred = ["The answer must not say what another document says."] * ("negative" in draft.flow)
     data = {"question": "32 words", "answer": f"{words} words", "gold": gold}
     return data | {"facts": ["14 words"] * facts + barred}
