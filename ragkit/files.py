@@ -27,7 +27,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ragkit import schema
-from ragkit.errors import DataError, MissingData, UsageError, did_you_mean
+from ragkit.errors import DataError, MissingData, RagkitError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,6 +80,41 @@ def remove_temporary(folder: str | os.PathLike) -> None:
         with suppress(OSError), open(path, "rb") as stream:  # one of another process is locked
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.unlink()
+
+
+@contextmanager
+def held(folder: str | os.PathLike, name: str = "") -> Iterator[None]:
+    """Hold a folder, or one name in it, for this process until the block or the process ends.
+
+    Raises `RagkitError`, which names the other process, if one holds it; `UsageError` for a file.
+    """
+    path, new = Path(folder) / f".tmp-{name}.lock", not Path(folder).exists()
+    if Path(folder).is_file():
+        raise UsageError(f"{folder} is a file, not a folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a+") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            taken = not os.fstat(stream.fileno()).st_nlink  # its holder ended just now
+        except BlockingIOError:
+            taken = True
+        except OSError:  # a disk without locks
+            taken = False
+        if taken:
+            stream.seek(0)
+            who, place = stream.read() or "that has just begun", Path(folder) / name
+            hint = "wait until it has ended, or choose another place"
+            raise RagkitError(f"{place}: the process {who} is writing there", hint)
+        stream.truncate(0)
+        stream.write(str(os.getpid()))
+        stream.flush()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+            if new:
+                with suppress(OSError):  # it holds something by now
+                    path.parent.rmdir()
 
 
 def write_text(path: str | os.PathLike, text: str) -> Path:
@@ -233,9 +268,10 @@ def read_frame(
     import pandas as pd
 
     path, keys = Path(path), schema.KEYS[kind]
-    if kind == "scores" and (plain := _plain_table(path, kind)) is not None:
+    if kind == "scores":
         with named(path), suppress(DataError):  # read by rows below, to name the line
-            return schema.check(_one_metric(plain, metric), kind)
+            if (plain := _plain_table(path, kind)) is not None:
+                return schema.check(_one_metric(plain, metric), kind)
     archive = kind == "documents" and path.suffix == ".zip"
     rows, places, given, texts = [], {}, set(), {}
     with named(path):
@@ -259,7 +295,7 @@ def read_frame(
         frame = pd.DataFrame(rows)
         if kind == "scores":
             frame = _one_metric(frame, metric)
-    frame.attrs["given"] = given | set(schema.names(tuple(given), kind).values())
+    frame.attrs["given"] = given.union(*(schema.names((n,), kind).values() for n in given))
     return schema.check(frame, kind, str(path))
 
 

@@ -45,14 +45,17 @@ _NO_SCORE = "leave the row out: a missing score is not 0"
 
 @cache
 def names(columns: tuple[str, ...], kind: str) -> dict[str, str]:
-    """Return the columns of a file that have another name here, with that name."""
-    taken, found = set(columns), {}
-    for alias, ours in _FRAMES[kind]["aliases"].items():
-        for column in columns:
-            if column.lower() == alias and ours not in taken:
-                found[column] = ours
-                taken.add(ours)
-    return found
+    """Return the columns of a file that have another name here, with that name.
+
+    Raises `DataError` if two of `columns` are names of one column.
+    """
+    aliases, taken = _FRAMES[kind]["aliases"], {}
+    for column in columns:
+        ours = aliases.get(column.lower(), column)
+        if (first := taken.setdefault(ours, column)) != column:
+            words = f"{first!r} and {column!r} are two names of the column {ours!r}"
+            raise DataError(words, "rename or remove one of them")
+    return {column: ours for ours, column in taken.items() if ours != column}
 
 
 def complete(row: dict, kind: str, system: str = "") -> dict:

@@ -7,6 +7,8 @@ import json
 import lzma
 import os
 import stat
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragkit import files
-from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.errors import DataError, MissingData, RagkitError, UsageError
 
 # Everything that UTF-8 can hold; weighted towards what breaks readers.
 TEXT = st.text(
@@ -127,6 +129,51 @@ def test_a_folder_that_cannot_be_made_or_is_a_file_is_one_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="input.txt"), files.atomic_path(tmp_path / "o.txt"):
         (tmp_path / "input.txt").read_text()
     assert names(tmp_path) == ["place", "taken"]
+
+
+HOLDER = """
+import sys
+from ragkit.files import held
+with held(*sys.argv[1:]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def holder(*place):
+    """Another process that holds a folder, or a name in it; it ends with the block at the latest."""
+    command = [sys.executable, "-c", HOLDER, *map(str, place)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_folder_is_held_by_one_process_which_the_error_names(tmp_path):
+    folder = tmp_path / "out"
+    with holder(folder) as process:
+        words = f"out: the process {process.pid} is writing there"
+        with pytest.raises(RagkitError, match=words), files.held(folder):
+            pass
+        files.remove_temporary(folder)
+        with pytest.raises(RagkitError, match=words), files.held(folder):
+            pass
+        with files.held(folder, "other.jsonl"):
+            pass
+        process.stdin.close()
+        process.wait(60)
+    assert names(tmp_path) == []  # the folder was new and is empty
+    with holder(folder) as process:
+        process.kill()
+        process.wait(60)
+        with files.held(folder):  # what was killed holds nothing
+            files.write_text(folder / "a.txt", "x")
+    assert names(folder) == ["a.txt"]
+    with pytest.raises(UsageError, match="a.txt is a file"), files.held(folder / "a.txt"):
+        pass
 
 
 # ------------------------------------------------------------------------------------- text, gzip
@@ -453,3 +500,41 @@ def test_many_plain_scores_are_read_by_columns(tmp_path, monkeypatch):
     assert "no scores of the metric 'R5'" in complaint(
         files.read_frame, path, "scores", metric="R5"
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "text", "words"),
+    [
+        (
+            "answers",
+            "a.jsonl",
+            '{"id": "q", "answer": "x", "doc_ids": [], "document_ids": ["d"]}',
+            "line 1: 'doc_ids' and 'document_ids' are two names of the column 'doc_ids'",
+        ),
+        (
+            "answers",
+            "a.csv",
+            "question_id,answer,Document_IDs,article_ids\nq,x,[1],[2]\n",
+            "line 2: 'Document_IDs' and 'article_ids' are two names of the column 'doc_ids'",
+        ),
+        (
+            "scores",
+            "s.csv",
+            "system,item_id,score,value\na,q,1,0\n",
+            "line 2: 'score' and 'value' are two names of the column 'score'",
+        ),
+    ],
+)
+def test_two_names_of_one_column_are_an_error(tmp_path, kind, name, text, words):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError) as info:
+        files.read_frame(tmp_path / name, kind)
+    assert info.value.message == f"{tmp_path / name}: {words}"
+
+
+def test_rows_may_each_have_another_name_of_a_column(tmp_path):
+    rows = [{"id": "1", "doc_ids": ["a"]}, {"id": "2", "document_ids": ["b"]}]
+    files.write_jsonl(tmp_path / "a.jsonl", rows)
+    frame = files.read_frame(tmp_path / "a.jsonl", "answers")
+    assert frame["doc_ids"].tolist() == [("a",), ("b",)]
+    assert frame.attrs["given"] == {"id", "question_id", "doc_ids", "document_ids"}

@@ -9,6 +9,7 @@ from functools import partial
 import click
 
 from ragkit.cli import declare
+from ragkit.files import held
 
 command = declare.Group("generate")
 
@@ -21,7 +22,7 @@ def erb(out, dry_run, **counts):
     if dry_run:
         counts.pop("jobs")
         return _show(Plan(Settings(**counts)).summary())
-    with _progress(1) as progress:
+    with held(out), _progress(1) as progress:
         plan = generate(out, **counts, progress=progress)["plan"]
     made, asked = (sum(plan[name].values()) for name in ("documents", "questions"))
     click.echo(f"{made:,} documents and {asked:,} questions in {out}")
@@ -36,7 +37,7 @@ def company(page, out, dry_run, batch, yes, **given):
     if batch and (out / "plan").exists() and not dry_run:  # of the first batch only
         guess = None
     make = partial(generate_company, page, out, **asked)
-    if found := _written(guess, make, options, dry_run, yes):
+    if found := _written(guess, make, options, held(out), dry_run, yes):
         made = sum(found["questions"].values())
         wanted = f" of {asked['questions']:,}" * (made < asked["questions"])
         click.echo(f"{found['documents']:,} documents and {made:,}{wanted} questions in {out}")
@@ -49,7 +50,7 @@ def helpcentre(out, dry_run, batch, yes, **given):
 
     options, asked = _options(given, out / "ledger.sqlite", batch)
     guess, make = partial(estimate, **asked), partial(generate_helpcentre, out, **asked)
-    if found := _written(guess, make, options, dry_run, yes):
+    if found := _written(guess, make, options, held(out), dry_run, yes):
         counts = [sum(found[name].values()) for name in ("articles", "questions")]
         click.echo(f"{counts[0]:,} articles and {counts[1]:,} questions in {out}")
         _left_out(found["left out"], out / "left_out.jsonl")
@@ -68,9 +69,14 @@ def datamorgana(documents, out, dry_run, batch, yes, **given):
         wanted = settings(documents, **asked)
         check_same(found.get("settings", {}), wanted, f"{out} was made")
         return click.echo(f"{out} is complete")
-    guess, make = partial(estimate, documents, **asked), partial(make_questions, documents, **asked)
-    if made := _written(guess, make, options, dry_run, yes, asked["questions"]):
+
+    def make(**how):
+        made = make_questions(documents, **asked, **how)
         made.write(out)
+        return made
+
+    guess, lock = partial(estimate, documents, **asked), held(out.parent, out.name)
+    if made := _written(guess, make, options, lock, dry_run, yes, asked["questions"]):
         click.echo(f"{len(made.rows):,} questions in {out}")
         _left_out(len(made.left_out), beside(out, "left_out.jsonl"))
 
@@ -81,7 +87,7 @@ def sample(out):
     from ragkit.synth.sample import write_sample
 
     out = out or paths.SAMPLE
-    with _progress(1) as progress:
+    with held(out), _progress(1) as progress:
         files = write_sample(out, progress=progress)
     click.echo(f"{files} files in {out}")
 
@@ -95,7 +101,7 @@ def _options(given, ledger, batch):
     return AuthorOptions(ledger, **asked, batch=batch), given
 
 
-def _written(guess, make, options, dry_run, yes, total=1):
+def _written(guess, make, options, lock, dry_run, yes, total=1):
     """Show the estimate, ask, and let the model write; return what is made, if it is."""
     from ragkit.synth.stages import BatchWritten
 
@@ -106,7 +112,7 @@ def _written(guess, make, options, dry_run, yes, total=1):
         return None
     if not (yes or options.batch):
         click.confirm("Go ahead?", abort=True, err=True)
-    with _progress(total) as progress:
+    with lock, _progress(total) as progress:
         try:
             return make(progress=progress, author_options=options)
         except BatchWritten as written:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 
@@ -10,6 +9,7 @@ import click
 
 from ragkit.cli import declare
 from ragkit.errors import RagkitError
+from ragkit.files import held
 
 
 @declare.command("reproduce")
@@ -17,12 +17,7 @@ def command(profile, data, cores, preflight, force, report, export):
     from ragkit.report import pipeline
 
     plan = pipeline.make_plan(profile, data or os.environ.get("RAGKIT_DATA"))
-    plan.root.mkdir(parents=True, exist_ok=True)
-    with open(plan.root / ".lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RagkitError(f"another run of the profile {profile!r} is under way") from None
+    with held(plan.root):
         late = {step.name for step in plan.runnable} if force else pipeline.stale(plan)
         _show(plan, late)
         if preflight:

@@ -12,7 +12,7 @@ from ragkit.errors import ModelError
 def command(systems, documents, questions, out, jobs, names, k, dry_run):
     import joblib
 
-    from ragkit.files import read_frame
+    from ragkit.files import held, read_frame
     from ragkit.systems import sweep
     from ragkit.systems.sweep.running import SYSTEMS
 
@@ -32,12 +32,14 @@ def command(systems, documents, questions, out, jobs, names, k, dry_run):
             f"documents; {plan['to_rank'].sum():,} of {plan['cells'].sum():,} lists to rank"
         )
         return
-    try:
-        result = sweep.run(declared, *frames, jobs=jobs or joblib.cpu_count(), k=k)
-    except KeyboardInterrupt:
-        click.echo("\nragkit: the results so far are kept; the same command continues", err=True)
-        raise
-    paths = result.save(out)
+    with held(out):
+        try:
+            result = sweep.run(declared, *frames, jobs=jobs or joblib.cpu_count(), k=k)
+        except KeyboardInterrupt:
+            text = "\nragkit: the results so far are kept; the same command continues"
+            click.echo(text, err=True)
+            raise
+        paths = result.save(out)
     click.echo(result.summary().to_string(float_format="{:.3f}".format, na_rep=""))
     click.echo(f"{result!r} -> {', '.join(path.name for path in paths)} in {out}")
     if len(result.failures):

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from ragkit.cli import evaluate, irt, sweep
+from ragkit.cli import evaluate, generate, irt, sweep
 from ragkit.errors import RagkitError
 from tests.conftest import ROOT
+from tests.test_files import holder
 
 SYSTEMS = """
 [bm25]
@@ -109,3 +110,28 @@ def test_a_file_with_a_semicolon_is_one_error(tmp_path):
     done = run(irt.command, "fit", path, "--out", tmp_path / "fit")
     assert isinstance(done.exception, RagkitError)
     assert "scores.csv" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("command", "given"),
+    [
+        (sweep.command, "--documents documents.jsonl --questions q.jsonl --systems s.toml"),
+        (generate.command, "erb --documents 500 --seed 1"),
+        (generate.command, "sample"),
+        (generate.command, "helpcentre --page p.md --articles 8 --author openai:toy --yes"),
+        (generate.command, "datamorgana --documents . --questions 2 --author openai:toy --yes"),
+    ],
+)
+def test_two_runs_do_not_write_into_one_place(tmp_path, monkeypatch, command, given):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text('[a]\nretriever = "bm25"')
+    (tmp_path / "p.md").write_text("A company that makes pumps.")
+    text = "The pump runs all day and all night. " * 40
+    (tmp_path / "documents.jsonl").write_text(json.dumps({"doc_id": "1", "text": text}))
+    (tmp_path / "q.jsonl").write_text('{"id": "q", "text": "a"}')
+    place = (tmp_path, "out") if "datamorgana" in given else (tmp_path / "out",)
+    with holder(*place) as process:
+        done = run(command, *given.split(), "--out", "out")
+        assert f"out: the process {process.pid} is writing there" in str(done.exception)
+        assert {path.name for path in (tmp_path / "out").rglob("*")} <= {".tmp-.lock"}
+        assert not (tmp_path / "out").is_file()

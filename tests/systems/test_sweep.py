@@ -278,6 +278,24 @@ def test_bad_input(change, message):
         sweep.run(**given)
 
 
+def test_fields_that_documents_lack_are_one_error_before_anything_is_computed(tmp_path):
+    text = """
+    [a]
+    retriever = "bm25"
+    rerank = { reranker = "ms-marco-MiniLM-L-12-v2-int8", fields = ["nope"] }
+    [b]
+    retriever = { kind = "hybrid", retrievers = ["bm25", { kind = "bm25", fields = ["nope"] }] }
+    """
+    (tmp_path / "s.toml").write_text(text)
+    for one in sweep.load(tmp_path / "s.toml"):
+        for call in (sweep.run, sweep.plan):
+            with pytest.raises(UsageError) as info:
+                call([PLAIN, one], DOCUMENTS, QUESTIONS)
+            assert info.value.message == f"system {one.name!r}: documents lack the column 'nope'"
+            assert info.value.hint == "found " + ", ".join(DOCUMENTS)
+            call([one], DOCUMENTS.assign(nope="x"), QUESTIONS) if call is sweep.plan else None
+
+
 def test_files_and_metrics(tmp_path):
     tmp_path = tmp_path / "out"
     result = sweep.run([reading(), PLAIN], DOCUMENTS, QUESTIONS)

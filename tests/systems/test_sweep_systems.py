@@ -129,6 +129,29 @@ OPTIONS = {
     "reader": "reranker sentences threshold",
     "openai:toy": "concurrency budget timeout",
 }
+
+
+@pytest.mark.parametrize(
+    ("retriever", "more", "words"),
+    [
+        ('kind = "bm25", k1 = "big"', "", 'k1 should be a number, found "big"'),
+        ('kind = "bm25", k1 = 2020-01-01', "", 'k1 should be a number, found "2020-01-01"'),
+        ('kind = "bm25", k1 = true', "", "k1 should be a number, found true"),
+        ('kind = "bm25", mode = 3', "", "mode should be a text, found 3"),
+        ('kind = "bm25", fields = "text"', "", 'fields should be a list of texts, found "text"'),
+        ('kind = "dense", chunk_tokens = 1.5', "", "chunk_tokens should be a whole number"),
+        ('kind = "hybrid", retrievers = 3', "", "retrievers should be a list, found 3"),
+        ('kind = "hybrid", retrievers = [], weights = ["a"]', "", "weights .* a list of numbers"),
+        ('kind = "opensearch", overwrite = 1', "", "overwrite should be true or false, found 1"),
+        ('kind = "bm25"', 'kind = "openai:toy", parameters = 3', "parameters should be a table"),
+    ],
+)
+def test_types_are_named_in_words(tmp_path, retriever, more, words):
+    reader = f"reader = {{ {more} }}\n" if more else ""
+    with pytest.raises(UsageError, match=words):
+        load(write(tmp_path, f"[a]\n{reader}retriever = {{ {retriever} }}"))
+
+
 PARTS = 'kind = "hybrid", retrievers = ["bm25", "bm25"]'
 
 

@@ -84,7 +84,8 @@ def run(
     ------
     UsageError, DataError
         If there is no system, two have the same name, an option is out of range, a frame is not
-        valid, or a gold document is not among the documents.
+        valid, documents lack a column that a system is to index, or a gold document is not among
+        them.
     ModelError
         If weights of a system are missing: nothing has been computed then.
     """
@@ -287,6 +288,11 @@ def _check(systems, documents, questions, jobs, k) -> list[System]:
     if documents.empty or questions.empty:
         raise UsageError(f"there are no {'documents' if documents.empty else 'questions'}")
     schema.check_gold(questions, documents)
+    for system in systems:
+        for field in system.fields:
+            if field not in documents:
+                words = f"system {system.name!r}: documents lack the column {field!r}"
+                raise UsageError(words, f"found {', '.join(map(str, documents))}")
     checks.whole(jobs, "jobs")
     checks.whole(k, "k")
     return systems

@@ -37,6 +37,9 @@ READERS = {
 }
 KEYS = ("retriever", "rerank", "reader", "words", "top")
 MODELS = ("encoder", "reranker")  # options that are the name of a model
+# The types of JSON, as messages name them.
+WORDS = {"number": "a number", "integer": "a whole number", "string": "a text"}
+WORDS |= {"boolean": "true or false", "object": "a table", "array": "a list"}
 # Parameters of the classes that a declaration does not have.
 UNDECLARED = {"self", "system", "cache", "progress", "retriever", "ledger", "client", "k"}
 TOP = 5  # documents to read: WixQA, section 4
@@ -80,6 +83,11 @@ class System:
         named = {part[key] for part in self._parts for key in MODELS if key in part}
         policies = {part.get("policy", "") for part in self._parts}
         return named | {name for name in policies if name.startswith("openai:")}
+
+    @property
+    def fields(self) -> list[str]:
+        """Names of the columns that the system's settings ask the documents for."""
+        return [field for part in self._parts for field in part.get("fields", ())]
 
     @property
     def paid(self) -> bool:
@@ -209,9 +217,17 @@ def _check_types(spec: Mapping[str, Any], path: str | None) -> None:
     for name in filter(hints.get, spec):
         try:
             TypeAdapter(hints[name]).validate_json(json.dumps(spec[name]), strict=True)
-        except ValidationError:
-            expected = getattr(hints[name], "__name__", hints[name])
-            raise UsageError(f"{name} should be {expected}, found {spec[name]!r}") from None
+        except (ValidationError, TypeError):  # a date is no JSON
+            expected = _words(TypeAdapter(hints[name]).json_schema())
+            found = json.dumps(spec[name], ensure_ascii=False, default=str)
+            raise UsageError(f"{name} should be {expected}, found {found}") from None
+
+
+def _words(schema: Mapping[str, Any]) -> str:
+    """Return in words what a JSON schema describes; that an option may be left out goes unsaid."""
+    first = schema.get("anyOf", [schema])[0]
+    of = f" of {_words(first['items'])[2:]}s" if first.get("items") else ""
+    return WORDS[first["type"]] + of
 
 
 def _where(path: Path, text: str, name: str) -> str:
