@@ -165,15 +165,15 @@ class Stories:
         pen.slots["list"] = ", ".join(f"{one.entity} ({one.value})" for one in facts)
         answer, code = pen.fill(told["answer"]), pen.slots["code"]
         said = [told["fact"].format(code=code, n=one.entity, v=one.value) for one in facts]
+        text = pen.fill(pen.stream.pick(row["ask"]))
         if row.get("sum", True):
             total = sum(int(one.value.split()[0].replace(",", "")) for one in facts)
             pen.slots["total"] = f"{total:,} {facts[0].value.partition(' ')[2]}"
             said.append(pen.fill(told["total"]))
-            answer += f" {said[-1]}"
+            answer, text = f"{answer} {said[-1]}", f"{text} {told['total_ask']}"
         needed = {ids[0]: (code, row["story"])}
         needed |= {i: (f.entity, f.value, code) for i, f in zip(ids[1:], facts, strict=False)}
-        text, around = pen.fill(pen.stream.pick(row["ask"])), tuple(ids[len(needed) :])
-        pattern = f"{len(facts)} members"
+        around, pattern = tuple(ids[len(needed) :]), f"{len(facts)} members"
         return Draft("completeness", text, answer, tuple(said), needed, around, pattern)
 
 
