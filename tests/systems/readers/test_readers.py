@@ -88,6 +88,14 @@ def test_pieces_are_scored_behind_their_title_and_headings_are_not():
     ]
 
 
+def test_only_the_pieces_that_share_most_words_are_scored():
+    reranker, document = Overlap(), Document("a", "Ferry", DOCUMENTS["text"][0])
+    Extractive(reranker, most=2).read([("when do ferries leave for two cars", [document])])
+    assert reranker.asked == ["Ferry: The ferry leaves at noon.", "Ferry: It takes two cars."]
+    with pytest.raises(UsageError, match="most should be a whole number"):
+        Extractive(Overlap(), most=0)
+
+
 def test_a_repeated_sentence_is_said_once_and_paragraphs_are_lines():
     documents = [
         Document("x", "", "Fish is fish.\n- Fish is fish.\n- A fish."),
