@@ -89,7 +89,7 @@ def test_all_systems_of_a_file_or_one(run):
 def test_answers_of_a_sweep_are_read_as_they_are(run):
     """`doc_ids` and `document_ids` are one column; without it there is no recall and no report."""
     rows = answer_rows()
-    named = [{**row, "doc_ids": row.pop("document_ids")} for row in rows]
+    named = [{"doc_ids": row.pop("document_ids"), **row} for row in rows]
     write_jsonl(run.folder / "sweep.jsonl", named)
     assert run(answers_file="sweep.jsonl")[0] == 0
     assert read(run.folder / "R.json").questions["document_recall"].tolist()[:2] == [1, 0.5]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -123,7 +125,7 @@ def test_extreme_parameters_stay_finite_and_ties_keep_the_order(extreme):
         (pd.concat([frame("a", "b"), frame("c")]), "document 3 repeats the doc_id 'd0'"),
     ],
 )
-@pytest.mark.parametrize("make", [BM25, lambda: Dense(None)])
+@pytest.mark.parametrize("make", [BM25, lambda: Dense(SimpleNamespace(name="none"))])
 def test_bad_documents(make, documents, message):
     with pytest.raises(DataError, match=message):
         make().fit(documents)
