@@ -47,15 +47,19 @@ _NO_SCORE = "leave the row out: a missing score is not 0"
 def names(columns: tuple[str, ...], kind: str) -> dict[str, str]:
     """Return the columns of a file that have another name here, with that name.
 
-    Raises `DataError` if two of `columns` are names of one column.
+    Our own name counts before others, and these in the order of `schema.toml`: a release may have
+    an `id` beside its `doc_id`. Raises `DataError` if two of `columns` are names of one column of
+    lists or numbers, where the one that is left out would change a score.
     """
-    aliases, taken = _FRAMES[kind]["aliases"], {}
-    for column in columns:
-        ours = aliases.get(column.lower(), column)
-        if (first := taken.setdefault(ours, column)) != column:
-            words = f"{first!r} and {column!r} are two names of the column {ours!r}"
-            raise DataError(words, "rename or remove one of them")
-    return {column: ours for ours, column in taken.items() if ours != column}
+    taken, found = dict(zip(columns, columns, strict=True)), {}
+    for alias, ours in _FRAMES[kind]["aliases"].items():
+        for column in (column for column in columns if column.lower() == alias):
+            if (first := taken.setdefault(ours, column)) == column:
+                found[column] = ours
+            elif ours in (*TUPLES[kind], *NUMBERS[kind]):
+                words = f"{first!r} and {column!r} are two names of the column {ours!r}"
+                raise DataError(words, "rename or remove one of them")
+    return found
 
 
 def complete(row: dict, kind: str, system: str = "") -> dict:

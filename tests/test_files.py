@@ -532,6 +532,13 @@ def test_two_names_of_one_column_are_an_error(tmp_path, kind, name, text, words)
     assert info.value.message == f"{tmp_path / name}: {words}"
 
 
+def test_our_own_name_of_an_id_or_a_text_counts_before_others(tmp_path):
+    row = {"id": 7, "doc_id": "d", "content": "other", "text": "own", "source_type": "slack"}
+    files.write_jsonl(tmp_path / "d.jsonl", [row])
+    frame = files.read_frame(tmp_path / "d.jsonl", "documents")
+    assert frame[["doc_id", "text", "source"]].values.tolist() == [["d", "own", "slack"]]
+
+
 def test_rows_may_each_have_another_name_of_a_column(tmp_path):
     rows = [{"id": "1", "doc_ids": ["a"]}, {"id": "2", "document_ids": ["b"]}]
     files.write_jsonl(tmp_path / "a.jsonl", rows)
