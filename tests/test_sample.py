@@ -143,9 +143,9 @@ def test_a_blind_reader_sees_the_categories():
     assert right.to_numpy().mean() >= 0.9
 
 
-def test_a_correction_that_does_not_fit_is_an_error():
+def test_a_correction_that_does_not_fit_is_an_error(tmp_path):
     from ragkit.errors import DataError
-    from ragkit.synth.sample import corrected
+    from ragkit.synth.sample import corrected, corrections
 
     rows = [{"id": "a", "text": "one two", "tags": ["two"]}, {"text": "three"}]
     assert corrected(rows, [{"file": "f", "row": "a", "old": "two", "new": "2"}])[0] == {
@@ -163,7 +163,12 @@ def test_a_correction_that_does_not_fit_is_an_error():
     ):
         with pytest.raises(DataError, match="changes nothing"):
             corrected(rows, [{"file": "f"} | edit])
-    with pytest.raises(DataError, match="has no row 'b'"):
+    path = tmp_path / "corrections.jsonl"
+    path.write_text('{"file": "x.jsonl", "row": "a", "old": "1", "new": "2"}\n')
+    assert list(corrections(path, ["x.jsonl", "y.jsonl"])) == ["x.jsonl", "y.jsonl"]
+    with pytest.raises(DataError, match=r"no file 'x.jsonl' to be corrected"):
+        corrections(path, ["y.jsonl"])
+    with pytest.raises(DataError, match="a row that is not there"):
         corrected(rows, [{"file": "f", "row": "b", "old": "one", "new": "1"}])
 
 

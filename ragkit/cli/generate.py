@@ -53,7 +53,7 @@ def helpcentre(out, dry_run, batch, yes, **given):
     if found := _written(guess, make, options, held(out), dry_run, yes):
         counts = [sum(found[name].values()) for name in ("articles", "questions")]
         click.echo(f"{counts[0]:,} articles and {counts[1]:,} questions in {out}")
-        _left_out(found["left out"], out / "left_out.jsonl")
+        _left_out(found["left_out"], out / "left_out.jsonl")
 
 
 @command.define

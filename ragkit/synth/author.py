@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 class AuthorOptions:
     """How a model is asked; see `ragkit.llm.Client`.
 
+    What asks it raises `ModelError` if the endpoint did not answer, the budget is spent, or an
+    answer that all others need is not usable; and `ragkit.synth.stages.BatchWritten` if a batch is
+    wanted and the ledger lacks answers. What was answered is kept in the ledger.
+
     Parameters
     ----------
     ledger : path-like, optional

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from ragkit import paths
 from ragkit.files import read_archive
 from ragkit.synth.layout import SOURCES
 from ragkit.synth.offline.generate import generate, version
 from ragkit.synth.offline.plan import Settings
+from ragkit.synth.stamp import once
 
 
 def cached_company(
@@ -32,14 +32,8 @@ def cached_company(
     settings = Settings(documents, seed, questions, metadata_questions)
     counts = {"questions": settings.questions, "metadata_questions": settings.metadata_questions}
     name = "-".join(map(str, ("erb", documents, *counts.values(), seed, version())))
-    folder = paths.cache_dir() / "generated" / name
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(folder.with_name(f".{name}.lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "statistics.json").exists():
-            options = {"jobs": jobs, "progress": progress}
-            generate(folder, documents=documents, seed=seed, **counts, **options)
-    return folder
+    options = counts | {"documents": documents, "seed": seed, "jobs": jobs, "progress": progress}
+    return once(name, partial(generate, **options))
 
 
 def stream(folder: str | Path) -> Iterator[dict]:

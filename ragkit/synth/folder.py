@@ -33,22 +33,26 @@ def read_documents(folder: str | Path) -> pd.DataFrame:
 
 
 class Nearest:
-    """Search documents by BM25; the index is built when it is needed."""
+    """Search documents, a frame or rows, by BM25; the index is built when it is needed."""
 
-    def __init__(self, documents: pd.DataFrame):
+    def __init__(self, documents: pd.DataFrame | list[dict]):
         self.documents = documents
 
     @cached_property
-    def _index(self):
+    def words(self):
         from ragkit.systems.retrieval import BM25
 
         return BM25().fit(self.documents)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[str]]:
         """Return for each query the ids of the best k documents."""
-        found: list[list[str]] = [[] for _ in queries]
-        if queries:
-            runs = self._index.search(list(queries), k=k)
-            for query, doc_id in zip(runs["question_id"], runs["doc_id"], strict=True):
-                found[int(query)].append(doc_id)
-        return found
+        return ranked(self.words, queries, k) if queries else []
+
+
+def ranked(retriever, queries: Sequence[str], k: int) -> list[list[str]]:
+    """Return for each query the ids of a retriever's best k documents."""
+    found: list[list[str]] = [[] for _ in queries]
+    runs = retriever.search(list(queries), k)
+    for query, doc_id in zip(runs["question_id"], runs["doc_id"], strict=True):
+        found[int(query)].append(doc_id)
+    return found

@@ -1,10 +1,11 @@
-"""EnterpriseRAG-Bench's sources, question types and printed shares, and how whole numbers follow them."""
+"""EnterpriseRAG-Bench's sources, question types, files and printed shares."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from functools import cache
+from operator import itemgetter
 
 from ragkit.datasets import reported
 from ragkit.schema import SOURCES as SOURCES
@@ -13,6 +14,32 @@ TYPES = (
     "basic semantic intra_document_reasoning project_related constrained conflicting_info "
     "completeness miscellaneous high_level info_not_found"
 ).split()
+# Columns of the benchmark's questions; then ragkit's, with what they are called in the benchmark.
+OFFICIAL = (
+    "question_id question_type source_types question expected_doc_ids gold_answer answer_facts"
+)
+QUESTION = (
+    "question_id text=question type=question_type answer=gold_answer facts=answer_facts "
+    "gold_doc_ids=expected_doc_ids source_types"
+)
+DOCUMENT = "doc_id source=source_type title text=content path"
+
+
+def tables(asked: list[dict], extra: list[dict], documents: list[dict]) -> dict[str, list[dict]]:
+    """Return the files of a company by name: in the benchmark's layout, and in ragkit's columns."""
+    ordered = sorted(documents, key=itemgetter("path"))
+    found = {
+        "enterpriserag_bench/questions": _renamed(asked, OFFICIAL),
+        "enterpriserag_bench/extra_questions": _renamed(extra, OFFICIAL),
+        "questions": _renamed(asked, QUESTION),
+    }
+    whole = {"enterpriserag_bench/documents": ordered, "documents": _renamed(ordered, DOCUMENT)}
+    return found | (whole if documents else {})
+
+
+def _renamed(rows: list[dict], names: str) -> list[dict]:
+    pairs = [(new, old or new) for new, _, old in (n.partition("=") for n in names.split())]
+    return [{new: row[old] for new, old in pairs} for row in rows]
 
 
 def shares(total: int, weights: Sequence[float]) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import generate_company
 from ragkit.synth.datamorgana import make_questions
 from ragkit.synth.helpcentre import generate_helpcentre
+from ragkit.synth.stamp import once
 
 LEDGER = "ledger.jsonl.xz"
 CORRECTIONS = "labels/corrections.jsonl"
@@ -23,7 +24,6 @@ WRITER = {"seed": 0, "author": "openai:careful-authors"}
 COMPANY = {"documents": 320, "questions": 150, "metadata_questions": 20, "surplus": 1.15}
 HELPCENTRE = {"articles": 80, "expertwritten": 40, "simulated": 40}
 DATAMORGANA = 120
-OFFICIAL = ("documents.jsonl", "questions.jsonl", "extra_questions.jsonl")
 
 
 def cached_company() -> Path:
@@ -32,10 +32,8 @@ def cached_company() -> Path:
     It lies in the cache folder. What later readers corrected stands in `paths.SAMPLE` alone.
     """
     code = [store.code_digest(__name__), sha256(paths.SAMPLE / LEDGER)]
-    folder = paths.cache_dir() / "generated" / f"sample-{store.digest(code)[:12]}"
-    if not (folder / "statistics.json").is_file():
-        _company(folder, paths.SAMPLE, None)
-    return folder
+    name = f"sample-{store.digest(code)[:12]}"
+    return once(name, lambda folder: _company(folder, paths.SAMPLE, None))
 
 
 def write_sample(
@@ -58,10 +56,6 @@ def write_sample(
     progress : callable, optional
         Called with stage, steps done and steps in all.
 
-    Returns
-    -------
-    int
-
     Raises
     ------
     ModelError
@@ -78,16 +72,17 @@ def write_sample(
         write_text(both / "documents.jsonl", "".join(texts))
         morgana = make_questions(both, questions=DATAMORGANA, **asked)
         morgana.write(Path(made) / "liverag" / "questions.jsonl")
-        kept = {
-            f"enterpriserag_bench/{name}": company / "enterpriserag_bench" / name
-            for name in OFFICIAL
+        parts = {
+            company: "enterpriserag_bench/*",
+            centre: "wixqa/**/*",
+            Path(made): "liverag/questions",
         }
-        for path in sorted(centre.glob("wixqa/**/*.jsonl")):
-            kept[path.relative_to(centre).as_posix()] = path
-        kept["liverag/questions.jsonl"] = Path(made) / "liverag" / "questions.jsonl"
-        edits: dict[str, list] = {name: [] for name in kept}
-        for edit in read_jsonl(Path(folder) / CORRECTIONS):
-            edits[edit["file"]].append(edit)
+        kept = {
+            path.relative_to(part).as_posix(): path
+            for part, pattern in parts.items()
+            for path in sorted(part.glob(f"{pattern}.jsonl"))
+        }
+        edits = corrections(Path(folder) / CORRECTIONS, kept)
         for name, path in kept.items():
             (out / name).parent.mkdir(parents=True, exist_ok=True)
             if edits[name]:
@@ -97,44 +92,36 @@ def write_sample(
     return len(kept)
 
 
+def corrections(path: Path, files: Iterable[str]) -> dict[str, list[dict]]:
+    """Return the readers' corrections of each file; `DataError` if one is of another file."""
+    edits: dict[str, list[dict]] = {name: [] for name in files}
+    for edit in read_jsonl(path, ["file", "row"]):
+        if edit["file"] not in edits:
+            raise DataError(f"{path}: the sample has no file {edit['file']!r} to be corrected")
+        edits[edit["file"]].append(edit)
+    return edits
+
+
 def corrected(rows: Sequence[dict], edits: Sequence[Mapping[str, Any]]) -> list[dict]:
     """Return the rows of a file with their readers' corrections.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-    edits : sequence of dict
-        `row` is the id of a row, or its number from 0 where it has none; `old` and `new` are texts,
-        one of which takes the other's place wherever it stands in the row; `field` and `value` set
-        a whole field.
-
-    Returns
-    -------
-    list of dict
-
-    Raises
-    ------
-    DataError
-        If there is no such row, or the correction changes nothing.
+    The `row` of an edit is the id of a row, or its number from 0 where it has none; `old` and `new`
+    are texts, one of which takes the other's place wherever it stands in the row; `field` and
+    `value` set a whole field. Raises `DataError` if there is no such row, or nothing changes.
     """
-    found = {_id(row, place): dict(row) for place, row in enumerate(rows)}
+    found = list(map(dict, rows))
+    ids = [str(next((r[key] for key in KEYS if key in r), n)) for n, r in enumerate(rows)]
     for edit in edits:
-        row = found.get(str(edit["row"]))
-        if row is None:
-            raise DataError(f"{edit['file']} has no row {edit['row']!r} that could be corrected")
-        changed = (
-            row | {edit["field"]: edit["value"]}
-            if "field" in edit
-            else _replaced(row, edit["old"], edit["new"])
-        )
+        place = f"{edit['file']}, row {edit['row']!r}"
+        if (asked := str(edit["row"])) not in ids:
+            raise DataError(f"{place}: a correction of a row that is not there")
+        row = found[ids.index(asked)]
+        change = {edit["field"]: edit["value"]} if "field" in edit else {}
+        changed = row | change if change else _replaced(row, edit["old"], edit["new"])
         if changed == row:
-            raise DataError(f"{edit['file']}, row {edit['row']!r}: a correction changes nothing")
+            raise DataError(f"{place}: a correction changes nothing")
         row.update(changed)
-    return list(found.values())
-
-
-def _id(row: Mapping[str, Any], place: int) -> str:
-    return str(next((row[key] for key in KEYS if key in row), place))
+    return found
 
 
 def _replaced(value: Any, old: str, new: str) -> Any:

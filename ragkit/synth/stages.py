@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from zlib import crc32
 
 from ragkit.errors import ModelError, UsageError
@@ -84,14 +84,6 @@ class BatchWritten(Exception):
             f"stage {stage!r}: {count:,} requests written to {path}; when the results are there: "
             f"ragkit llm import RESULTS.jsonl --ledger {ledger}, then the same command again"
         )
-
-
-class Author(Protocol):
-    """Something that answers stages: a model, or files that one has answered before."""
-
-    def answer(
-        self, stage: str, tasks: Sequence[Task], check: Check, *, wait: bool = True
-    ) -> list[dict | Rejected | None]: ...
 
 
 class Model:
@@ -220,16 +212,17 @@ class Model:
 class Guess(Model):
     """Answer from the ledger, else with a stand-in that counts as a request; nothing is asked.
 
-    `stand_ins.json` beside the prompts has an answer for each stage in its usual size, where
-    "30 words" stands for a text of that length.
+    `stand_ins.json` beside the prompts has an answer for each stage in its usual size. In it, "30
+    words" stands for a text of that length, ["4 times", ONE] for a list of so many, ["people times",
+    ONE] for as many as the prompt's value `people` says, and {n} for the place in a list.
 
     Parameters
     ----------
     name, prompts, options, parameters
         See `Model`.
     stand_ins : dict of str to callable
-        By stage, what depends on the task: returns the data, or those fields of it, in which
-        "30 words" stands for the same.
+        By stage, what depends on more of the task: returns the data, or those fields of it, in
+        the same notation.
 
     Attributes
     ----------
@@ -262,7 +255,7 @@ class Guess(Model):
         for i, task in enumerate(tasks):
             if found[i] is None:
                 own = self.stand_ins[stage](task) if stage in self.stand_ins else {}
-                found[i] = _sized(self.sizes.get(stage, {}) | own, task.item)
+                found[i] = _sized(self.sizes.get(stage, {}) | own, task.values, task.item)
                 self.tokens_out[stage] += count_tokens(json.dumps(found[i]), self.name)
         return found
 
@@ -307,35 +300,57 @@ def within(**shown: str) -> Check:
     return check
 
 
-def _sized(value: Any, item: str) -> Any:
-    """Return data in which every "30 words" is a text of that length, different in every place."""
+def _sized(value: Any, values: Mapping, item: str) -> Any:
+    """Return a stand-in: see `Guess`; a text is different in every place."""
     if isinstance(value, dict):
-        return {name: _sized(part, item) for name, part in value.items()}
+        return {name: _sized(part, values, item) for name, part in value.items()}
     if isinstance(value, list):
-        return [_sized(part, f"{item}, {n}") for n, part in enumerate(value, 1)]
-    size = re.fullmatch(r"(\d+) words", str(value))
-    if not size:
+        times = re.fullmatch(r"(\w+) times", str(value[0])) if len(value) == 2 else None
+        if times and (number := str(values.get(times[1], times[1]))).isdecimal():
+            value = value[1:] * int(number)
+        return [_sized(part, values, f"{item}, {n}") for n, part in enumerate(value, 1)]
+    if not isinstance(value, str):
         return value
+    size = re.fullmatch(r"(\d+) words", value)
+    if not size:
+        return value.replace("{n}", item.rpartition(", ")[2])
     words = islice(cycle(("so", "said", "it,")), int(size[1]))
     return " ".join([f"{crc32(item.encode()):08x}", *words])
 
 
-def answered(
-    author: Author,
-    stage: str,
-    drafts: Sequence[Draft],
-    tasks: Sequence[Task],
-    lost: list[Rejected],
-    check: Check | None = None,
-    **options,
-) -> Iterator[tuple[Draft, dict]]:
-    """Yield the drafts whose tasks a stage has answered, each with the data; `lost` takes others.
+class Pipeline:
+    """What asks stages of an author: a `Model`, or files that one has answered before.
 
-    What waits for a batch is in neither. The options are those of `Model.answer`.
+    `lost` has what the author spoilt and what a check refused. With `wait`, all answers of a stage
+    are needed before the next one is asked (see `Model.answer`).
     """
-    found = author.answer(stage, tasks, check, **options)
-    for draft, data in zip(drafts, found, strict=True):
-        if isinstance(data, Rejected):
-            lost.append(data)
-        elif data is not None:
-            yield draft, data
+
+    wait = False
+
+    def __init__(self, author=None):
+        self.author = author
+        self.lost: list[Rejected] = []
+
+    def ask(
+        self,
+        stage: str,
+        drafts: Sequence[Draft],
+        task: Callable[[Draft], Task],
+        check: Check | None = None,
+        **options,
+    ) -> Iterator[tuple[Draft, dict]]:
+        """Yield the drafts that a stage has answered, each with the data.
+
+        `task` makes the task of a draft. What waits for a batch is neither here nor in `lost`.
+        """
+        tasks = [task(draft) for draft in drafts]
+        found = self.author.answer(stage, tasks, check, wait=self.wait, **options)
+        for draft, data in zip(drafts, found, strict=True):
+            if isinstance(data, Rejected):
+                self.lost.append(data)
+            elif data is not None:
+                yield draft, data
+
+    def refuse(self, stage: str, item: str, reason: str) -> None:
+        """Leave an item out."""
+        self.lost.append(Rejected(stage, item, reason))

@@ -1,12 +1,15 @@
-"""The settings that a folder was generated with: a run continues only with the same ones."""
+"""The folder of a run: the settings that it was begun with, and the files that it ends with."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from ragkit import paths
 from ragkit.errors import UsageError
-from ragkit.files import read_json, remove_temporary, write_text
+from ragkit.files import read_json, remove_temporary, write_jsonl, write_text
 
 NAME = "generation.json"
 
@@ -39,7 +42,31 @@ def begin(out: Path, stamp: dict) -> None:
                 f"{out} is not empty, and no run of ragkit has begun it", "name a new folder"
             )
     remove_temporary(out)
-    write_text(path, json.dumps(stamp, ensure_ascii=False, indent=1) + "\n")
+    write_json(path, stamp)
+
+
+def once(name: str, make: Callable[[Path], object]) -> Path:
+    """Return a folder of the cache folder that `make` has finished; other processes wait for it."""
+    folder = paths.cache_dir() / "generated" / name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_name(f".{name}.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "statistics.json").exists():
+            make(folder)
+    return folder
+
+
+def finish(out: Path, tables: Mapping[str, Iterable[dict]], statistics: dict) -> dict:
+    """Write each table to `NAME.jsonl`, and `statistics.json` last; return the statistics."""
+    for name, rows in tables.items():
+        write_jsonl(out / f"{name}.jsonl", rows)
+    write_json(out / "statistics.json", statistics)
+    return statistics
+
+
+def write_json(path: Path, data: dict) -> None:
+    """Write data as a JSON file that people may edit."""
+    write_text(path, json.dumps(data, ensure_ascii=False, indent=1) + "\n")
 
 
 def check_same(found: dict, wanted: dict, what: str) -> None:

@@ -26,16 +26,8 @@ FAMILIES = {
 class Company:
     """The files that `ragkit.synth.company.generate_company` leaves in a folder.
 
-    Parameters
-    ----------
-    folder : path-like
-    official : path-like, optional
-        Where documents and questions are read, if others have corrected them since.
-
-    Raises
-    ------
-    DataError
-        If the folder holds no finished company.
+    Documents and questions are read from the folder `official`, if others have corrected them since.
+    Raises `DataError` if the folder holds no finished company.
     """
 
     def __init__(self, folder: str | Path, official: str | Path | None = None):
@@ -103,8 +95,7 @@ class Company:
 
     def brief(self, doc_id: str) -> dict:
         """Return the entry of a document's manifest as `pages` shows it."""
-        key = self.notes.loc[doc_id, "key"]
-        entry = self.entries[key]
+        entry = self.entries[self.notes.loc[doc_id, "key"]]
         parts = {
             "date": entry["date"],
             "people": ", ".join(entry["people"]),
@@ -113,13 +104,9 @@ class Company:
             "documents that it reads": ", ".join(entry["reads"]),
             "metadata": "; ".join(f"{k}: {v}" for k, v in entry["metadata"].items()),
         }
-        said = [f"{name}: {value}" for name, value in parts.items() if value]
-        return {
-            "source_type": entry["source"],
-            "path": key,
-            "title": entry["title"],
-            "content": "\n\n".join(said),
-        }
+        said = "\n\n".join(f"{name}: {value}" for name, value in parts.items() if value)
+        head = {"source_type": entry["source"], "path": entry["key"], "title": entry["title"]}
+        return head | {"content": said}
 
     @cached_property
     def moves(self) -> pd.DataFrame:
@@ -136,13 +123,10 @@ class Company:
         return pd.DataFrame(pairs).assign(changed=again["changed"]).reset_index(drop=True)
 
     def structure(self) -> pd.DataFrame:
-        """Return sizes under the names of the paper's sections 4.1 and 4.3.
+        """Return sizes under the names of the paper's sections 4.1 and 4.3: row, column, measured.
 
-        Returns
-        -------
-        DataFrame
-            row, column, measured: the mean size of a project, the smallest and largest cluster,
-            source types, the largest topic, types and families of questions.
+        They are the mean size of a project, the smallest and largest cluster, source types, the
+        largest topic, types and families of questions.
         """
         sizes = self.notes["block"].value_counts()
         own = self.blocks.assign(documents=self.blocks["name"].map(sizes))
@@ -160,18 +144,7 @@ class Company:
 
 
 def question_cards(company: Company, *, each: int = 1):
-    """Return the first questions of each type for display: answer, facts, gold documents.
-
-    Parameters
-    ----------
-    company : Company
-    each : int, default=1
-        Questions of a type.
-
-    Returns
-    -------
-    IPython.display.HTML
-    """
+    """Return the first `each` questions of every type for display: answer, facts, gold documents."""
     from IPython.display import HTML
 
     rows = company.questions.groupby("type", sort=False).head(each).to_dict("records")
@@ -182,12 +155,7 @@ def question_cards(company: Company, *, each: int = 1):
 
 
 def families(questions: pd.DataFrame) -> pd.DataFrame:
-    """Return the families of question types with their types and questions.
-
-    References
-    ----------
-    EnterpriseRAG-Bench, section 4.3 and Table 5.
-    """
+    """Return the families of question types (section 4.3, Table 5) with their types and questions."""
     counts = questions["type"].value_counts()
     rows = [
         {
@@ -203,22 +171,16 @@ def families(questions: pd.DataFrame) -> pd.DataFrame:
 def pages(
     documents: Sequence[dict], *, marks: Iterable[str] = (), notes: Sequence[str] = (), columns=1
 ):
-    """Return documents for display in a notebook, each whole, with words marked.
+    """Return documents, as `Company.document` returns them, for display in a notebook, each whole.
 
     Parameters
     ----------
-    documents : sequence of dict
-        As `Company.document` returns them.
     marks : iterable of str
         Words that are marked wherever they stand, in letters of either case.
     notes : sequence of str
         A line above each document, if given.
     columns : int, default=1
         Documents side by side.
-
-    Returns
-    -------
-    IPython.display.HTML
     """
     from IPython.display import HTML
 
@@ -230,10 +192,9 @@ def pages(
 
 def _templates():
     files = jinja2.FileSystemLoader(Path(__file__).parent)
-    seen = {"finalize": lambda one: one if isinstance(one, Markup) else plain(str(one))}
-    return (
-        jinja2.Environment(loader=files, autoescape=True, **seen).get_template("study.html").module
-    )
+    pages = jinja2.Environment(loader=files, autoescape=True)
+    pages.finalize = lambda one: one if isinstance(one, Markup) else plain(str(one))
+    return pages.get_template("study.html").module
 
 
 def _marked(marks: list[str], text: str) -> Markup:

@@ -25,7 +25,7 @@ def test_it_is_made_once(monkeypatch):
     folder = cached_company(200, seed=3, questions=10, jobs=1)
     assert (folder / "statistics.json").exists()
     # Nothing is left to do: whoever generates now fails.
-    monkeypatch.setattr(cached, "generate", None)
+    monkeypatch.setattr(cached, "generate", lambda *_, **__: 1 / 0)
     assert cached_company(200, seed=3, questions=10, jobs=1) == folder
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +17,7 @@ from ragkit.llm.requests import canonical, validator
 from ragkit.synth import company
 from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import estimate, generate_company, metadata
+from ragkit.synth.company.documents import Noise
 from ragkit.synth.company.files import Files
 from ragkit.synth.company.gold import Pool
 from ragkit.synth.company.plan import FORMS, Settings
@@ -235,8 +237,56 @@ def test_a_ledger_and_the_pools_give_the_same_bytes_without_an_endpoint(make, pa
         assert (
             tmp_path / "again" / path.relative_to(tmp_path / "out")
         ).read_bytes() == path.read_bytes()
-    with pytest.raises(UsageError, match="no such folder"):
-        generate_company(page, tmp_path / "x", plan=tmp_path / "none", **SIZE)
+    for run in (generate_company, estimate):
+        with pytest.raises(UsageError, match="no such folder"):
+            run(page, tmp_path / "x", plan=tmp_path / "none", **SIZE)
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_plan_whose_copy_was_cut_short_is_copied_whole(
+    make, page, endpoint, tmp_path, monkeypatch
+):
+    make(Mock())
+    options = {"author_options": AuthorOptions(tmp_path / "other.sqlite")}
+    options |= SIZE | {"plan": tmp_path / "out" / "plan"}
+
+    def cut(source, target, **how):
+        (target / "manifest").mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(company.shutil, "copytree", cut)
+        with pytest.raises(KeyboardInterrupt):
+            generate_company(page, tmp_path / "cut", **options)
+    mock = Mock()
+    endpoint(mock)
+    generate_company(page, tmp_path / "cut", **options)
+    assert {item.split()[0] for item in mock.asked} == {"validate", "minimal", "pool"}
+    assert not (tmp_path / "cut" / ".tmp-plan").exists()
+
+
+def test_a_cluster_has_another_name_than_a_project(make):
+    def felt(data, nth):
+        return {"clusters": [data["clusters"][0] | {"name": "felt"}, *data["clusters"][1:]]}
+
+    with pytest.raises(ModelError, match="stage 'clusters', item 'clusters': 'felt' comes twice"):
+        make(Mock({"clusters": felt}))
+
+
+def test_a_moved_document_has_a_path_of_its_own():
+    entries = {
+        f"{folder}-{n}": {"source": "jira", "kind": "volume", "path": f"jira/{folder}/{n}.json"}
+        for folder in ("shop", "yard")
+        for n in range(40)
+    }
+    plan = SimpleNamespace(entries=entries, settings=SimpleNamespace(seed=1, duplicates=0))
+    noise = Noise(plan, None, dict.fromkeys(entries, "text"))
+    noise._shuffle(set())
+    noise._move("shop-7", "plausible", "jira/yard/")
+    assert noise.moves["shop-7"] == ("plausible", "jira/yard/7-2.json")
+    paths = {key: noise.moves.get(key, ("", entry["path"]))[1] for key, entry in entries.items()}
+    assert len(set(paths.values())) == 80
+    assert len(noise.moves) == 5
 
 
 def test_an_edited_question_is_checked_again_and_nothing_else(make, tmp_path):

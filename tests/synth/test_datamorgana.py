@@ -71,7 +71,7 @@ PROMPTS = {"facts": "Read the", "check": "Judge", "claims": "Split", "choose": "
         ("check", {"answered": False}, "its documents do not answer it"),
         ("check", {"elsewhere": [2]}, "another document answers it, too"),
         ("check", {"needed": [7]}, "needed: there is no number 7 of"),
-        ("check", {"needed": []}, "one document answers it alone"),
+        ("check", {"needed": []}, "its answer needs 0 of 1 documents"),
         ("choose", {"number": 40}, "number: there is no number 40 of"),
         ("choose", {"number": 0}, "no candidate completes the document"),
         ("claims", {"direct": "none"}, "invalid: "),

@@ -59,6 +59,7 @@ def test_a_model_asks_about_articles_of_a_user(folder, endpoint, tmp_path):
         ("Review", {"clear": False}, "no clear question"),
         ("Review", {"answered": False}, "do not carry the answer"),
         ("Review", {"needed": [9]}, "needed: there is no number 9 of"),
+        ("Review", {"needed": []}, "its answer needs 0 of 1 articles"),
         ("First be", {"facts": ["Open the hatch."]}, "leaves out a fact that it names: 'Open the"),
         ("First be", {"question": "How?"}, "asked before"),
         ("Write a", {"turns": []}, "invalid: "),
@@ -72,7 +73,7 @@ def test_what_a_model_spoils_is_left_out_and_named(folder, endpoint, tmp_path, f
     endpoint(Player(players.centre, spoil))
     found = generate_helpcentre(tmp_path / "out", documents=folder, **OWN)
     left = rows(tmp_path / "out" / "left_out.jsonl")
-    assert found["left out"] == len(left)
+    assert found["left_out"] == len(left)
     assert any(says in row["reason"] for row in left), left
     assert all(row["stage"] and "question on" in row["item"] and row["remedy"] for row in left)
 
@@ -82,7 +83,7 @@ def test_one_of_two_articles_is_enough(folder, endpoint, tmp_path):
     found = generate_helpcentre(tmp_path / "out", documents=folder, **OWN)
     assert found["about two articles"] == {"expertwritten": 0, "simulated": 0, "synthetic": 0}
     reasons = {row["reason"] for row in rows(tmp_path / "out" / "left_out.jsonl")}
-    assert reasons == {"one article answers it alone"}
+    assert reasons == {"its answer needs 1 of 2 articles"}
 
 
 def test_a_set_without_a_usable_question_is_an_error(folder, endpoint, tmp_path):
@@ -91,6 +92,18 @@ def test_a_set_without_a_usable_question_is_an_error(folder, endpoint, tmp_path)
     with pytest.raises(ModelError, match="no expertwritten question is usable"):
         generate_helpcentre(tmp_path / "out", documents=folder, **OWN)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["generation.json"]
+
+
+def test_a_set_without_a_usable_question_is_told_with_a_reason_of_its_own(
+    folder, endpoint, tmp_path
+):
+    def spoil(prompt, reply):
+        expert = "\nQuestion: First:" in prompt
+        return reply | ({"clear": not expert, "answered": expert} if "needed" in reply else {})
+
+    endpoint(Player(players.centre, spoil))
+    with pytest.raises(ModelError, match="no expertwritten question is usable: it is no clear"):
+        generate_helpcentre(tmp_path / "out", documents=folder, **OWN)
 
 
 def test_a_model_writes_the_articles_from_a_page_in_blocks(page, endpoint, tmp_path):
@@ -185,6 +198,14 @@ def test_articles_are_read_and_checked_by_line(tmp_path):
     players.written(folder, [row, {"doc_id": "b", "title": "B"}])
     with pytest.raises(DataError, match="documents.jsonl: line 2: no column 'text'"):
         generate_helpcentre(tmp_path / "out", documents=folder, **OWN)
+
+
+def test_more_articles_than_there_are(folder, tmp_path):
+    with pytest.raises(
+        UsageError, match="articles should be a whole number from 1 to 12, found 13"
+    ):
+        generate_helpcentre(tmp_path / "out", documents=folder, articles=13, **OWN)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_with_something_else_in_it_is_refused(page, tmp_path):

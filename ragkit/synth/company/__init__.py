@@ -43,7 +43,7 @@ def generate_company(
     progress: Callable[[str, int, int], None] | None = None,
     **settings,
 ) -> dict:
-    """Make a company in `out`, or go on with one; return the statistics.
+    """Make a company in `out`, or go on with one; return what is in `statistics.json`.
 
     Parameters
     ----------
@@ -54,15 +54,11 @@ def generate_company(
     plan : path-like, optional
         A folder with files of stages, as `OUT/plan` is one, to begin with instead of none.
     author_options : AuthorOptions, optional
+        Also says what is raised if the model does not answer.
     progress : callable, optional
         Called with stage, steps done and steps in all.
     **settings
         See `Settings`.
-
-    Returns
-    -------
-    dict
-        As in `statistics.json`.
 
     Raises
     ------
@@ -70,20 +66,15 @@ def generate_company(
         If a setting is out of range, or the folder was begun with others.
     DataError
         If the page is empty or too long, or the file of a stage cannot be gone on with.
-    ModelError
-        If the endpoint did not answer, or gave nothing usable for a stage that all others need.
-    BatchWritten
-        If the options name a batch file and the ledger lacks answers.
     """
-    settings, out = Settings(**settings), Path(out)
-    text = read_page(page)
-    if plan is not None and not Path(plan).is_dir():
-        raise UsageError(f"{plan}: no such folder", "the plan of another run is its OUT/plan")
+    settings, text, folder = _checked(settings, page, out, plan)
+    out, own = Path(out), Path(out) / "plan"
     begin(out, {**asdict(settings), "sha256 of the page": sha256(page)})
-    if plan is not None and not (out / "plan").exists():
-        shutil.copytree(plan, out / "plan")
+    if folder != own:  # all of it or nothing, however a run ends
+        shutil.copytree(folder, out / ".tmp-plan", dirs_exist_ok=True)
+        (out / ".tmp-plan").rename(own)
     author = Model(settings.author, PROMPTS, author_options or AuthorOptions(), PARAMETERS)
-    made = _run(Files(out / "plan", author), text, settings, progress or (lambda *_: None))
+    made = _run(Files(own, author), text, settings, progress or (lambda *_: None))
     return export.write(out, made)
 
 
@@ -95,21 +86,22 @@ def estimate(
     author_options: AuthorOptions | None = None,
     **settings,
 ) -> list[str]:
-    """Return in lines what is still to be asked for a company, and its cost; nothing is asked.
-
-    Parameters
-    ----------
-    page, out, plan, author_options, **settings
-        See `generate_company`.
-    """
-    settings, text = Settings(**settings), read_page(page)
-    begun = Path(out) / "plan"
-    options = author_options or AuthorOptions()
-    guess = Guess(settings.author, PROMPTS, options, stand_ins(settings, text), PARAMETERS)
-    folder = Path(plan) if plan and not begun.exists() else begun
+    """Return in lines what `generate_company` would still ask, and its cost; nothing is asked."""
+    settings, text, folder = _checked(settings, page, out, plan)
+    known = stand_ins(settings, text)
+    guess = Guess(settings.author, PROMPTS, author_options or AuthorOptions(), known, PARAMETERS)
     _run(Files(folder, guess, keep=False), text, settings, lambda *_: None)
     head = f"{settings.documents:,} documents, {settings.questions:,} questions; requests:"
     return [head, *guess.lines()]
+
+
+def _checked(settings: dict, page, out, plan) -> tuple[Settings, str, Path]:
+    """Return settings, page, and the folder of the plan that a run goes on from."""
+    if plan is not None and not Path(plan).is_dir():
+        raise UsageError(f"{plan}: no such folder", "the plan of another run is its OUT/plan")
+    begun = Path(out) / "plan"
+    folder = begun if plan is None or begun.exists() else Path(plan)
+    return Settings(**settings), read_page(page), folder
 
 
 def _run(files: Files, page: str, settings: Settings, progress: Callable) -> Made:
@@ -123,7 +115,7 @@ def _run(files: Files, page: str, settings: Settings, progress: Callable) -> Mad
     progress("questions", 0, settings.questions)
     asker, pool = Asker(plan, files, noise, library), Pool(files, library)
     kept = pool.correct(asker.make())
-    files.author.flush()
+    files.flush()
     drafts = drawn(kept, settings.wanted, settings.seed)
     lost = [*writer.lost, *noise.lost, *asker.lost, *pool.lost]
     return Made(plan, noise, rows, drafts, pool.retrievers, lost)
@@ -134,12 +126,12 @@ def read_page(path: str | Path) -> str:
     text = read_text(path).strip()
     if not text:
         raise DataError(
-            f"stage 'company': {path}: the page is empty",
+            f"{path}: the page is empty",
             "say in a few paragraphs what the company does, for whom, with what, and who runs it",
         )
     if len(text) > PAGE:
         raise DataError(
-            f"stage 'company': {path}: the page has {len(text):,} characters, at most {PAGE:,} fit",
+            f"{path}: the page has {len(text):,} characters, at most {PAGE:,} fit",
             "keep what all of its people would know; what is particular belongs in the projects",
         )
     return text

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ragkit.synth.company.files import Files, fragment
-from ragkit.synth.company.plan import FORMS, METADATA, Plan, fault_of
+from ragkit.synth.company.plan import FORMS, METADATA, Plan, fault_of, unique
 from ragkit.synth.noise import Tree
-from ragkit.synth.stages import Check, Rejected, Task, answered
+from ragkit.synth.stages import Pipeline, Task
 from ragkit.synth.streams import Stream
 
 READS = 3  # times that a document may ask for the texts of others
@@ -23,28 +23,16 @@ SHOWN = 12_000  # characters of another document in a prompt
 OWN = "key source path title date people summary metadata".split()
 
 
-class Writer:
-    """Write the documents of a plan.
+class Writer(Pipeline):
+    """Write the documents of a plan: `texts` by key.
 
     An entry is asked as soon as all that it reads is written: entries of a project read what their
     manifest says, and what they ask for; those of a cluster, all earlier ones; the others little.
-
-    Parameters
-    ----------
-    plan : Plan
-    files : Files
-
-    Attributes
-    ----------
-    texts : dict of str to str
-        By key.
-    lost : list of Rejected
     """
 
     def __init__(self, plan: Plan, files: Files):
-        self.plan, self.files = plan, files
-        self.texts: dict[str, str] = {}
-        self.lost: list[Rejected] = []
+        super().__init__(files)
+        self.plan, self.texts = plan, {}
         self._needs = {key: self._reads(entry) for key, entry in plan.entries.items()}
         self._asked: dict[str, int] = {}  # times that an entry has asked for texts
         self._held: dict[str, str] = {}  # keys by text
@@ -56,19 +44,11 @@ class Writer:
         return list(entry["reads"])
 
     def write(self) -> Writer:
-        """Write everything; with a batch, as much as there are answers for.
-
-        Raises
-        ------
-        BatchWritten
-            If answers have to come from a batch.
-        """
+        """Write everything; `BatchWritten` if answers have to come from a batch."""
         waiting, settled = dict.fromkeys(self.plan.entries, True), set()
         while ready := [k for k in waiting if waiting[k] and settled.issuperset(self._needs[k])]:
             waiting |= dict.fromkeys(ready, False)
-            tasks = [self._task(key) for key in ready]
-            asked = (self.files, "document", ready, tasks, self.lost, self._fault)
-            for key, data in answered(*asked, wait=False):
+            for key, data in self.ask("document", ready, self._task, self._fault):
                 if read := data.get("read"):
                     waiting[key] = True
                     self._asked[key] = self._asked.get(key, 0) + 1
@@ -76,7 +56,7 @@ class Writer:
                 else:
                     self.texts[key] = data["content"].strip()
             settled = {*self.texts, *(one.item.partition(" ")[2] for one in self.lost)}
-        self.files.author.flush()
+        self.author.flush()
         return self
 
     def _task(self, key: str) -> Task:
@@ -181,43 +161,33 @@ def walk(entries: Mapping[str, dict], stream: Stream, count: int, skip=frozenset
     return found
 
 
-class Noise:
-    """What becomes of documents: misfiled by the model, shuffled at random, repeated with changes.
+class Noise(Pipeline):
+    """What becomes of the texts: misfiled by the model, shuffled at random, repeated with changes.
 
-    Parameters
-    ----------
-    plan : Plan
-    files : Files
-    texts : dict of str to str
-        The documents that were written.
-
-    Attributes
-    ----------
-    moves : dict of str to (str, str)
-        By key, "plausible" or "random" and the new path.
-    copies : dict of str to dict
-        Entries of near-duplicates, with `content`, `changed` and `original`.
-    lost : list of Rejected
+    By key, `moves` has "plausible" or "random" and the new path, and `copies` the entries of
+    near-duplicates, with `content`, `changed` and `original`.
     """
 
     def __init__(self, plan: Plan, files: Files, texts: Mapping[str, str]):
-        self.plan, self.files, self.texts = plan, files, texts
+        super().__init__(files)
+        self.plan, self.texts = plan, texts
         self.entries = {key: entry for key, entry in plan.entries.items() if key in texts}
-        self.lost: list[Rejected] = []
         self.moves: dict[str, tuple[str, str]] = {}
         self.copies: dict[str, dict] = {}
+        self._taken = {entry["path"] for entry in self.entries.values()}
 
     def make(self) -> Noise:
         """Ask for all that is missing, in one batch."""
         keys = walk(self.entries, self._stream("misfile"), round(MISFILED * len(self.entries)))
-        moved, copied = list(self._misfile(keys)), list(self._repeat())
-        self.files.author.flush()
-        for key, data in moved:
-            self.moves[key] = ("plausible", self._placed(key, data["path"]))
+        moved = list(self.ask("misfile", keys, self._misfiled, self._no_place))
+        copied = list(self._repeat())
+        self.author.flush()
         known = {"block": "near-duplicates", "kind": "near-duplicate"}
         for key, data in copied:
             own = {"original": key, "key": f"{key}-again", "summary": self.entries[key]["summary"]}
             self.copies[f"{key}-again"] = data | known | own
+        for key, data in moved:
+            self._move(key, "plausible", data["path"])
         self._shuffle(set(keys))
         return self
 
@@ -228,18 +198,16 @@ class Noise:
         own = {e["path"].rpartition("/")[0] for e in self.entries.values() if e["source"] == source}
         return sorted(own)
 
-    def _placed(self, key: str, folder: str) -> str:
-        return f"{folder.rstrip('/')}/{self.entries[key]['path'].rpartition('/')[2]}"
+    def _move(self, key: str, kind: str, folder: str) -> None:
+        """Put a document into a folder, where it has a path of its own."""
+        path = f"{folder.rstrip('/')}/{self.entries[key]['path'].rpartition('/')[2]}"
+        self.moves[key] = (kind, unique(path, self._taken))
 
-    def _misfile(self, keys: list[str]) -> Iterator[tuple[str, dict]]:
-        tasks = []
-        for key in keys:
-            entry = self.entries[key]
-            values = {"path": entry["path"], "document": self.texts[key][:SHOWN]}
-            values["folders"] = "\n".join(self._folders(entry["source"]))
-            tasks.append(Task(f"misfile {key}", values, key))
-        asked = (self.files, "misfile", keys, tasks, self.lost, self._no_place)
-        return answered(*asked, wait=False)
+    def _misfiled(self, key: str) -> Task:
+        entry, document = self.entries[key], self.texts[key][:SHOWN]
+        values = {"folders": "\n".join(self._folders(entry["source"]))}
+        values |= {"path": entry["path"], "document": document}
+        return Task(f"misfile {key}", values, key)
 
     def _no_place(self, task: Task, data: dict) -> str:
         entry, folder = self.entries[task.given], data["path"].rstrip("/")
@@ -252,7 +220,7 @@ class Noise:
         for key in walk(self.entries, stream, round(SHUFFLED * len(self.entries)), taken):
             here = self.entries[key]["path"].rpartition("/")[0]
             others = [f for f in self._folders(self.entries[key]["source"]) if f != here]
-            self.moves[key] = ("random", self._placed(key, stream.pick(others)))
+            self._move(key, "random", stream.pick(others))
 
     def _repeat(self) -> Iterator[tuple[str, dict]]:
         skip = {key for key, e in self.entries.items() if e["kind"] in ("cluster", "misc")}
@@ -264,40 +232,34 @@ class Noise:
             "metadata": f"metadata has exactly these keys by source:\n{METADATA}",
             "agents": "\n".join(f"{f}: {self._holds(f)}" for f in folders),
         }
-        tasks = [
-            Task(f"near-duplicate {key}", values | {"entry": shown(entry), "document": text}, key)
-            for key, entry, text in ((k, self.entries[k], self.texts[k]) for k in keys)
-        ]
-        asked = (self.files, "near_duplicate", keys, tasks, self.lost, self._no_copy)
-        return answered(*asked, wait=False)
+
+        def task(key: str) -> Task:
+            own = {"entry": shown(self.entries[key]), "document": self.texts[key]}
+            return Task(f"near-duplicate {key}", values | own, key)
+
+        return self.ask("near_duplicate", keys, task, self._no_copy)
 
     def _holds(self, folder: str) -> str:
         return self.plan.agents(f"{folder}/").rpartition("\n")[2].partition(": ")[2]
 
-    @property
-    def _no_copy(self) -> Check:
-        taken = {entry["path"] for entry in self.entries.values()}
-
-        def check(task: Task, data: dict) -> str:
-            entry, text = self.entries[task.given], data["content"].strip()
-            before, after = squeezed(self.texts[task.given]), squeezed(text)
-            if fault := fault_of(data) or unfit(text):
-                return fault
-            if data["path"] in taken:
-                return f"the path {data['path']!r} is taken"
-            if data["date"] < entry["date"]:
-                return f"it is dated before the original, {entry['date']}"
-            for one in data["changed"]:
-                if squeezed(one["before"]) not in before:
-                    return f"the original does not say {one['before']!r}"
-                if squeezed(one["after"]) not in after:
-                    return f"the document does not say {one['after']!r}"
-                if squeezed(one["before"]) == squeezed(one["after"]):
-                    return f"nothing has changed in {one['before']!r}"
-            taken.add(data["path"])
-            return ""
-
-        return check
+    def _no_copy(self, task: Task, data: dict) -> str:
+        entry, text = self.entries[task.given], data["content"].strip()
+        before, after = squeezed(self.texts[task.given]), squeezed(text)
+        if fault := fault_of(data) or unfit(text):
+            return fault
+        if data["path"] in self._taken:
+            return f"the path {data['path']!r} is taken"
+        if data["date"] < entry["date"]:
+            return f"it is dated before the original, {entry['date']}"
+        for one in data["changed"]:
+            if squeezed(one["before"]) not in before:
+                return f"the original does not say {one['before']!r}"
+            if squeezed(one["after"]) not in after:
+                return f"the document does not say {one['after']!r}"
+            if squeezed(one["before"]) == squeezed(one["after"]):
+                return f"nothing has changed in {one['before']!r}"
+        self._taken.add(data["path"])
+        return ""
 
 
 def squeezed(text: str) -> str:

@@ -15,7 +15,7 @@ FOLDERS = ("one", "two", "three", "four", "five", "six")
 
 
 def stand_ins(settings: Settings, page: str) -> dict[str, Callable[[Task], dict]]:
-    """Return the stand-ins of `ragkit.synth.stages.Guess`: "30 words" is a text of that length.
+    """Return what the stand-ins of `ragkit.synth.stages.Guess` have beside the declared fields.
 
     Documents are made of the page's words, so that neighbours are found as among real ones.
     """
@@ -35,7 +35,7 @@ def stand_ins(settings: Settings, page: str) -> dict[str, Callable[[Task], dict]
 
     def manifest(task: Task) -> dict:
         name, stream, rows = task.item.partition(" ")[2], Stream("mix", task.item), []
-        shared = {"people": [f"Person {k}" for k in range(4)], "date": "2025-06-30"}
+        shared = {"people": ["4 times", "Person {n}"], "date": "2025-06-30"}
         shared |= {"title": "9 words", "summary": "56 words", "carries": "a part of the answer"}
         for n in range(1, task.values["n"] + 1):
             source = stream.weighted(list(FORMS), list(settings.mix.values()))
@@ -61,25 +61,10 @@ def stand_ins(settings: Settings, page: str) -> dict[str, Callable[[Task], dict]
     }
 
 
-def _people(task: Task) -> dict:
-    shared = {"role": "role of some kind", "team": "team", "note": "8 words"}
-    rows = (
-        {"name": f"Person {n}", "manager": "Person 0" * (n > 0)}
-        for n in range(task.values["people"])
-    )
-    return {"people": [shared | row for row in rows]}
-
-
 def _projects(task: Task) -> dict:
-    number, total = task.values["projects"], task.values["documents"]
-    row = {"initiative": "Initiative 0", "people": [f"Person {n}" for n in range(6)]}
-    row |= {"documents": max(1, total // number), "description": "96 words"}
-    return {"projects": [row | {"name": f"project-{n}"} for n in range(number)]}
-
-
-def _clusters(task: Task) -> dict:
-    row = {"question": "15 words", "answer": "56 words", "documents": 5}
-    return {"clusters": [row | {"name": f"cluster-{n}"} for n in range(task.values["clusters"])]}
+    row = {"name": "project-{n}", "initiative": "Initiative 1", "people": ["6 times", "Person {n}"]}
+    row |= {"documents": max(1, task.values["documents"] // task.values["projects"])}
+    return {"projects": ["projects times", row | {"description": "96 words"}]}
 
 
 def _topics(task: Task) -> dict:
@@ -110,9 +95,7 @@ def _pool(task: Task) -> dict:
 
 
 STAND_INS: dict[str, Callable[[Task], dict]] = {
-    "people": _people,
     "projects": _projects,
-    "clusters": _clusters,
     "topics": _topics,
     "misfile": lambda task: {"path": task.values["folders"].split("\n")[0]},
     "question": _question,

@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from ragkit.files import write_jsonl, write_text
 from ragkit.synth.company import metadata
 from ragkit.synth.company.documents import Noise, Writer
 from ragkit.synth.company.plan import FORMS, Plan
 from ragkit.synth.company.questions import Draft
+from ragkit.synth.layout import tables
 from ragkit.synth.stages import Rejected
-
-# Columns of ragkit, and what they are called in the benchmark.
-DOCUMENT = {
-    "doc_id": "doc_id",
-    "source": "source_type",
-    "title": "title",
-    "text": "content",
-    "path": "path",
-}
-QUESTION = {
-    "question_id": "question_id",
-    "text": "question",
-    "type": "question_type",
-    "answer": "gold_answer",
-    "facts": "answer_facts",
-    "gold_doc_ids": "expected_doc_ids",
-    "source_types": "source_types",
-}
+from ragkit.synth.stamp import finish
 
 
 @dataclass(frozen=True)
@@ -68,28 +50,18 @@ def documents(plan: Plan, writer: Writer, noise: Noise) -> dict[str, dict]:
 def write(out: Path, made: Made) -> dict:
     """Write all files; return the statistics."""
     rows, settings = made.rows, made.plan.settings
-    ordered = sorted(rows.values(), key=lambda row: row["path"])
     asked = [_question(number, d, rows) for number, d in enumerate(made.drafts, 1)]
     extra = metadata.questions(rows, settings.metadata_questions, settings.seed)
     noted = (
         {"question_id": row["question_id"], "item": draft.name, "read": draft.read} | draft.notes
         for row, draft in zip(asked, made.drafts, strict=True)
     )
-    files = {
-        "enterpriserag_bench/documents": ordered,
-        "enterpriserag_bench/questions": asked,
-        "enterpriserag_bench/extra_questions": extra,
-        "documents": _renamed(ordered, DOCUMENT),
-        "questions": _renamed(asked, QUESTION),
+    files = tables(asked, extra, list(rows.values())) | {
         "document_notes": _document_notes(made),
         "question_notes": noted,
         "left_out": (one.row() for one in made.lost),
     }
-    for name, lines in files.items():
-        write_jsonl(out / f"{name}.jsonl", lines)
-    found = statistics(made) | {"metadata_questions": len(extra)}
-    write_text(out / "statistics.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
-    return found
+    return finish(out, files, statistics(made) | {"metadata_questions": len(extra)})
 
 
 def _question(number: int, draft: Draft, rows: Mapping[str, dict]) -> dict:
@@ -138,7 +110,3 @@ def statistics(made: Made) -> dict:
         "retrievers": list(made.systems),
         "left_out": len(made.lost),
     }
-
-
-def _renamed(rows: Iterable[dict], names: Mapping[str, str]) -> list[dict]:
-    return [{name: row[old] for name, old in names.items()} for row in rows]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +11,10 @@ from ragkit.files import read_json, read_text, write_text
 from ragkit.llm import load_prompt
 from ragkit.llm.requests import canonical, validator
 from ragkit.synth.stages import Check, Model, Rejected, Task, needed
+from ragkit.synth.stamp import write_json
 
 PROMPTS = Path(__file__).parent / "prompts"
+PASSING = ("validate", "minimal", "pool", "answer")  # stages without files: the ledger has them
 
 
 class Files:
@@ -48,7 +49,7 @@ class Files:
         self,
         stage: str,
         tasks: Sequence[Task],
-        check: Check,
+        check: Check | None = None,
         *,
         wait: bool = True,
         note: Callable[[Task], dict] = lambda task: {},
@@ -67,6 +68,8 @@ class Files:
         DataError
             If a file is not what the stage can go on with.
         """
+        if stage in PASSING:
+            return self.author.answer(stage, tasks, check, wait=wait)
         found = [self.read(stage, task, check) for task in tasks]
         todo = [i for i, data in enumerate(found) if data is None]
         answers = self.author.answer(stage, [tasks[i] for i in todo], check, wait=wait)
@@ -77,12 +80,16 @@ class Files:
                 self.write(stage, tasks[i].item, found[i])
         return found
 
+    def flush(self) -> None:
+        """See `Model.flush`."""
+        self.author.flush()
+
     def write(self, stage: str, item: str, data: dict) -> None:
         """Keep data as the file of an item."""
-        if not self.keep:
-            return
-        text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
-        write_text(self.path(stage, item), data["content"] if stage == "document" else text)
+        if self.keep and stage == "document":
+            write_text(self.path(stage, item), data["content"])
+        elif self.keep:
+            write_json(self.path(stage, item), data)
 
     def need(self, stage: str, tasks: Sequence[Task], check: Check) -> list[dict]:
         """Return the data of each task; a rejected one ends the run."""

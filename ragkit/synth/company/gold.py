@@ -12,14 +12,14 @@ from ragkit.judging.goldset import classify, is_anti_hallucination
 from ragkit.synth.company.files import Files
 from ragkit.synth.company.questions import Draft
 from ragkit.synth.company.search import Library
-from ragkit.synth.stages import Rejected, Task, answered
+from ragkit.synth.stages import Pipeline, Task
 from ragkit.synth.streams import Stream
 
 POOLED, PASSAGE = 10, 1500  # other documents of a question, and characters of each
 JUDGES = 3
 
 
-class Pool:
+class Pool(Pipeline):
     """Judge gold and near documents of questions, and correct the gold sets.
 
     Two judges read every pool, a third where the first two call other documents required; their
@@ -28,23 +28,13 @@ class Pool:
     and an answer that is written anew.
 
     What the retrievers found is kept in `pools.json` of the plan, since vectors differ in their last
-    digits from machine to machine: whoever has the file gets the same prompts.
-
-    Parameters
-    ----------
-    files : Files
-    library : Library
-
-    Attributes
-    ----------
-    lost : list of Rejected
-    retrievers : list of str
-        Their names.
+    digits from machine to machine: whoever has the file gets the same prompts. `retrievers` has
+    their names.
     """
 
     def __init__(self, files: Files, library: Library):
-        self.files, self.author, self.library = files, files.author, library
-        self.lost: list[Rejected] = []
+        super().__init__(files)
+        self.library = library
         self.retrievers: list[str] = []
 
     def correct(self, drafts: Sequence[Draft]) -> list[Draft]:
@@ -67,14 +57,14 @@ class Pool:
 
     def _pools(self, drafts: Sequence[Draft]) -> dict[str, list[str]]:
         """Return the other documents of each question, by its name."""
-        kept = self.files.read("pools", Task("pools"), self._unknown)
+        kept = self.author.read("pools", Task("pools"), self._unknown)
         kept = kept or {"retrievers": [], "found": {}}
         asked = [d.data["question"] for d in drafts if d.data["question"] not in kept["found"]]
         if asked:
             found = self.library.pooled(asked, POOLED)
             kept["found"] = dict(sorted([*kept["found"].items(), *zip(asked, found, strict=True)]))
-            kept["retrievers"] = self.library.systems
-            self.files.write("pools", "pools", kept)
+            kept["retrievers"] = [one.system for one in self.library.retrievers]
+            self.author.write("pools", "pools", kept)
         self.retrievers = kept["retrievers"]
         found = {d.name: (kept["found"][d.data["question"]], d.data["gold"]) for d in drafts}
         return {
@@ -89,9 +79,11 @@ class Pool:
 
     def _vote(self, judge: int, drafts, pools, votes) -> None:
         """Add the labels of a judge to the votes on each draft."""
-        tasks = [self._task(draft, pools[draft.name], judge) for draft in drafts]
-        asked = (self.author, "pool", drafts, tasks, self.lost, _incomplete)
-        for draft, data in answered(*asked, wait=False):
+
+        def task(draft: Draft) -> Task:
+            return self._task(draft, pools[draft.name], judge)
+
+        for draft, data in self.ask("pool", drafts, task, _incomplete):
             votes[draft.name].append({d["key"]: d["label"] for d in data["documents"]})
 
     def _task(self, draft: Draft, others: list[str], judge: int) -> Task:
@@ -117,20 +109,19 @@ class Pool:
             settled.append(replace(draft, notes=notes))
         elif low == high or not low <= len(required) <= high:
             why = f"its gold set would be corrected from {', '.join(gold)} to {', '.join(required) or 'none'}"
-            self.lost.append(Rejected("pool", draft.name, why))
+            self.refuse("pool", draft.name, why)
         else:
             data = draft.data | {"gold": required}
             changed.append(replace(draft, data=data, notes=notes | {"gold before": gold}))
 
     def _rewritten(self, drafts: list[Draft]) -> Iterator[Draft]:
         """Yield corrected questions with a new answer; facts that forbid something stay."""
-        texts = [{"material": self.library.texts(d.data["gold"])} for d in drafts]
-        tasks = [
-            Task(f"answer {d.name}", d.asked() | own, d)
-            for d, own in zip(drafts, texts, strict=True)
-        ]
-        asked = (self.author, "answer", drafts, tasks, self.lost)
-        for draft, data in answered(*asked, wait=False):
+
+        def task(draft: Draft) -> Task:
+            material = {"material": self.library.texts(draft.data["gold"])}
+            return Task(f"answer {draft.name}", draft.asked() | material, draft)
+
+        for draft, data in self.ask("answer", drafts, task):
             kept = [fact for fact in draft.data["facts"] if is_anti_hallucination(fact)]
             facts = list(dict.fromkeys([*data["facts"], *kept]))
             yield replace(draft, data=draft.data | {"answer": data["answer"], "facts": facts})

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from itertools import chain, count
 from pathlib import Path
 
 from ragkit import checks
@@ -29,6 +31,11 @@ PROJECT, CLUSTER, MOST = 18, 5, 40  # documents of a project, a cluster; at most
 PROJECTS, MISC, DUPLICATES = 0.45, 0.044, 1 / 32
 RAREST = 0.04  # of the documents are in the smallest sources
 SLACK = 0.2  # by how much counts may differ from those asked for
+METADATA = "\n".join(
+    f"{source}: "
+    + ", ".join(k + " (a whole number)" * (k in form.get("whole", ())) for k in form["metadata"])
+    for source, form in FORMS.items()
+)
 
 
 @dataclass(frozen=True)
@@ -94,27 +101,19 @@ class Settings:
 
 
 class Plan:
-    """What will be written: each attribute is the answer of a stage.
-
-    Parameters
-    ----------
-    files : Files
-    page : str
-        What is known of the company.
-    settings : Settings
-    """
+    """What will be written about the company of a page: each attribute is the answer of a stage."""
 
     def __init__(self, files: Files, page: str, settings: Settings):
         self.files, self.page, self.settings = files, page, settings
 
-    def _stage(self, name: str, values: Mapping, check: Check) -> dict:
-        return self.files.need(name, [Task(name, values)], check)[0]
+    def _stage(self, name: str, values: Mapping, check: Check, given: object = None) -> dict:
+        return self.files.need(name, [Task(name, values, given)], check)[0]
 
     @cached_property
     def company(self) -> dict:
         sources = ", ".join(f"{source} ({n})" for source, n in self.settings.mix.items())
         known = {"page": self.page, "documents": self.settings.documents, "sources": sources}
-        found = self._stage("company", known | {"people": self._staff}, _company)
+        found = self._stage("company", known | {"people": self._staff}, self._no_company)
         if found.get("contradictions"):
             raise DataError(
                 f"stage 'company', item 'company': the page contradicts itself: "
@@ -142,9 +141,7 @@ class Plan:
     @cached_property
     def people(self) -> dict[str, dict]:
         values = {"company": self.overview, "people": self._staff}
-        sponsors = [one["sponsor"] for one in self.company["initiatives"]]
-        rows = self._stage("people", values, _people(sponsors))["people"]
-        return {row["name"]: row for row in rows}
+        return _named(self._stage("people", values, self._no_people)["people"])
 
     @cached_property
     def directory(self) -> str:
@@ -159,18 +156,15 @@ class Plan:
         number = max(1, round(documents / PROJECT), min(needed, documents // 10))
         values = {"projects": number, "documents": documents}
         known = {"company": self.overview, "people": self.directory}
-        initiatives = [one["name"] for one in self.company["initiatives"]]
-        check = _projects(initiatives, self.people)
-        return _named(self._stage("projects", values | known, check)["projects"])
+        return _named(self._stage("projects", values | known, self._no_projects)["projects"])
 
     @cached_property
     def clusters(self) -> dict[str, dict]:
         if not self.settings.wanted["completeness"]:
             return {}
         values = {"company": self.overview, "projects": self._listed}
-        number = self.settings.drafts("completeness")
-        data = self._stage("clusters", values | {"clusters": number}, _fresh("clusters"))
-        return _named(data["clusters"])
+        values["clusters"] = self.settings.drafts("completeness")
+        return _named(self._stage("clusters", values, self._no_clusters)["clusters"])
 
     @property
     def _listed(self) -> str:
@@ -192,8 +186,8 @@ class Plan:
         mix = ", ".join(f"{s['source']} {s['documents']}" for s in self.company["sources"])
         values = {"volume": max(1, wanted - taken - misc), "misc": misc, "most": MOST, "mix": mix}
         known = {"company": self.overview, "projects": self._listed, "sources": ", ".join(SOURCES)}
-        check = _topics({*self.projects, *self.clusters}, wanted - taken)
-        return _named(self._stage("topics", values | known, check)["topics"])
+        asked = (values | known, self._no_topics, wanted - taken)
+        return _named(self._stage("topics", *asked)["topics"])
 
     @cached_property
     def blocks(self) -> dict[str, dict]:
@@ -210,12 +204,12 @@ class Plan:
         """Return the entries of every block, each with its block and kind; paths are unique."""
         self._no_orphans()
         tasks = [self._manifest(name, block) for name, block in self.blocks.items()]
-        found = self.files.need("manifest", tasks, _manifest(self.people))
+        found = self.files.need("manifest", tasks, self._no_manifest)
         taken: set[str] = set()
         manifests: dict[str, list[dict]] = {}
         for (name, block), data in zip(self.blocks.items(), found, strict=True):
             manifests[name] = [
-                entry | {"block": name, "kind": block["kind"], "path": _unique(entry, taken)}
+                entry | {"block": name, "kind": block["kind"], "path": unique(entry["path"], taken)}
                 for entry in _in_order(data["documents"])
             ]
         keys = [entry["key"] for entries in manifests.values() for entry in entries]
@@ -264,15 +258,79 @@ class Plan:
         source = path.partition("/")[0]
         return "\n".join(lines) or f"{source}: {FORMS[source]['form']}"
 
+    # What is wrong with an answer
 
-METADATA = "\n".join(
-    f"{source}: "
-    + ", ".join(k + " (a whole number)" * (k in form.get("whole", ())) for k in form["metadata"])
-    for source, form in FORMS.items()
-)
+    def _no_company(self, task: Task, data: dict) -> str:
+        names = [one["source"] for one in data["sources"]]
+        if sorted(names) != sorted(SOURCES):
+            return f"the sources should be {', '.join(SOURCES)}, each once"
+        for one in data["sources"]:
+            for folder in one["folders"]:
+                if folder["path"].split("/")[0] != one["source"]:
+                    return f"the folder {folder['path']!r} does not lie in {one['source']}"
+        return _twice(data["initiatives"])
 
+    def _no_people(self, task: Task, data: dict) -> str:
+        managers = {one["name"]: one["manager"] for one in data["people"]}
+        if twice := _twice(data["people"]):
+            return twice
+        for name, manager in managers.items():
+            if manager and manager not in managers:
+                return f"the manager of {name}, {manager!r}, is not in the directory"
+            above = [name]
+            while above[-1] and managers[above[-1]] not in above:
+                above.append(managers[above[-1]])
+            if above[-1]:
+                return f"{name} is above themselves"
+        sponsors = (one["sponsor"] for one in self.company["initiatives"])
+        lost = [name for name in sponsors if name not in managers]
+        return f"the sponsor {lost[0]!r} is not in the directory" if lost else ""
 
-# What is wrong with an answer
+    def _no_projects(self, task: Task, data: dict) -> str:
+        initiatives = [one["name"] for one in self.company["initiatives"]]
+        for one in data["projects"]:
+            if one["initiative"] not in initiatives:
+                return f"{one['name']}: no initiative is called {one['initiative']!r}"
+            if lost := [name for name in one["people"] if name not in self.people]:
+                return f"{one['name']}: {lost[0]!r} is not in the directory"
+        return _twice(data["projects"])
+
+    def _no_clusters(self, task: Task, data: dict) -> str:
+        return _twice([*self.projects.values(), *data["clusters"]])
+
+    def _no_topics(self, task: Task, data: dict) -> str:
+        topics, wanted = data["topics"], task.given
+        for one in topics:
+            if one["source"] not in (*SOURCES, "several"):
+                return f"{one['name']}: no source is called {one['source']!r}"
+            if one["documents"] > MOST:
+                return f"{one['name']} has more than {MOST} documents: split it"
+        total = sum(one["documents"] for one in topics)
+        if abs(total - wanted) > SLACK * wanted:
+            return f"the topics have {total:,} documents together, {wanted:,} are wanted"
+        return _twice([*self.projects.values(), *self.clusters.values(), *topics])
+
+    def _no_manifest(self, task: Task, data: dict) -> str:
+        name, block = task.item.partition(" ")[2], task.given
+        wanted, entries = block["documents"], data["documents"]
+        keys = [entry["key"] for entry in entries]
+        if abs(len(entries) - wanted) > max(1, SLACK * wanted):
+            return f"{len(entries)} documents, {wanted} are wanted"
+        for entry in entries:
+            key = entry["key"]
+            if not key.startswith(f"{name}-"):
+                return f"the key {key!r} should begin with {name}-"
+            if fault := fault_of(entry):
+                return f"{key}: {fault}"
+            if lost := [other for other in entry["reads"] if other not in keys]:
+                return f"{key} reads {lost[0]!r}, which is not among the entries"
+            if block["kind"] == "cluster" and not entry.get("carries"):
+                return f"{key} carries no part of the answer"
+            known = any(person in self.people for person in entry["people"])
+            if block["kind"] in ("project", "cluster") and not known:
+                return f"{key}: none of {', '.join(entry['people']) or 'its people'} is in the directory"
+        circle = len(_in_order(entries)) < len(entries)
+        return _twice(entries, "key") or "some entries read one another in a circle" * circle
 
 
 def fault_of(entry: dict) -> str:
@@ -298,98 +356,6 @@ def fault_of(entry: dict) -> str:
     return ""
 
 
-def _company(task: Task, data: dict) -> str:
-    names = [one["source"] for one in data["sources"]]
-    if sorted(names) != sorted(SOURCES):
-        return f"the sources should be {', '.join(SOURCES)}, each once"
-    for one in data["sources"]:
-        for folder in one["folders"]:
-            if folder["path"].split("/")[0] != one["source"]:
-                return f"the folder {folder['path']!r} does not lie in {one['source']}"
-    return _twice(one["name"] for one in data["initiatives"])
-
-
-def _people(sponsors: list[str]) -> Check:
-    def check(task: Task, data: dict) -> str:
-        managers = {one["name"]: one["manager"] for one in data["people"]}
-        if twice := _twice(one["name"] for one in data["people"]):
-            return twice
-        for name, manager in managers.items():
-            if manager and manager not in managers:
-                return f"the manager of {name}, {manager!r}, is not in the directory"
-            above = [name]
-            while above[-1] and managers[above[-1]] not in above:
-                above.append(managers[above[-1]])
-            if above[-1]:
-                return f"{name} is above themselves"
-        lost = [name for name in sponsors if name not in managers]
-        return f"the sponsor {lost[0]!r} is not in the directory" if lost else ""
-
-    return check
-
-
-def _projects(initiatives: list[str], people: Mapping) -> Check:
-    def check(task: Task, data: dict) -> str:
-        for one in data["projects"]:
-            if one["initiative"] not in initiatives:
-                return f"{one['name']}: no initiative is called {one['initiative']!r}"
-            lost = [name for name in one["people"] if name not in people]
-            if lost:
-                return f"{one['name']}: {lost[0]!r} is not in the directory"
-        return _twice(one["name"] for one in data["projects"])
-
-    return check
-
-
-def _fresh(kind: str, taken: set[str] = frozenset()) -> Check:
-    def check(task: Task, data: dict) -> str:
-        names = [one["name"] for one in data[kind]]
-        return _twice([*names, *(name for name in names if name in taken)])
-
-    return check
-
-
-def _topics(taken: set[str], wanted: int) -> Check:
-    def check(task: Task, data: dict) -> str:
-        for one in data["topics"]:
-            if one["source"] not in (*SOURCES, "several"):
-                return f"{one['name']}: no source is called {one['source']!r}"
-            if one["documents"] > MOST:
-                return f"{one['name']} has more than {MOST} documents: split it"
-        total = sum(one["documents"] for one in data["topics"])
-        if abs(total - wanted) > SLACK * wanted:
-            return f"the topics have {total:,} documents together, {wanted:,} are wanted"
-        return _fresh("topics", taken)(task, data)
-
-    return check
-
-
-def _manifest(people: Mapping) -> Check:
-    def check(task: Task, data: dict) -> str:
-        name, block = task.item.partition(" ")[2], task.given
-        wanted, entries = block["documents"], data["documents"]
-        keys = [entry["key"] for entry in entries]
-        if abs(len(entries) - wanted) > max(1, SLACK * wanted):
-            return f"{len(entries)} documents, {wanted} are wanted"
-        for entry in entries:
-            key = entry["key"]
-            if not key.startswith(f"{name}-"):
-                return f"the key {key!r} should begin with {name}-"
-            if fault := fault_of(entry):
-                return f"{key}: {fault}"
-            if lost := [other for other in entry["reads"] if other not in keys]:
-                return f"{key} reads {lost[0]!r}, which is not among the entries"
-            if block["kind"] == "cluster" and not entry.get("carries"):
-                return f"{key} carries no part of the answer"
-            known = any(person in people for person in entry["people"])
-            if block["kind"] in ("project", "cluster") and not known:
-                return f"{key}: none of {', '.join(entry['people']) or 'its people'} is in the directory"
-        circle = len(_in_order(entries)) < len(entries)
-        return _twice(keys) or "some entries read one another in a circle" * circle
-
-    return check
-
-
 def _in_order(entries: list[dict]) -> list[dict]:
     """Return the entries, each behind those that it reads; without those in a circle."""
     done: dict[str, dict] = {}
@@ -398,25 +364,19 @@ def _in_order(entries: list[dict]) -> list[dict]:
     return list(done.values())
 
 
-def _twice(names) -> str:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return f"{name!r} comes twice"
-        seen.add(name)
-    return ""
+def _twice(rows: list[dict], key: str = "name") -> str:
+    counts = Counter(row[key] for row in rows)
+    return next((f"{name!r} comes twice" for name, n in counts.items() if n > 1), "")
 
 
 def _named(rows: list[dict]) -> dict[str, dict]:
     return {row["name"]: row for row in rows}
 
 
-def _unique(entry: dict, taken: set[str]) -> str:
-    """Return the path of an entry, with a number where another block has the same."""
-    stem, number = entry["path"].removesuffix(".json"), 1
-    path = entry["path"]
-    while path in taken:
-        number += 1
-        path = f"{stem}-{number}.json"
+def unique(path: str, taken: set[str]) -> str:
+    """Return a path, with a number where it is taken; it is taken now."""
+    stem = path.removesuffix(".json")
+    numbered = (f"{stem}-{number}.json" for number in count(2))
+    path = next(one for one in chain([path], numbered) if one not in taken)
     taken.add(path)
     return path

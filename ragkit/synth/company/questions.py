@@ -16,7 +16,7 @@ from ragkit.synth.company.files import Files, fragment
 from ragkit.synth.company.plan import Plan
 from ragkit.synth.company.search import Library, content
 from ragkit.synth.layout import printed
-from ragkit.synth.stages import Rejected, Task, answered
+from ragkit.synth.stages import Pipeline, Task
 from ragkit.synth.streams import Stream
 
 FLOWS = tomllib.loads(Path(__file__).with_name("types.toml").read_text("utf-8"))
@@ -30,42 +30,19 @@ FOCUS = "mission, products, customers, technology, business model, competitors, 
 
 @dataclass(frozen=True)
 class Draft:
-    """A question on its way.
+    """A question on its way; documents are named by their keys."""
 
-    Parameters
-    ----------
-    kind : str
-        Its type.
-    number : int
-        From 1 within its type.
-    shown, listed : tuple of str
-        Keys of the documents that are shown at first, and of those that may be read.
-    about : str
-        What else is shown before the documents.
-    focus : str
-    turn : int
-        1 if it is asked again.
-    refused : str
-        Why the first one failed.
-    seen : tuple of str
-        Keys of the documents that were read.
-    data : dict
-        Question, answer, facts and gold.
-    notes : dict
-        What the checks said.
-    """
-
-    kind: str
-    number: int
-    shown: tuple[str, ...] = ()
-    listed: tuple[str, ...] = ()
-    about: str = ""
+    kind: str  # its type
+    number: int  # from 1 within its type
+    shown: tuple[str, ...] = ()  # documents in the first prompt
+    listed: tuple[str, ...] = ()  # documents that may be read
+    about: str = ""  # what else is shown before the documents
     focus: str = ""
-    turn: int = 0
-    refused: str = ""
-    seen: tuple[str, ...] = ()
-    data: dict = field(default_factory=dict)
-    notes: dict = field(default_factory=dict)
+    turn: int = 0  # 1 if it is asked again
+    refused: str = ""  # why the first one failed
+    seen: tuple[str, ...] = ()  # documents that were read
+    data: dict = field(default_factory=dict)  # question, answer, facts and gold
+    notes: dict = field(default_factory=dict)  # what the checks said
 
     @property
     def name(self) -> str:
@@ -85,24 +62,12 @@ class Draft:
         return {name: self.data[name] for name in ("question", "answer")}
 
 
-class Asker:
-    """Ask the questions of a company.
-
-    Parameters
-    ----------
-    plan : Plan
-    files : Files
-    noise : Noise
-    library : Library
-
-    Attributes
-    ----------
-    lost : list of Rejected
-    """
+class Asker(Pipeline):
+    """Ask the questions of a company."""
 
     def __init__(self, plan: Plan, files: Files, noise: Noise, library: Library):
-        self.plan, self.files, self.noise, self.library = plan, files, noise, library
-        self.lost: list[Rejected] = []
+        super().__init__(files)
+        self.plan, self.noise, self.library = plan, noise, library
         self._held: dict[str, str] = {}  # names by question
         self._reads: dict[str, int] = {}
 
@@ -114,7 +79,7 @@ class Asker:
         good = []
         for draft in [*(d for d in first if not d.refused), *again]:
             if draft.refused:
-                self.lost.append(Rejected("validate", draft.name, draft.refused))
+                self.refuse("validate", draft.name, draft.refused)
             else:
                 good.append(draft)
         return list(self._minimal(good))
@@ -202,10 +167,8 @@ class Asker:
         done: dict[str, Draft] = {}
         waiting = drafts
         while waiting:
-            tasks = [self._task(draft) for draft in waiting]
-            asked = (self.files, "question", waiting, tasks, self.lost, self._fault)
-            waiting = []
-            for draft, data in answered(*asked, wait=False, note=_seen):
+            asked, waiting = waiting, []
+            for draft, data in self.ask("question", asked, self._task, self._fault, note=_seen):
                 if read := data.get("read"):
                     self._reads[draft.name] = self._reads.get(draft.name, 0) + 1
                     new = dict.fromkeys(key for key in read if key not in draft.read)
@@ -268,9 +231,7 @@ class Asker:
 
     def _validated(self, drafts: Sequence[Draft]) -> Iterator[Draft]:
         """Yield the drafts that were read again, `refused` where they failed."""
-        tasks = [self._reading(draft) for draft in drafts]
-        asked = (self.files.author, "validate", drafts, tasks, self.lost)
-        for draft, data in answered(*asked, wait=False):
+        for draft, data in self.ask("validate", drafts, self._reading):
             refused = "" if data["ok"] else data["reason"]
             yield replace(draft, notes={"validated": data["reason"]}, refused=refused)
 
@@ -292,14 +253,14 @@ class Asker:
 
     def _minimal(self, drafts: list[Draft]) -> Iterator[Draft]:
         """Yield the drafts, those of several documents with no more of them than are needed."""
+
+        def task(draft: Draft) -> Task:
+            material = {"material": self.library.texts(draft.read)}
+            return Task(f"minimal {draft.name}", draft.asked() | material, draft)
+
         several = [draft for draft in drafts if draft.flow.get("minimal")]
-        texts = [{"material": self.library.texts(draft.read)} for draft in several]
-        tasks = [
-            Task(f"minimal {draft.name}", draft.asked() | own, draft)
-            for draft, own in zip(several, texts, strict=True)
-        ]
-        asked = (self.files.author, "minimal", several, tasks, self.lost, _unknown)
-        needed = {draft.name: data["needed"] for draft, data in answered(*asked, wait=False)}
+        asked = self.ask("minimal", several, task, _unknown)
+        needed = {draft.name: data["needed"] for draft, data in asked}
         for draft in drafts:
             if not draft.flow.get("minimal"):
                 yield draft
@@ -309,7 +270,7 @@ class Asker:
                     yield replace(draft, data=draft.data | {"gold": keys})
                 else:
                     why = f"{len(keys)} documents are enough for the answer"
-                    self.lost.append(Rejected("minimal", draft.name, why))
+                    self.refuse("minimal", draft.name, why)
 
 
 def _seen(task: Task) -> dict[str, list[str]]:

@@ -4,67 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain, zip_longest
 
-from ragkit.systems.retrieval import BM25, Dense, Hybrid
+from ragkit.synth.folder import Nearest, ranked
+from ragkit.systems.retrieval import Dense, Hybrid
 from ragkit.text import STOP_WORDS, stems
 
 ENCODER = "all-MiniLM-L6-v2"
 STEP = 250  # characters between two passages that are compared
 
 
-class Library:
+class Library(Nearest):
     """The documents by key, with three retrievers: by words, by vectors, and both fused.
 
-    Parameters
-    ----------
-    rows : dict of str to dict
-        Documents as rows of the benchmark, by key.
-    vectors : bool
-        Whether documents are encoded; an estimate on stand-ins does without.
+    `rows` are documents as rows of the benchmark, by key. Without `vectors` there is the first
+    retriever alone, for an estimate on stand-ins.
     """
 
     def __init__(self, rows: Mapping[str, dict], vectors: bool = True):
+        super().__init__(
+            [{"doc_id": k, "title": r["title"], "text": r["content"]} for k, r in rows.items()]
+        )
         self.rows, self.vectors = rows, vectors
 
-    @property
-    def _frame(self) -> list[dict]:
-        return [
-            {"doc_id": key, "title": row["title"], "text": row["content"]}
-            for key, row in self.rows.items()
-        ]
-
     @cached_property
-    def _words(self) -> BM25:
-        return BM25().fit(self._frame)
-
-    @cached_property
-    def _retrievers(self) -> list:
+    def retrievers(self) -> list:
         if not self.vectors:
-            return [self._words]
-        pair = [self._words, Dense(ENCODER).fit(self._frame)]
+            return [self.words]
+        pair = [self.words, Dense(ENCODER).fit(self.documents)]
         return [*pair, Hybrid(pair)]
-
-    @property
-    def systems(self) -> list[str]:
-        """Return the names of the retrievers."""
-        return [retriever.system for retriever in self._retrievers]
 
     def near(self, query: str, k: int, skip: Sequence[str] = ()) -> list[str]:
         """Return the first k documents by words, without those that are skipped."""
-        found = self._words.search([query], k + len(skip))["doc_id"]
+        (found,) = self.search([query], k + len(skip))
         return [key for key in found if key not in skip][:k]
 
     def pooled(self, queries: Sequence[str], k: int) -> list[list[str]]:
         """Return for each query the first k documents of each retriever, by turns and once each."""
-        found: list[list[str]] = [[] for _ in queries]
-        for retriever in self._retrievers:
-            runs = retriever.search(list(queries), k)
-            for i, keys in runs.groupby("question_id", sort=False)["doc_id"]:
-                found[int(i)] += enumerate(keys)
-        return [
-            list(dict.fromkeys(key for _, key in sorted(pairs, key=lambda pair: pair[0])))
-            for pairs in found
-        ]
+        runs = zip(*(ranked(one, queries, k) for one in self.retrievers), strict=True)
+        turns = (chain.from_iterable(zip_longest(*own)) for own in runs)
+        return [list(dict.fromkeys(key for key in own if key)) for own in turns]
 
     def text(self, key: str, most: int | None = None) -> str:
         """Return a document for a prompt: key, path, title and text, or its beginning."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ragkit.files import write_jsonl, write_text
+from ragkit.files import write_jsonl
+from ragkit.synth.stamp import write_json
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,8 @@ class Benchmark:
         The last one only if something was left out. `out` is written last.
         """
         out = Path(out)
-        told = json.dumps(self.report, ensure_ascii=False, indent=1) + "\n"
         write_jsonl(beside(out, "notes.jsonl"), self.notes)
-        write_text(beside(out, "report.json"), told)
+        write_json(beside(out, "report.json"), self.report)
         if self.left_out:
             write_jsonl(beside(out, "left_out.jsonl"), self.left_out)
         write_jsonl(out, self.rows)

@@ -82,21 +82,11 @@ class _File:
 
 @dataclass(frozen=True)
 class Config:
-    """A checked configuration.
-
-    Parameters
-    ----------
-    path : str
-    categorizations : dict of str to tuple of Category
-    impossible : tuple of (dict of str to frozenset of str, str)
-        Categories that exclude one another, and why.
-    sampling : Sampling
-    filters : dict of str to Limit
-    """
+    """A checked configuration."""
 
     path: str
     categorizations: dict[str, tuple[Category, ...]]
-    impossible: tuple[tuple[dict[str, frozenset[str]], str], ...]
+    impossible: tuple[tuple[dict[str, frozenset[str]], str], ...]  # what excludes what, and why
     sampling: Sampling
     filters: dict[str, Limit]
 
@@ -104,9 +94,8 @@ class Config:
     def digest(self) -> str:
         """SHA-256 of what is configured, wherever the file lies."""
         content = {name: value for name, value in asdict(self).items() if name != "path"}
-        return hashlib.sha256(
-            json.dumps(content, sort_keys=True, default=sorted).encode("utf-8")
-        ).hexdigest()
+        text = json.dumps(content, sort_keys=True, default=sorted)
+        return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
     def draw(self, stream: Stream) -> dict[str, str]:
         """Return one category of each categorization, none of which exclude one another."""
@@ -148,13 +137,9 @@ class Config:
         wanted = [np.array([c.probability for c in part]) for part in parts]
         joint = np.ones([len(part) for part in choices])
         for rule, _ in self.impossible:
-            where = tuple(
-                [i for i, c in enumerate(part) if c in rule[name]]
-                if name in rule
-                else range(len(part))
-                for name, part in zip(names, choices, strict=True)
-            )
-            joint[np.ix_(*where)] = 0
+            barred = (rule.get(name, part) for name, part in zip(names, choices, strict=True))
+            pairs = zip(choices, barred, strict=True)
+            joint[np.ix_(*(np.isin(part, list(own)) for part, own in pairs))] = 0
         for _ in range(2000):
             worst = 0.0
             for axis, share in enumerate(wanted):
@@ -165,13 +150,11 @@ class Config:
             if worst < SLACK:
                 break
         else:
-            _, said = max(
-                (abs(got - share), f"{name} = {label} would get {got:.3f} instead of {share:.3f}")
-                for axis, name in enumerate(names)
-                for label, share, got in zip(
-                    choices[axis], wanted[axis], _margin(joint, axis), strict=True
-                )
-            )
+            got = np.concatenate([_margin(joint, axis) for axis in range(joint.ndim)])
+            cells = [(name, c) for name, part in self.categorizations.items() for c in part]
+            off = [abs(g - c.probability) for g, (_, c) in zip(got, cells, strict=True)]
+            name, c = cells[worst := int(np.argmax(off))]
+            said = f"{name} = {c.name} would get {got[worst]:.3f} instead of {c.probability:.3f}"
             raise DataError(
                 f"{self.path}: the probabilities cannot hold together with what [[impossible]] "
                 f"excludes: {said}",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from math import gcd
 from pathlib import Path
@@ -17,7 +18,7 @@ from ragkit.synth.datamorgana.benchmark import Benchmark
 from ragkit.synth.datamorgana.config import Config, load_config
 from ragkit.synth.folder import NAME, Nearest, read_documents
 from ragkit.synth.layout import shares
-from ragkit.synth.stages import Check, Guess, Model, Rejected, Task, answered, needed, within
+from ragkit.synth.stages import Guess, Model, Pipeline, Task, needed, within
 from ragkit.synth.streams import Stream
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -57,6 +58,7 @@ def make_questions(
     progress : callable, optional
         Called with stage, steps done and steps in all.
     author_options : AuthorOptions, optional
+        Also says what is raised if the model does not answer.
 
     Raises
     ------
@@ -64,10 +66,6 @@ def make_questions(
         If the folder or the configuration is not fit.
     UsageError
         If a number is out of range, no author is named, or no document passes the filters.
-    ModelError
-        If the endpoint did not answer, or gave no usable question.
-    BatchWritten
-        If the options name a batch file and the ledger lacks answers.
     """
     asked = {"questions": questions, "seed": seed, "author": author}
     maker = Maker(documents, **asked, config=config)
@@ -116,6 +114,10 @@ class Draft:
     def asked(self) -> dict[str, str]:
         return {name: self.data[name] for name in ("question", "answer")}
 
+    def task(self, values: dict) -> Task:
+        """Return the task of a stage."""
+        return Task(self.name, values, self, turn=self.turn)
+
     def keys(self, data: dict) -> set[tuple]:
         """Return what no other question may ask for: these facts, and this text."""
         facts = sorted(self.facts[n - 1][1]["id"] for n in data["facts"])
@@ -123,10 +125,13 @@ class Draft:
         return {(self.categories.get("Answer Type"), *facts), ("text", text)}
 
 
-class Maker:
-    """Make questions; `lost` has what the model spoilt, `refused` the reasons of all rounds."""
+class Maker(Pipeline):
+    """Make questions; `refused` has the reasons of all rounds, `lost` what the last one lost."""
+
+    wait = True
 
     def __init__(self, documents, *, questions: int, seed: int, author=None, config=None):
+        super().__init__()
         checks.whole(questions, "questions")
         checks.whole(seed, "seed", least=0)
         check_author(author)
@@ -140,7 +145,6 @@ class Maker:
         self.drawn = [self.config.draw(Stream(seed, "categories", i)) for i in range(questions)]
         self.facts: dict[str, list[dict]] = {}
         self.taken: set[tuple] = set()
-        self.lost: list[Rejected] = []
         self.refused: Counter[str] = Counter()
 
     def make(self, author: Model, progress: Callable) -> Benchmark:
@@ -149,7 +153,7 @@ class Maker:
         pool, told = self.sample()
         drafts = self.write(pool, progress)
         sessions, rows, notes = self._sessions(), [], []
-        for draft, claims in self._answered("claims", drafts, lambda draft: draft.asked):
+        for draft, claims in self.ask("claims", drafts, lambda draft: draft.task(draft.asked)):
             index = {"Index": len(rows) + 1}
             asked = {name.capitalize(): text.strip() for name, text in draft.asked.items()}
             documents = [{"doc_id": d, "content": self.texts[d]} for d in draft.documents]
@@ -177,16 +181,6 @@ class Maker:
         found = [name for name, n in zip(SESSIONS, counts, strict=True) for _ in range(n)]
         return Stream(self.seed, "sessions").sample(found, len(found))
 
-    def _answered(
-        self, stage: str, drafts: Sequence[Draft], values: Callable, check: Check | None = None
-    ) -> Iterator[tuple[Draft, dict]]:
-        """Yield the drafts that a stage has answered, with the data."""
-        tasks = [Task(d.name, values(d), d, turn=d.turn) for d in drafts]
-        return answered(self.author, stage, drafts, tasks, self.lost, check)
-
-    def _refuse(self, stage: str, draft: Draft, reason: str) -> None:
-        self.lost.append(Rejected(stage, draft.name, reason))
-
     # Documents (section 2.1)
 
     def sample(self) -> tuple[list[str], dict[str, int]]:
@@ -197,19 +191,19 @@ class Maker:
         task = Task("the collection", {"n": TOPICS, "titles": listed})
         (found,) = needed(self.author.answer("topics", [task]), EDIT)
         topics = list(dict.fromkeys(found["topics"]))[:TOPICS]
-        tasks = [
-            Task(f"topic {topic!r}", {"n": SUBTOPICS, "topic": topic}, heads[n::TOPICS])
-            for n, topic in enumerate(topics)
-        ]
+
+        def about(topic: str) -> Task:
+            own = heads[topics.index(topic) :: TOPICS]
+            return Task(f"topic {topic!r}", {"n": SUBTOPICS, "topic": topic}, own)
+
         parts = {topic: [topic] for topic in topics}
-        for topic, data in answered(self.author, "subtopics", topics, tasks, self.lost):
+        for topic, data in self.ask("subtopics", topics, about):
             parts[topic] = data["topics"]
         queries = list(dict.fromkeys(query for part in parts.values() for query in part))
         runs = self.nearest.search(queries, self.config.sampling.per_subtopic)
         reached = {d for run in runs for d in run}
         chosen = [d for d in order if d in reached][: max(FEWEST, RATED * len(self.drawn))]
-        tasks = [Task(f"document {d}", {"document": self.texts[d]}) for d in chosen]
-        rated = dict(answered(self.author, "filter", chosen, tasks, self.lost))
+        rated = dict(self.ask("filter", chosen, self._document))
         seen: dict[str, str] = {}
         unfit = {d: self._unfit(d, rated.get(d), seen) for d in chosen}
         kept = [d for d, reason in unfit.items() if not reason]
@@ -266,9 +260,9 @@ class Maker:
     def _round(self, drafts: list[Draft], pool: set[str]) -> Iterator[Draft]:
         """Yield the drafts of a round that pass every stage."""
         drafts, kept = list(self._with_facts(self._completed(drafts, pool))), []
-        for draft, data in self._answered("question", drafts, self._material, self._fault):
+        for draft, data in self.ask("question", drafts, self._material, self._fault):
             if self.taken & draft.keys(data):
-                self._refuse("question", draft, "asked before")
+                self.refuse("question", draft.name, "asked before")
             else:
                 self.taken |= draft.keys(data)
                 kept.append(replace(draft, data=data))
@@ -277,10 +271,10 @@ class Maker:
             replace(d, near=tuple(x for x in ids if x not in d.documents)[:NEAR])
             for d, ids in zip(kept, near, strict=True)
         ]
-        for draft, data in self._answered("check", kept, self._tried, SHOWN):
+        for draft, data in self.ask("check", kept, self._tried, SHOWN):
             if reason := verdict(draft, data):
                 self.taken -= draft.keys(draft.data)
-                self._refuse("check", draft, reason)
+                self.refuse("check", draft.name, reason)
             else:
                 yield draft
 
@@ -288,14 +282,14 @@ class Maker:
         """Give drafts of two documents their second one (section 2.2.2)."""
         two = [d for d in drafts if self.config.documents(d.categories) == 2]
 
-        def first(draft: Draft) -> dict:
-            kind = self.config.of_two(draft.categories)
-            return {"kind": kind, "document": self.texts[draft.documents[0]]}
+        def task(draft: Draft, **more) -> Task:
+            kind, document = self.config.of_two(draft.categories), self.texts[draft.documents[0]]
+            return draft.task({"kind": kind, "document": document} | more)
 
-        def choice(draft: Draft) -> dict:
-            return first(draft) | {"candidates": self._numbered(draft.near, "[{}]")}
+        def choice(draft: Draft) -> Task:
+            return task(draft, candidates=self._numbered(draft.near, "[{}]"))
 
-        asked = list(self._answered("complement", two, lambda d: first(d) | {"n": QUERIES}))
+        asked = list(self.ask("complement", two, partial(task, n=QUERIES)))
         queries = [[pair["query"] for pair in data["pairs"][:QUERIES]] for _, data in asked]
         runs = iter(self.nearest.search([q for own in queries for q in own], CANDIDATES))
         candidates = []
@@ -304,22 +298,21 @@ class Maker:
             if near := tuple(d for d in ids if d in pool and d not in draft.documents):
                 candidates.append(replace(draft, near=near))
             else:
-                self._refuse("complement", draft, "no second document was found")
+                self.refuse("complement", draft.name, "no second document was found")
         whole = {d.index: d for d in drafts if d not in two}
-        for draft, data in self._answered("choose", candidates, choice, CANDIDATE):
+        for draft, data in self.ask("choose", candidates, choice, CANDIDATE):
             if data["number"]:
                 second = draft.near[data["number"] - 1]
                 whole[draft.index] = replace(draft, documents=(*draft.documents, second))
             else:
-                self._refuse("choose", draft, "no candidate completes the document")
+                self.refuse("choose", draft.name, "no candidate completes the document")
         return [whole[i] for i in sorted(whole)]
 
     def _with_facts(self, drafts: list[Draft]) -> Iterator[Draft]:
         """Yield the drafts whose documents state facts, with these."""
         wanted = dict.fromkeys(d for draft in drafts for d in draft.documents)
         wanted = [d for d in wanted if d not in self.facts]
-        tasks = [Task(f"document {d}", {"document": self.texts[d]}, self.texts[d]) for d in wanted]
-        for doc_id, data in answered(self.author, "facts", wanted, tasks, self.lost, _unstated):
+        for doc_id, data in self.ask("facts", wanted, self._document, _unstated):
             rows = enumerate(data["facts"], 1)
             self.facts[doc_id] = [fact | {"id": f"{doc_id}/{n}"} for n, fact in rows]
         for draft in drafts:
@@ -329,27 +322,31 @@ class Maker:
                     draft, facts=tuple((n, fact) for n, d in numbered for fact in self.facts[d])
                 )
             else:
-                self._refuse("facts", draft, "a document states no known fact")
+                self.refuse("facts", draft.name, "a document states no known fact")
 
     # Prompts and what is wrong with their answers
+
+    def _document(self, doc_id: str) -> Task:
+        return Task(f"document {doc_id}", {"document": self.texts[doc_id]}, self.texts[doc_id])
 
     def _numbered(self, ids: Iterable[str], label: str) -> str:
         return "\n\n".join(f"{label.format(n)}\n{self.texts[d]}" for n, d in enumerate(ids, 1))
 
-    def _material(self, draft: Draft) -> dict:
+    def _material(self, draft: Draft) -> Task:
         facts = (
             f"[{n}] {fact['subject']}, {fact['attribute']}: {fact['value']} (document {number})"
             for n, (number, fact) in enumerate(draft.facts, 1)
         )
-        return {
-            "properties": "\n".join(self.config.described(draft.categories)),
-            "facts": "\n".join(facts),
-            "documents": self._numbered(draft.documents, "Document {}:"),
-        }
+        properties = "\n".join(self.config.described(draft.categories))
+        values = {"properties": properties, "facts": "\n".join(facts)}
+        return draft.task(values | self._shown(draft))
 
-    def _tried(self, draft: Draft) -> dict:
+    def _tried(self, draft: Draft) -> Task:
         others = {"others": self._numbered(draft.near, "[{}]") or "none"}
-        return draft.asked | others | {"documents": self._numbered(draft.documents, "Document {}:")}
+        return draft.task(draft.asked | others | self._shown(draft))
+
+    def _shown(self, draft: Draft) -> dict:
+        return {"documents": self._numbered(draft.documents, "Document {}:")}
 
     def _fault(self, task: Task, data: dict) -> str:
         """Return what is wrong with a question: foreign or missing facts, length, asked before."""
@@ -372,8 +369,9 @@ def verdict(draft: Draft, data: dict) -> str:
     """Return why a question is not answered by its documents and by nothing else near."""
     if not data["answered"]:
         return "its documents do not answer it"
-    if len(draft.documents) > len(set(data["needed"])):
-        return "one document answers it alone"
+    needed, wanted = len(set(data["needed"])), len(draft.documents)
+    if needed < wanted:
+        return f"its answer needs {needed} of {wanted} documents"
     return "another document answers it, too" if data["elsewhere"] else ""
 
 

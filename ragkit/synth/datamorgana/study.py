@@ -13,8 +13,9 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 
+from ragkit import checks
 from ragkit.datasets.liverag import category_key
-from ragkit.errors import DataError, UsageError
+from ragkit.errors import DataError
 from ragkit.measures import stats
 from ragkit.synth.datamorgana.config import Config, load_config
 from ragkit.text import STOP_WORDS, stems
@@ -41,12 +42,12 @@ SHARES = ("in_length", "polite")  # columns of yes and no
 def configured(config: Config) -> pd.DataFrame:
     """Return the configured categories: categorization, category, probability, documents, description."""
     rows = [
-        {"categorization": name, "category": c.name, "probability": c.probability}
-        | {"documents": c.documents, "description": c.description}
+        (name, c.name, c.probability, c.documents, c.description)
         for name, choices in config.categorizations.items()
         for c in choices
     ]
-    return pd.DataFrame(rows)
+    columns = ["categorization", "category", "probability", "documents", "description"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def excluded(config: Config) -> pd.DataFrame:
@@ -68,6 +69,7 @@ def questions(asked: pd.DataFrame, documents: pd.DataFrame, config: Config) -> p
     documents : DataFrame
         With all gold documents, and any others.
     config : Config
+        `DataError` if a question has a category that it does not have.
 
     Returns
     -------
@@ -76,11 +78,6 @@ def questions(asked: pd.DataFrame, documents: pd.DataFrame, config: Config) -> p
         (direct ones), overlap (share of the question's word stems, stop words aside, that its
         documents have), unknown (share of its words that are in no document and in no other
         question), polite, in_length (1 or 0; missing where the configuration gives no length).
-
-    Raises
-    ------
-    DataError
-        If a question has a category that the configuration does not have.
     """
     frame = asked.copy()
     for name, choices in config.categorizations.items():
@@ -120,18 +117,10 @@ def _overlap(question: str, document: str) -> float:
 
 
 def mix(frame: pd.DataFrame, config: Config) -> pd.DataFrame:
-    """Return how often each category was drawn beside its probability, with Wilson's interval.
+    """Return how often `questions` drew each category, beside its probability.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        From `questions`.
-    config : Config
-
-    Returns
-    -------
-    DataFrame
-        categorization, category, configured, questions, share, low, high (at 95 %)
+    The columns are categorization, category, configured, questions, share, low, high (Wilson's
+    interval at 95 %).
     """
     table = configured(config).rename(columns={"probability": "configured"})
     pairs = zip(table["categorization"], table["category"], strict=True)
@@ -142,23 +131,11 @@ def mix(frame: pd.DataFrame, config: Config) -> pd.DataFrame:
 
 
 def mix_tests(table: pd.DataFrame) -> pd.DataFrame:
-    """Test each categorization's counts against its probabilities; p-values adjusted by Holm.
+    """Test each categorization's counts, from `mix`, against its probabilities.
 
-    Parameters
-    ----------
-    table : DataFrame
-        From `mix`.
-
-    Returns
-    -------
-    DataFrame
-        categorization, categories, least_expected (questions), G2 (likelihood ratio), df, p, p_holm.
-        The p-value takes G2 as chi-square distributed, which wants 5 expected questions or more. A
-        categorization with a single possible category cannot be tested and is left out.
-
-    References
-    ----------
-    Wilks (1938), The large-sample distribution of the likelihood ratio.
+    The columns are categorization, categories, least_expected (questions), G2 (likelihood ratio), df,
+    p and p_holm. The p-value takes G2 as chi-square distributed (Wilks 1938), which wants 5 expected
+    questions or more. A categorization with a single possible category is left out.
     """
     from scipy.stats import power_divergence
 
@@ -182,19 +159,9 @@ def effects(
 ) -> pd.DataFrame:
     """Return the means of measures by category: by default, what each category's name promises.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        From `questions`.
-    wanted : sequence of (str, str, str)
-        Categorization, measure and its column.
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        categorization, measure, category, n, value, low, high: means with BCa bootstrap intervals
-        over questions, shares with Wilson's. Categories without a question have no row.
+    `wanted` has categorization, measure and its column in `frame`, which is from `questions`. The
+    columns are categorization, measure, category, n, value, low, high: means with BCa bootstrap
+    intervals over questions, shares with Wilson's. Categories without a question have no row.
     """
     order = [category.name for own in load_config().categorizations.values() for category in own]
     rows = []
@@ -223,30 +190,17 @@ def legibility(
     """Return how well each categorization's category can be told from the question's text alone.
 
     A linear support vector machine on words, word pairs and letter triples, tried on held-out
-    folds. It knows the words that it has seen, and so not that a word is misspelt.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        With `text` and a column for each of `names`.
-    names : sequence of str
-    folds : int, at least 2
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        categorization, categories, n, chance, balanced_accuracy (the mean over categories of the
-        share of questions told right), low, high (BCa bootstrap over questions). Categories with
-        fewer than `folds` questions are left out.
+    folds (at least 2). It knows the words that it has seen, and so not that a word is misspelt.
+    `frame` has `text` and a column for each of `names`. The columns are categorization, categories,
+    n, chance, balanced_accuracy (the mean over categories of the share of questions told right), low,
+    high (BCa bootstrap over questions). Categories with fewer than `folds` questions are left out.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
     from sklearn.pipeline import make_pipeline, make_union
     from sklearn.svm import LinearSVC
 
-    if folds < 2:
-        raise UsageError(f"folds must be at least 2, not {folds}")
+    checks.whole(folds, "folds", least=2)
     seen = make_union(
         TfidfVectorizer(token_pattern=r"\w+|[^\w\s]", ngram_range=(1, 2), sublinear_tf=True),
         TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3), sublinear_tf=True),

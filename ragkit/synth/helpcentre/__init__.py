@@ -10,18 +10,17 @@ company.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from ragkit.files import sha256, write_jsonl, write_text
+from ragkit.files import sha256
 from ragkit.synth.author import AuthorOptions
 from ragkit.synth.folder import NAME
 from ragkit.synth.helpcentre.centre import STAND_INS, Centre, Settings
 from ragkit.synth.stages import Guess, Model
-from ragkit.synth.stamp import begin
+from ragkit.synth.stamp import begin, finish
 
 __all__ = ["Settings", "estimate", "generate_helpcentre"]
 
@@ -36,7 +35,7 @@ def generate_helpcentre(
     progress: Callable[[str, int, int], None] | None = None,
     **settings,
 ) -> dict:
-    """Write a help centre and its question sets to `out`; return the statistics.
+    """Write a help centre and its question sets to `out`; return what is in `statistics.json`.
 
     `out/wixqa` has the benchmark's own layout. Beside it stand `documents.jsonl` and
     `questions.jsonl` in ragkit's columns, which `ragkit.datasets.load(str(out))` reads, questions
@@ -49,15 +48,11 @@ def generate_helpcentre(
     out : path-like
         A new or empty folder, or one that the same settings have begun.
     author_options : AuthorOptions, optional
+        Also says what is raised if the model does not answer.
     progress : callable, optional
         Called with stage, steps done and steps in all.
     **settings
         See `Settings`.
-
-    Returns
-    -------
-    dict
-        Counts, as in `statistics.json`.
 
     Raises
     ------
@@ -65,16 +60,12 @@ def generate_helpcentre(
         If a setting is out of range, or the folder holds other files or was begun with others.
     DataError
         If the documents are no articles, or the page is empty or too long.
-    ModelError
-        If the endpoint did not answer, spoilt an article, or gave no usable question of a set.
-    BatchWritten
-        If the options name a batch file and the ledger lacks answers.
     """
     out, settings = Path(out), Settings(**settings)
     centre, stamp = Centre(settings, progress), asdict(settings)
     for name, file in (("documents", NAME), ("page", "")):
-        path = stamp.pop(name)
-        stamp |= {f"sha256 of the {name}": sha256(Path(path) / file)} if path else {}
+        if path := stamp.pop(name):
+            stamp[f"sha256 of the {name}"] = sha256(Path(path) / file)
     begin(out, stamp)  # the ledger may be in the folder
     model = Model(settings.author, PROMPTS, author_options or AuthorOptions(), PARAMETERS)
     made = centre.make(model)
@@ -92,19 +83,15 @@ def generate_helpcentre(
             rows["questions"].append(key | draft.own_row())
             if turns := draft.data.get("turns"):
                 rows["dialogues"].append(key | {"turns": turns})
-    for name, own in rows.items():
-        if own:
-            write_jsonl(out / f"{name}.jsonl", own)
     found = {
         "product": centre.product,
         "seed": settings.seed,
         "articles": dict(Counter(article.type for article in centre.articles)),
         "questions": {name: len(drafts) for name, drafts in made.items()},
         "about two articles": {n: sum(len(d.articles) > 1 for d in made[n]) for n in made},
-        "left out": len(centre.lost),
+        "left_out": len(centre.lost),
     }
-    write_text(out / "statistics.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n")
-    return found
+    return finish(out, {name: own for name, own in rows.items() if own}, found)
 
 
 def estimate(*, author_options: AuthorOptions | None = None, **settings) -> list[str]:

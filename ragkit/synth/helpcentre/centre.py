@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, product
+from operator import methodcaller
 from pathlib import Path
-
-import pandas as pd
 
 from ragkit import checks
 from ragkit.datasets import reported
@@ -23,7 +22,7 @@ from ragkit.synth.author import check_author
 from ragkit.synth.company import read_page
 from ragkit.synth.folder import Nearest, read_documents
 from ragkit.synth.layout import shares, slug
-from ragkit.synth.stages import Check, Model, Rejected, Task, answered, needed, within
+from ragkit.synth.stages import Check, Model, Pipeline, Task, needed, within
 from ragkit.synth.streams import Stream
 
 BLOCK = 40  # articles that are planned in one request
@@ -143,8 +142,8 @@ class Draft:
         for name, reason in REFUSED.items():
             if not self.data[name]:
                 return reason
-        enough = len(set(self.data["needed"])) == len(self.articles)
-        return "" if enough else "one article answers it alone"
+        needed, wanted = len(set(self.data["needed"])), len(self.articles)
+        return f"its answer needs {needed} of {wanted} articles" if needed < wanted else ""
 
     def row(self) -> dict:
         """Return the question in the layout of the benchmark."""
@@ -158,17 +157,21 @@ class Draft:
         return own | {"facts": self.data["facts"], "gold_doc_ids": gold}
 
 
-class Centre:
-    """A help centre: articles, and questions about them; `lost` has what the model spoilt."""
+class Centre(Pipeline):
+    """A help centre: articles, and questions about them."""
 
     def __init__(self, settings: Settings, progress: Callable | None = None):
+        super().__init__()
         self.seed, self.progress = settings.seed, progress or (lambda *_: None)
         self.page = read_page(settings.page) if settings.page else ""
         self.product = self.page.partition("\n")[0].strip("# ")
         self.own: list[Article] = []
         if settings.documents:
-            rows = read_documents(settings.documents)[: settings.articles].fillna("")
-            self.own = list(map(Article.read, rows.to_dict("records")))
+            rows = read_documents(settings.documents)
+            if settings.articles is not None:
+                checks.whole(settings.articles, "articles", most=len(rows))
+            rows = rows[: settings.articles].fillna("").to_dict("records")
+            self.own = list(map(Article.read, rows))
         most = self.count = len(self.own) or settings.articles
         wanted = {name: getattr(settings, name) for name in ("expertwritten", "simulated")}
         self.sets = {k: min(USUAL, most * 2 // 3) if n is None else n for k, n in wanted.items()}
@@ -178,7 +181,6 @@ class Centre:
         # Of these, about two articles: the paper's proportions (Table 2).
         table = _printed("2", "multi_article_share")
         self.multi = {k: shares(n, [table[k], 100 - table[k]])[0] for k, n in self.sets.items()}
-        self.lost: list[Rejected] = []
 
     @cached_property
     def articles(self) -> list[Article]:
@@ -221,11 +223,11 @@ class Centre:
         for name, count in self.sets.items():
             found[name] = self._set(name, count, pairs)
             self.progress(name, len(found[name]), count)
-        author.flush()
+        self.author.flush()
         for name, count in self.sets.items():
             if count and not found[name]:
-                said = f"no {name} question is usable: {self.lost[-1].reason}"
-                raise ModelError(said, EDIT)
+                reason = [one.reason for one in self.lost if one.item.startswith(name)][-1]
+                raise ModelError(f"no {name} question is usable: {reason}", EDIT)
         return found
 
     def _set(self, name: str, count: int, pairs: Sequence[tuple]) -> list[Draft]:
@@ -249,13 +251,12 @@ class Centre:
     def _passed(self, drafts: list[Draft], seen: set[str]) -> Iterator[Draft]:
         """Yield the drafts that pass every stage and the review, and ask what was not `seen`."""
         for stage in (*STAGES[drafts[0].name], "review") if drafts else ():
-            tasks, check = [draft.task(stage) for draft in drafts], CHECKS.get(stage)
-            found = answered(self.author, stage, drafts, tasks, self.lost, check, wait=False)
+            found = self.ask(stage, drafts, methodcaller("task", stage), CHECKS.get(stage))
             drafts = [replace(draft, data=draft.data | data) for draft, data in found]
         for draft in drafts:
             asked = draft.data["question"].lower()
             if reason := draft.refused() or "asked before" * (asked in seen):
-                self.lost.append(Rejected("review", draft.item, reason))
+                self.refuse("review", draft.item, reason)
             else:
                 seen.add(asked)
                 yield draft
@@ -267,7 +268,7 @@ class Centre:
         """Return pairs of articles that a word search finds near one another."""
         by_id = {article.id: article for article in self.articles}
         rows = [{"doc_id": a.id, "title": a.title, "text": a.contents} for a in self.articles]
-        near = Nearest(pd.DataFrame(rows)).search([a.title for a in self.articles], 3)
+        near = Nearest(rows).search([a.title for a in self.articles], 3)
         found = {
             tuple(sorted((own, other)))
             for own, ids in zip(by_id, near, strict=True)
@@ -277,7 +278,7 @@ class Centre:
         return self._mixed("pairs", [(by_id[a], by_id[b]) for a, b in sorted(found)])
 
 
-def _printed(table: str, metric: str) -> pd.Series:
+def _printed(table: str, metric: str) -> Mapping[str, float]:
     rows = reported.load("wixqa", table)
     return rows[rows["metric"] == metric].set_index("row")["value"]
 

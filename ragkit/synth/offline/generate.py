@@ -12,7 +12,6 @@ wherever and however often a run was interrupted; `statistics.json` comes last.
 from __future__ import annotations
 
 import errno
-import json
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -21,16 +20,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ragkit import store
+from ragkit import checks, store
 from ragkit.datasets import reported
-from ragkit.errors import RagkitError, UsageError
-from ragkit.files import atomic_path, read_json, write_text
-from ragkit.synth.layout import SOURCES
+from ragkit.errors import RagkitError
+from ragkit.files import atomic_path, read_json
+from ragkit.synth.layout import SOURCES, tables
 from ragkit.synth.noise import Tree, moves
 from ragkit.synth.offline.documents import Brief
 from ragkit.synth.offline.plan import REFUSED, Plan, Settings
 from ragkit.synth.offline.questions import Asker
-from ragkit.synth.stamp import begin
+from ragkit.synth.stamp import begin, finish
 from ragkit.synth.streams import Stream
 
 SHARD = 5000  # documents in a slice
@@ -74,8 +73,7 @@ def generate(
     RagkitError
         If the disk does not take a file; complete shards are kept.
     """
-    if jobs < 1:
-        raise UsageError(f"jobs must be at least 1, not {jobs}")
+    checks.whole(jobs, "jobs")
     settings = Settings(documents, seed, questions, metadata_questions, types)
     run = Run(Path(out), settings)
     begin(run.out, asdict(settings) | {"types": list(settings.types), "version": version()})
@@ -109,10 +107,9 @@ class Run:
         asker = Asker(self.plan)
         asked, extra = asker.questions(), asker.metadata()
         progress("records", 0, 1)
-        self._records(asked, extra)
-        self._small()
-        text = json.dumps(self._statistics(asker), ensure_ascii=False, indent=1)
-        write_text(self.out / "statistics.json", f"{text}\n")
+        documents, facts = self._small()
+        files = tables(asked, extra, documents) | facts | self._records([*asked, *extra])
+        finish(self.out, files, self._statistics(asker))
         progress("records", 1, 1)
 
     def lengths(self, source: str, k: int) -> Path:
@@ -121,15 +118,13 @@ class Run:
     def _map(self, shards: list[tuple[str, int]], jobs: int) -> Iterator:
         """Write shards here or in processes."""
         if jobs == 1 or len(shards) < 2:
-            for shard in shards:
-                yield self.write_shard(*shard)
-            return
+            return (self.write_shard(*shard) for shard in shards)
         from joblib import Parallel, delayed
 
         # Joblib's processes do not run the caller's script again, as spawned ones do: this works
         # from a notebook and from a script without a guard.
         calls = (delayed(_apart)(self.out, self.settings, *shard) for shard in shards)
-        yield from Parallel(min(jobs, len(shards)), return_as="generator_unordered")(calls)
+        return Parallel(min(jobs, len(shards)), return_as="generator_unordered")(calls)
 
     def briefs(self, source: str, start: int = 0, stop: int | None = None) -> Iterator[Brief]:
         """Yield the briefs of a source in their final places."""
@@ -172,32 +167,27 @@ class Run:
         with atomic_path(self.lengths(source, k)) as path, open(path, "wb") as file:
             np.save(file, np.array(sizes, np.int64))
 
-    def _records(self, asked: list[dict], extra: list[dict]) -> None:
-        """Write the questions, and what was planted."""
-        bench, folder, plan = self.out / "enterpriserag_bench", self.out / "records", self.plan
-        names = ("question_id", "pattern", "distractor_doc_ids")
-        _jsonl(folder / "notes.jsonl", [{n: row[n] for n in names} for row in [*asked, *extra]])
-        _jsonl(bench / "questions.jsonl", _renamed(asked, OFFICIAL))
-        _jsonl(bench / "extra_questions.jsonl", _renamed(extra, OFFICIAL))
-        _jsonl(self.out / "questions.jsonl", _renamed(asked, ASKED))
+    def _records(self, asked: list[dict]) -> dict[str, list[dict]]:
+        """Return what was planted."""
+        plan, names = self.plan, ("question_id", "pattern", "distractor_doc_ids")
         named, pairs = plan.author.document_id, []
         for later, old, new, original in map(plan.update, range(plan.numbers["update"])):
             pair = {"original": named(original), "duplicate": named(later)}
             pair |= {"subject": new.subject, "attribute": new.attribute, "key": new.key}
             pair |= {"old": old.value, "new": new.value, "old_day": old.time, "new_day": new.time}
             pairs.append(pair)
-        _jsonl(folder / "near_duplicates.jsonl", pairs)
-        moved = [(s, *move) for s in SOURCES for move in sorted(self.moves[s].items())]
-        rows = (
+        moved = [
             {"doc_id": named(plan.brief(source, number)), "kind": kind, "folder": folder}
-            for source, number, (kind, folder) in moved
-        )
-        _jsonl(folder / "moves.jsonl", rows)
+            for source in SOURCES
+            for number, (kind, folder) in sorted(self.moves[source].items())
+        ]
+        notes = [{name: row[name] for name in names} for row in asked]
+        return {"records/notes": notes, "records/near_duplicates": pairs, "records/moves": moved}
 
-    def _small(self) -> None:
-        """Write one file of all documents, and one of all facts, if they are few."""
+    def _small(self) -> tuple[list[dict], dict[str, list[dict]]]:
+        """Return all documents and a table of all facts, if they are few."""
         if self.settings.documents > SMALL:
-            return
+            return [], {}
         briefs = [brief for source in SOURCES for brief in self.briefs(source)]
         written = [self.plan.author.write(brief, metadata=True) for brief in briefs]
         facts: dict[str, dict] = {}
@@ -205,19 +195,13 @@ class Run:
             for fact in brief.facts:
                 row = facts.setdefault(fact.fact_id, asdict(fact) | {"sources": []})
                 row["sources"].append(document["doc_id"])
-        written.sort(key=lambda document: document["path"])
-        _jsonl(self.out / "enterpriserag_bench" / "documents.jsonl", written)
-        _jsonl(self.out / "documents.jsonl", _renamed(written, WRITTEN))
-        _jsonl(self.out / "facts.jsonl", [facts[key] for key in sorted(facts)])
+        return written, {"facts": [facts[key] for key in sorted(facts)]}
 
     def _statistics(self, asker: Asker) -> dict:
-        medians = {}
-        for source in SOURCES:
-            paths = [
-                self.lengths(*shard) for shard in self.plan.shards(SHARD) if shard[0] == source
-            ]
-            if paths:
-                medians[source] = float(np.median(np.concatenate(list(map(np.load, paths)))))
+        sizes: dict[str, list] = {}
+        for source, k in self.plan.shards(SHARD):
+            sizes.setdefault(source, []).append(np.load(self.lengths(source, k)))
+        medians = {name: float(np.median(np.concatenate(own))) for name, own in sizes.items()}
         return {
             "settings": asdict(self.settings),
             "plan": self.plan.summary(),
@@ -225,17 +209,6 @@ class Run:
             "refused": REFUSED,
             "rejected": dict(sorted(asker.rejected.items())),
         }
-
-
-# Names of the workspace with those of the benchmark's files.
-ASKED = (
-    "question_id text=question type=question_type answer=gold_answer facts=answer_facts "
-    "gold_doc_ids=expected_doc_ids source_types"
-)
-OFFICIAL = (
-    "question_id question_type source_types question expected_doc_ids gold_answer answer_facts"
-)
-WRITTEN = "doc_id source=source_type title text=content path"
 
 
 @lru_cache(maxsize=1)
@@ -246,12 +219,3 @@ def _run(out: Path, settings: Settings) -> Run:
 
 def _apart(out: Path, settings: Settings, source: str, k: int) -> None:
     _run(out, settings).write_shard(source, k)
-
-
-def _renamed(rows: list[dict], names: str) -> list[dict]:
-    pairs = [(new, old or new) for new, _, old in (n.partition("=") for n in names.split())]
-    return [{new: row[old] for new, old in pairs} for row in rows]
-
-
-def _jsonl(path: Path, rows) -> None:
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

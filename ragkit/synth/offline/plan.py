@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 
+from ragkit import checks
 from ragkit.errors import UsageError, did_you_mean
 from ragkit.synth.layout import SOURCES, TYPES, printed, shares, slug
 from ragkit.synth.offline import packs, stories
@@ -50,10 +51,7 @@ class Settings:
     types : sequence of str, optional
         Question types; by default all that this author can hold.
 
-    Raises
-    ------
-    UsageError
-        If a number is too small, or a type is unknown or one that this author refuses.
+        `UsageError` for one that is unknown or that this author refuses.
     """
 
     documents: int
@@ -63,17 +61,14 @@ class Settings:
     types: Sequence[str] | None = None
 
     def __post_init__(self):
-        if self.documents < 1 or self.seed < 0:
-            name, least = ("documents", 1) if self.documents < 1 else ("seed", 0)
-            raise UsageError(f"{name} must be at least {least}, not {getattr(self, name)}")
+        checks.whole(self.documents, "documents")
+        checks.whole(self.seed, "seed", least=0)
         asked = self.questions if self.questions is not None else min(500, self.documents // 10)
         extra = self.metadata_questions if self.metadata_questions is not None else asked // 5
         types = tuple(self.types or (kind for kind in TYPES if kind not in REFUSED))
-        given = {"questions": asked, "metadata_questions": extra, "types": types}
-        for name, value in given.items():
-            object.__setattr__(self, name, value)
-        if asked < 0 or extra < 0:
-            raise UsageError("questions must be at least 0")
+        for name, value in (("questions", asked), ("metadata_questions", extra)):
+            object.__setattr__(self, name, checks.whole(value, name, least=0))
+        object.__setattr__(self, "types", types)
         for kind in types:
             if kind not in TYPES:
                 raise UsageError(f"no question type {kind!r}", did_you_mean(kind, TYPES))
@@ -142,10 +137,8 @@ class Plan:
                     self.special[source].append((kind, i, k))
         self.volume = self._volumes(sizes)
         self.counts = {s: self.volume[s] + len(self.special[s]) for s in SOURCES}
-        self.leaves: dict[str, list[Leaf]] = {}
         self.totals: Counter[str] = Counter()
-        for source in SOURCES:
-            self.leaves[source] = self._leaves(source)
+        self.leaves = {source: self._leaves(source) for source in SOURCES}
         groups: Counter[str] = Counter()
         fewest = min(max(FEWEST[0], n // 40), FEWEST[1])
         for topic in packs.topics().values():

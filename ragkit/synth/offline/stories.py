@@ -81,10 +81,8 @@ class Stories:
     def _scripted(self, name: tuple, row: dict, pen: Pen, topic: str, day: date) -> Brief:
         """Return the brief of a document whose text the script has."""
         # Whom the story tells of does not write it: nobody speaks of themselves by name.
-        told, known = (
-            {value.partition(" ")[0] for value in pen.slots.values()},
-            packs.topics()[topic],
-        )
+        told = {value.partition(" ")[0] for value in pen.slots.values()}
+        known = packs.topics()[topic]
         people = self.world.people(pen.stream, 5, told)
         made = Brief(name, row["source"], known, day, people, known.things[:2])
         made.title, key = pen.fill(row["title"]), pen.fill(row.get("key", ""))
@@ -214,10 +212,8 @@ def _decide(world: World, row: dict, code: str, stream: Stream) -> tuple[dict, d
         slots |= {f"pilot{i}": pilot.name, f"devices{i}": f"{count} devices"}
         names = (f"{name}{i}" for name in ("question", "chosen", "rejected", "reason"))
         slots |= zip(names, row[f"decision{i}"], strict=True)
-    slots |= (
-        {"verdict": "yes", "reached": "reached"}
-        if reached
-        else {"verdict": "no", "reached": "missed"}
+    slots |= zip(
+        ("verdict", "reached"), ("yes reached" if reached else "no missed").split(), strict=True
     )
     slots["ticket"] = f"INC-{1000 + 7 * world.codes.index(code.split()[0]) + between(0, 6)}"
     slots |= {"hours": f"{between(5, 47)} hours", "number": str(700 + between(0, 299))}
