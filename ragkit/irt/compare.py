@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ragkit.checks import whole
+from ragkit.irt.data import require_long
 from ragkit.irt.diagnostics import split_half
 from ragkit.irt.fitting import fit
 from ragkit.irt.result import IRTResult
@@ -65,9 +66,11 @@ LOSSES = {
 def _held_out(scores, models, losses, folds, seed, options, levels=None) -> pd.DataFrame:
     """Deal the cells at random and predict each fold from the others.
 
-    Returns the losses of each model, (name, loss) in columns, on the cells that can be predicted.
+    Returns the losses of each model, (name, loss) in columns, on the cells that can be predicted,
+    by their items.
     """
-    whole(folds, "folds", least=2)
+    require_long(scores)
+    whole(folds, "folds", least=2, most=len(scores))
     scores = scores.reset_index(drop=True)
     fold = np.random.default_rng(seed).permutation(np.arange(len(scores)) % folds)
     parts = []
@@ -75,13 +78,11 @@ def _held_out(scores, models, losses, folds, seed, options, levels=None) -> pd.D
         train, test = scores[fold != k], scores[fold == k]
         for column in ("subject_id", "item_id"):
             test = test[test[column].isin(train[column])]
-        columns = {"item_id": test["item_id"]}
-        if "crps" in losses:
-            columns |= _own(train, test)
+        columns = _own(train, test) if "crps" in losses else {}
         for name, arguments in models.items():
             result = fit(_seen(train, levels, arguments), **{**options, **arguments})
             columns |= {(name, loss): LOSSES[loss](result, test) for loss in losses}
-        parts.append(pd.DataFrame(columns))
+        parts.append(pd.DataFrame(columns).set_axis(test["item_id"]))
     return pd.concat(parts)
 
 
@@ -124,9 +125,8 @@ def heldout(
     """
     models = models or MODELS
     cells = _held_out(scores, models, ("log score", "squared"), folds, seed, options)
-    points = cells[[(name, "log score") for name in models]].set_axis(list(models), axis=1)
+    points, squared = (cells.xs(loss, axis=1, level=1) for loss in ("log score", "squared"))
     difference = points.sub(points.iloc[:, 0], axis=0)
-    squared = cells[[(name, "squared") for name in models]].set_axis(list(models), axis=1)
     return pd.DataFrame(
         {
             "log_likelihood": points.sum(),
@@ -182,7 +182,6 @@ def compare_likelihoods(
         (fractional: in `rmse`).
     """
     likelihoods = dict(likelihoods or LIKELIHOODS)
-
     cells = _held_out(scores, likelihoods, ("squared", "crps"), folds, seed, options, levels)
     base = next(iter(likelihoods))
     rows = {name: _losses(cells, name, base) for name in (OWN, *likelihoods)}
@@ -212,7 +211,7 @@ def _losses(cells: pd.DataFrame, name: str, base: str) -> dict[str, float]:
     for short, kind in (("mse", "squared"), ("crps", "crps")):
         difference = cells[name, kind] - cells[base, kind]
         centred = difference - difference.mean(skipna=False)
-        by_item = centred.groupby(cells["item_id"]).sum(min_count=1)
+        by_item = centred.groupby(level=0).sum(min_count=1)
         row[f"{short}_difference"] = float(difference.mean(skipna=False))
         error = np.sqrt((by_item**2).sum(skipna=False)) / len(cells)
         row[f"se_{short}_difference"] = float(error)

@@ -62,24 +62,19 @@ class Scores:
 
     def per_item(self, statistic: str) -> np.ndarray:
         """Return the "count", "mean", "min" or "max" of each item's rescaled scores."""
-        return self._per(1, self.item, self.n_items, statistic)
+        return self._per(1, self.item, statistic)
 
     def per_subject(self, statistic: str) -> np.ndarray:
         """Return the "count", "mean", "min" or "max" of each subject's rescaled scores."""
-        return self._per(0, self.subject, self.n_subjects, statistic)
+        return self._per(0, self.subject, statistic)
 
-    def _per(self, axis: int, code: np.ndarray | None, size: int, statistic: str) -> np.ndarray:
-        if self.full and statistic == "count":
-            return np.full(size, self.x.shape[axis])
-        if self.full:
-            options = {"dtype": float} if statistic == "mean" else {}
-            return getattr(self.x, statistic)(axis, **options).astype(float)
-        if statistic in ("count", "mean"):
-            count = np.bincount(code, minlength=size)
-            return count if statistic == "count" else np.bincount(code, self.x, size) / count
-        out = np.full(size, np.inf if statistic == "min" else -np.inf)
-        getattr(np, f"{statistic}imum").at(out, code, self.x)
-        return out
+    def _per(self, axis: int, code: np.ndarray | None, statistic: str) -> np.ndarray:
+        if not self.full:
+            return pd.Series(self.x).groupby(code).agg(statistic).to_numpy()
+        if statistic == "count":
+            return np.full(self.x.shape[1 - axis], self.x.shape[axis])
+        options = {"dtype": float} if statistic == "mean" else {}
+        return getattr(self.x, statistic)(axis, **options).astype(float)
 
     def centred_means(self) -> np.ndarray:
         """Return each subject's mean deviation from the items' mean scores."""
@@ -108,18 +103,25 @@ class Scores:
             return subject, item, self.x.ravel().astype(float)
         return self.subject, self.item, self.x
 
+    def unscaled(self, x: np.ndarray) -> np.ndarray:
+        """Return rescaled scores on the original scale, never a rounding error outside of it."""
+        low, high = self.score_range
+        return np.clip(low + x * (high - low), low, high)
+
+    def matrix(self) -> np.ndarray:
+        """Return the rescaled scores, subjects x items, NaN where missing."""
+        if self.full:
+            return self.x.T.astype(float)
+        out = np.full((self.n_subjects, self.n_items), np.nan)
+        out[self.subject, self.item] = self.x
+        return out
+
     def frame(self) -> pd.DataFrame:
         """Return the long frame `subject_id, item_id, score` on the original scale."""
         subject, item, x = self.cells()
-        low, high = self.score_range
-        columns = {
-            "subject_id": self.subjects[subject],
-            "item_id": self.items[item],
-            "score": low + x * (high - low),
-        }
-        if self.group is not None:
-            columns["group"] = self.groups[self.group]
-        return pd.DataFrame(columns)
+        ids = {"subject_id": self.subjects[subject], "item_id": self.items[item]}
+        own = {} if self.group is None else {"group": self.groups[self.group]}
+        return pd.DataFrame({**ids, "score": self.unscaled(x), **own})
 
 
 def prepare(
@@ -153,7 +155,7 @@ def prepare(
         repeated cell; fewer than two subjects or items; scores that are all the same; parts
         without a shared item. The message names the row (from 1), subject and item.
     """
-    low, high = _range(score_range)
+    low, high = interval(score_range)
     choice(disconnected, "value of disconnected", ("raise", "assume-equal"))
     if not isinstance(scores, pd.DataFrame):
         raise DataError(
@@ -178,7 +180,8 @@ def prepare(
     return prepared
 
 
-def _range(score_range: tuple[float, float]) -> tuple[float, float]:
+def interval(score_range: tuple[float, float]) -> tuple[float, float]:
+    """Return the ends of a range of scores; one that is no interval raises `UsageError`."""
     try:
         low, high = (float(end) for end in score_range)
     except (TypeError, ValueError):
@@ -188,9 +191,8 @@ def _range(score_range: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
-def _from_long(
-    scores: pd.DataFrame, low: float, high: float, group: str | None, *, wide: bool = False
-) -> Scores:
+def require_long(scores: pd.DataFrame, group: str | None = None) -> None:
+    """Raise `DataError` if a column of the long form is missing."""
     needed = ["subject_id", "item_id", "score"] + ([group] if group else [])
     for column in needed:
         if column not in scores.columns:
@@ -198,6 +200,12 @@ def _from_long(
                 f"scores lack the column {column!r}",
                 f"expected {', '.join(needed)}; found {', '.join(map(str, scores.columns))}",
             )
+
+
+def _from_long(
+    scores: pd.DataFrame, low: float, high: float, group: str | None, *, wide: bool = False
+) -> Scores:
+    require_long(scores, group)
     if not len(scores):
         raise DataError("scores hold no rows")
     subject, subjects = _codes(scores["subject_id"])

@@ -11,10 +11,10 @@ import pandas as pd
 
 from ragkit.checks import choice, whole
 from ragkit.errors import DataError, UsageError
-from ragkit.irt.data import Scores
+from ragkit.irt.data import Scores, require_long
 from ragkit.irt.engine import Prior
 from ragkit.irt.fitting import fit
-from ragkit.irt.nuts import arviz_quiet, log_density
+from ragkit.irt.nuts import arviz_quiet
 from ragkit.irt.result import IRTResult
 from ragkit.irt.simulate import simulate
 
@@ -158,14 +158,13 @@ def split_half(
     column = {"items": "item_id", "subjects": "subject_id"}[
         choice(by, "value of by", ("items", "subjects"))
     ]
-    if column not in scores.columns:
-        raise DataError(f"scores lack the column {column!r}", "split_half takes the long form")
+    require_long(scores)
     ids = np.array(sorted(scores[column].unique(), key=str), dtype=object)
     if len(ids) < 4:
         raise DataError(f"{len(ids)} {by} cannot be split into halves of at least 2")
     rng = np.random.default_rng(seed)
     tables = []
-    for split in range(splits):
+    for split in range(whole(splits, "splits")):
         inside = scores[column].isin(set(rng.permutation(ids)[: len(ids) // 2]))
         table = agreement({half: fit(scores[inside == half], **options) for half in (True, False)})
         table.insert(0, "split", split)
@@ -189,7 +188,7 @@ def prior_sensitivity(
     base = fit(scores, **options)
     found = base.info["hyperparameters"]
     if not found:
-        raise UsageError("this fit has no prior to vary", "leave out prior='none'")
+        raise UsageError("this fit has no prior to vary", "use engine='em' or 'nuts', prior='weak'")
     rows = []
     for name in ("diff_sd", "disc_sd"):
         for factor in factors:
@@ -328,13 +327,15 @@ def loo(result: IRTResult, *, draws: int = 400):
         )
     whole(draws, "draws")
     az = arviz_quiet()
-    found = result.draws
-    chains, length, _ = found["theta"].shape
+    chains, length, _ = result.draws["theta"].shape
     keep = np.unique(np.linspace(0, length - 1, max(1, draws // chains)).astype(int))
-    found = {name: value[:, keep] for name, value in found.items()}
-    pointwise = [
-        log_density(result._fitted(), result.family, **dict(zip(found, chain, strict=True)))
-        for chain in zip(*found.values(), strict=True)
-    ]
-    posterior, logs = {"theta": found["theta"]}, {"score": np.array(pointwise)}
+    found = {name: value[:, keep] for name, value in result.draws.items()}
+    data = result._fitted()
+    subject, item, x = data.cells()
+    ability = found["theta"][..., subject]
+    if data.n_groups:
+        ability = ability - found["severity"][..., data.group]
+    eta = found["disc"][..., item] * (ability - found["diff"][..., item])
+    logs = {"score": result.family.log_density(eta, x)}
+    posterior = {"theta": found["theta"]}
     return az.loo(az.from_dict(posterior=posterior, log_likelihood=logs), pointwise=True)

@@ -157,32 +157,23 @@ def _estimates(model: Model, optimum: Optimum, scale: str, problems: list[str]) 
             variances = [np.maximum(*pair) for pair in zip(own, free, strict=True)]
         b = difficulty(alpha, d)
         thresholds = moved((model.offsets(gaps) - d[:, None]) / model.slopes(alpha)[:, None])
-    var_theta, var_b, var_alpha, var_severity = variances
+    means = moved(abilities.mean), b, slope(alpha, d), severity / unit
     notes = []
     if information.form == "apart":
         notes.append("too large for the joint information: item errors take abilities as known")
-    return Estimates(
-        theta=moved(abilities.mean),
-        var_theta=var_theta,
-        b=b,
-        var_b=var_b,
-        alpha=slope(alpha, d),
-        var_alpha=var_alpha,
-        severity=severity / unit,
-        var_severity=var_severity,
-        thresholds=thresholds if model.family.graded else np.zeros((0, 0)),
-        info={
-            "converged": not problems,
-            "problems": problems,
-            "iterations": optimum.iterations,
-            "gradient_norm": optimum.gradient,
-            "objective": optimum.objective,
-            "log_likelihood": float(abilities.log_likelihood.sum()),
-            "ability_prior": [-middle / unit, 1 / unit],
-            "hyperparameters": {} if model.prior is None else asdict(model.prior),
-            "notes": notes,
-        },
-    )
+    info = {
+        "problems": problems,
+        "iterations": optimum.iterations,
+        "gradient_norm": optimum.gradient,
+        "objective": optimum.objective,
+        "log_likelihood": float(abilities.log_likelihood.sum()),
+        "ability_prior": [-middle / unit, 1 / unit],
+        "hyperparameters": {} if model.prior is None else asdict(model.prior),
+        "notes": notes,
+    }
+    names = ("theta", "diff", "alpha", "severity")
+    moments = dict(zip(names, zip(means, variances, strict=True), strict=True))
+    return Estimates(moments, info, thresholds.T if model.family.graded else thresholds[:0])
 
 
 def _variances(

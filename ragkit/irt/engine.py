@@ -96,18 +96,15 @@ class Setup:
 
 @dataclass
 class Estimates:
-    """What an engine returns; `alpha` is log disc, or disc itself for signed models."""
+    """What an engine returns.
 
-    theta: np.ndarray
-    var_theta: np.ndarray
-    b: np.ndarray
-    var_b: np.ndarray
-    alpha: np.ndarray
-    var_alpha: np.ndarray
+    `moments` holds estimates and variances of theta, diff, alpha (log disc, or disc itself for
+    signed models) and, with judges, severity; `info` at least problems and iterations.
+    """
+
+    moments: dict[str, tuple[np.ndarray, np.ndarray]]
     info: dict
-    severity: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    var_severity: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    thresholds: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    thresholds: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # x items
     draws: dict | None = None
 
 
@@ -426,38 +423,33 @@ def climb(
     """
     from tqdm import tqdm
 
+    iterations = outside = 0
     shown = {"desc": "fitting", "unit": " steps", "leave": False, "disable": None}
     with tqdm(delay=_SILENT, **shown) as bar:  # None: not where there is no terminal
-        return _climb(model, vector, tol=tol, max_iter=max_iter, near=near, bar=bar)
-
-
-def _climb(model: Model, vector: np.ndarray, *, tol, max_iter, near, bar) -> Optimum:
-    iterations = outside = 0
-    for _ in range(0 if near else 1 + max_iter // _ROUND):  # the information changes on the way
-        vector, used = _whitened(model, vector, min(_ROUND, max_iter), bar)
-        iterations += used
-        outside = outside + 1 if model.outside(vector) else 0
-        if used < _ROUND or outside == 2:
-            break
-    newton = 0
-    while True:
-        abilities, slopes = model.expect(vector, COMPONENTS + 1)
-        information = Information(model, vector, abilities, slopes)
-        value, gradient = model.objective(vector)
-        if not information.definite:
-            return Optimum(vector, abilities, information, value, float("inf"), iterations)
-        step = information.solve(gradient)
-        norm = float(np.sqrt(max(gradient @ step, 0.0)))
-        done = norm <= tol or iterations >= max_iter or newton == _NEWTON or outside == 2
-        if done or information.form == "apart":
-            return Optimum(vector, abilities, information, value, norm, iterations)
-        iterations, newton = iterations + 1, newton + 1
-        bar.update()
-        for _ in range(10):  # a step that does not gain is halved
-            if model.objective(vector + step)[0] >= value - 1e-9 * abs(value):
+        for _ in range(0 if near else 1 + max_iter // _ROUND):  # the information changes on the way
+            vector, used = _whitened(model, vector, min(_ROUND, max_iter), bar)
+            iterations += used
+            outside = outside + 1 if model.outside(vector) else 0
+            if used < _ROUND or outside == 2:
                 break
-            step = step / 2
-        vector = vector + step
+        for newton in range(_NEWTON + 1):
+            abilities, slopes = model.expect(vector, COMPONENTS + 1)
+            information = Information(model, vector, abilities, slopes)
+            value, gradient = model.objective(vector)
+            norm, known = float("inf"), information.definite
+            if known:
+                step = information.solve(gradient)
+                norm = float(np.sqrt(max(gradient @ step, 0.0)))
+            done = norm <= tol or iterations >= max_iter or newton == _NEWTON or outside == 2
+            if done or not known or information.form == "apart":
+                return Optimum(vector, abilities, information, value, norm, iterations)
+            iterations += 1
+            bar.update()
+            for _ in range(10):  # a step that does not gain is halved
+                if model.objective(vector + step)[0] >= value - 1e-9 * abs(value):
+                    break
+                step = step / 2
+            vector = vector + step
 
 
 def _definite(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

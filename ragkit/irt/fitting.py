@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 
@@ -16,17 +16,21 @@ from ragkit.errors import DataError, UsageError
 from ragkit.irt.data import Scores, prepare, quoted
 from ragkit.irt.em import fit_em
 from ragkit.irt.engine import Estimates, Prior, Setup
-from ragkit.irt.graded import levels_of
-from ragkit.irt.likelihood import get_likelihood
+from ragkit.irt.likelihood import LIKELIHOODS, MOST_LEVELS, get_likelihood
 from ragkit.irt.nuts import fit_nuts
 from ragkit.irt.pyirt import fit_pyirt
 from ragkit.irt.result import IRTResult, reliability
 
 FEW = 5
-MODELS = ("1pl", "2pl")
-DISCS = ("positive", "signed")
-SCALES = ("sample", "population")
+ENGINES = {"em": fit_em, "nuts": fit_nuts, "py-irt": fit_pyirt}
 PRIORS = ("weak", "hierarchical", "none")
+KNOWN = {
+    "model": ("1pl", "2pl"),
+    "likelihood": (*LIKELIHOODS, "graded"),
+    "disc": ("positive", "signed"),
+    "engine": ENGINES,
+    "scale": ("sample", "population"),
+}
 _Z95 = 1.6448536269514722
 
 
@@ -113,17 +117,9 @@ def fit(
     >>> result.converged
     True
     """
-    model, engine = str(model).lower(), str(engine).lower()
-    choice(model, "model", MODELS)
-    choice(disc, "disc", DISCS)
-    choice(engine, "engine", ENGINES)
-    choice(scale, "scale", SCALES)
-    run = ENGINES[engine]
-    known = inspect.signature(run).parameters.values()
-    options(given, [p.name for p in known if p.kind is p.KEYWORD_ONLY], f"engine {engine!r}")
-    _check_engine(engine, likelihood, prior, group, levels)
-    if likelihood != "graded":
-        get_likelihood(likelihood)
+    asked = {"model": str(model).lower(), "likelihood": likelihood, "disc": disc}
+    asked |= {"engine": str(engine).lower(), "scale": scale, "seed": whole(seed, "seed", least=0)}
+    run = _engine(asked, given, prior=prior, group=group, levels=levels)
     data = prepare(
         scores,
         score_range=score_range,
@@ -131,53 +127,68 @@ def fit(
         group=group,
         disconnected=disconnected,
     )
-    family = get_likelihood(likelihood) if likelihood != "graded" else levels_of(data, levels)
-    shared, positive = model == "1pl", disc == "positive"
-    hierarchical, seed = prior == "hierarchical", whole(seed, "seed", least=0)
-    filled = _prior(prior, data, family, positive=positive, shared=shared)
-    setup = Setup(family, shared, positive, filled, hierarchical, scale, seed)
+    if likelihood == "graded":
+        levels = _levels(data, levels)
+    family = get_likelihood(likelihood, levels, data.score_range)
+    kind = {"shared": asked["model"] == "1pl", "positive": disc == "positive"}
+    filled = _prior(prior, data, family, **kind)
+    setup = Setup(family, *kind.values(), filled, prior == "hierarchical", scale, asked["seed"])
     begin = time.perf_counter()
     found = run(data, setup, **given)
+    asked |= {"score_range": [float(end) for end in data.score_range], "group": group}
+    asked |= {"prior": prior if isinstance(prior, str) else asdict(filled)}
+    asked |= {"levels": family.values} if likelihood == "graded" else {}
     found.info = {
-        "model": model,
-        "likelihood": likelihood,
-        "disc": disc,
-        "engine": engine,
-        "score_range": [float(end) for end in data.score_range],
-        "scale": scale,
-        "seed": seed,
-        "group": group,
+        **asked,
+        "converged": not found.info["problems"],
         "ability_prior": [0.0, 1.0],
-        "prior": prior if isinstance(prior, str) else asdict(filled),
+        "hyperparameters": {} if filled is None else asdict(filled),
         "n_scores": int(data.n_cells),
         "seconds": time.perf_counter() - begin,
+        "notes": [],
         **found.info,
-        "versions": {name: version(name) for name in _packages(engine)},
+        "versions": {name: version(name) for name in _packages(asked["engine"])},
     }
-    if likelihood == "graded":
-        low, high = data.score_range
-        found.info["levels"] = [float(low + level * (high - low)) for level in family.levels]
-    return _result(data, found, signed=not positive)
+    return _result(data, found, signed=not kind["positive"])
 
 
-def _check_engine(engine: str, likelihood: str, prior, group, levels) -> None:
-    """Raise where an engine cannot do what is asked."""
+def _engine(asked: Mapping, given: Mapping, *, prior, group, levels) -> Callable:
+    """Return the function of an engine, or raise where a name is unknown or it cannot do this."""
+    for name, known in KNOWN.items():
+        choice(asked[name], name, known)
+    engine, graded = asked["engine"], asked["likelihood"] == "graded"
+    known = inspect.signature(ENGINES[engine]).parameters.values()
+    options(given, [p.name for p in known if p.kind is p.KEYWORD_ONLY], f"engine {engine!r}")
     own = engine == "py-irt"  # it has priors of its own, and no judges
     cannot = {
-        "likelihood='graded'": engine != "em" and likelihood == "graded",
+        "likelihood='graded'": engine != "em" and graded,
         f"prior={prior!r}": engine != "em" and (prior in PRIORS[1:] or own and prior != "weak"),
         f"group={group!r}": own and group is not None,
     }
     for what, so in cannot.items():
         if so:
             raise UsageError(f"engine {engine!r} cannot fit {what}", "use engine='em'")
-    if levels is not None and likelihood != "graded":
+    if levels is not None and not graded:
         raise UsageError("levels are for likelihood='graded'")
+    return ENGINES[engine]
 
 
 def _packages(engine: str) -> list[str]:
     extra = {"nuts": ["torch", "pyro-ppl"], "py-irt": ["torch", "pyro-ppl", "py-irt"]}
     return ["ragkit", "numpy", "scipy", *extra.get(engine, [])]
+
+
+def _levels(data: Scores, levels: Sequence[float] | None) -> Sequence[float]:
+    """Return the declared levels of graded scores, or the scores' distinct values."""
+    if levels is not None:
+        return levels
+    found = data.unscaled(np.unique(data.x).astype(float))
+    if len(found) > MOST_LEVELS:
+        raise DataError(
+            f"the scores take {len(found):,} distinct values, too many for a graded model",
+            f"round them to at most {MOST_LEVELS} levels, or use likelihood='fractional'",
+        )
+    return found
 
 
 def _prior(
@@ -191,17 +202,13 @@ def _prior(
         return filled
     if choice(prior, "prior", PRIORS) != "none":
         return Prior().filled(positive=positive, shared=shared)
-    if family.graded:
-        counts = family.counts(data)
-        if (counts == 0).any():
-            item, level = np.argwhere(counts == 0)[0]
-            low, high = data.score_range
-            raise DataError(
-                f"the item {quoted(data.items, item)} never got the score "
-                f"{low + family.levels[level] * (high - low):g}: without a prior its thresholds "
-                "are not finite",
-                "use prior='weak'",
-            )
+    if family.graded and not (counts := family.counts(data)).all():
+        item, level = np.argwhere(counts == 0)[0]
+        raise DataError(
+            f"the item {quoted(data.items, item)} never got the score {family.values[level]:g}: "
+            "without a prior its thresholds are not finite",
+            "use prior='weak'",
+        )
     ends = (data.per_item("max") == 0) | (data.per_item("min") == 1)
     if ends.any():
         raise DataError(
@@ -212,14 +219,12 @@ def _prior(
     return None
 
 
-ENGINES = {"em": fit_em, "nuts": fit_nuts, "py-irt": fit_pyirt}
-
-
 # --- the result -------------------------------------------------------------------------------
 
 
 def _result(data: Scores, found: Estimates, *, signed: bool) -> IRTResult:
-    alpha, se = found.alpha, np.sqrt(found.var_alpha)
+    parts = {name: (mean, np.sqrt(var)) for name, (mean, var) in found.moments.items()}
+    (theta, se_theta), (diff, se_diff), (alpha, se) = list(parts.values())[:3]
     with np.errstate(invalid="ignore", divide="ignore"):
         if signed:
             negative = alpha + _Z95 * se < 0
@@ -227,20 +232,19 @@ def _result(data: Scores, found: Estimates, *, signed: bool) -> IRTResult:
             log_disc = np.log(np.where(disc > 0, disc, np.nan))
             se_log = np.where(disc > 0, se / disc, np.nan)
         else:
-            negative = _runs_backwards(data, found.theta)
+            negative = _runs_backwards(data, theta)
             log_disc, se_log = alpha, se
             disc = np.exp(alpha)
             se_disc = disc * se
-        se_diff = np.sqrt(found.var_b)
-    columns = {"diff": found.b, "disc": disc}
-    columns |= {f"threshold_{k + 1}": column for k, column in enumerate(found.thresholds.T)}
+    columns = {"diff": diff, "disc": disc}
+    columns |= {f"threshold_{k + 1}": column for k, column in enumerate(found.thresholds)}
     columns |= {"log_disc": log_disc, "se_diff": se_diff}
     columns |= {"se_disc": se_disc, "se_log_disc": se_log}
     items = _table(data, data.per_item, data.items.rename("item_id"), columns, negative=negative)
-    columns = {"theta": found.theta, "se_theta": np.sqrt(found.var_theta)}
+    columns = {"theta": theta, "se_theta": se_theta}
     subjects = _table(data, data.per_subject, data.subjects.rename("subject_id"), columns)
     apart = data.components.max() > 0
-    facets = _facets(data, found) if data.n_groups else None
+    facets = _facets(data, *parts["severity"]) if data.n_groups else None
     found.info["reliability"] = reliability(subjects)
     notes = found.info["notes"]
     if apart:
@@ -253,7 +257,10 @@ def _result(data: Scores, found: Estimates, *, signed: bool) -> IRTResult:
             "some judges share no subject with another judge: their severity is identified only "
             "by assuming that the groups of subjects are equally able"
         )
-    return IRTResult(items, subjects, found.info, facets, found.draws, data)
+    result = IRTResult(items, subjects, found.info, facets, found.draws, data)
+    if "log_likelihood" not in found.info:  # an engine that does not integrate abilities out
+        found.info["log_likelihood"] = result.log_likelihood()
+    return result
 
 
 def _runs_backwards(data: Scores, theta: np.ndarray) -> np.ndarray:
@@ -283,15 +290,15 @@ def _flags(**masks: np.ndarray) -> np.ndarray:
     return out
 
 
-def _facets(data: Scores, found: Estimates) -> pd.DataFrame:
+def _facets(data: Scores, severity: np.ndarray, error: np.ndarray) -> pd.DataFrame:
     k = data.n_groups
     pairs = np.unique(np.column_stack([data.subject, data.group]), axis=0)
     levels = np.bincount(pairs[:, 0], minlength=data.n_subjects)
     overlap = np.bincount(pairs[levels[pairs[:, 0]] > 1, 1], minlength=k) > 0
     return pd.DataFrame(
         {
-            "severity": found.severity,
-            "se_severity": np.sqrt(found.var_severity),
+            "severity": severity,
+            "se_severity": error,
             "n": np.bincount(data.group, minlength=k),
             "n_subjects": np.bincount(pairs[:, 1], minlength=k),
             "flag": _flags(nested=~overlap),

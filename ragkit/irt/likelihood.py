@@ -1,6 +1,6 @@
-"""Likelihoods of one score, in their natural form.
+r"""Likelihoods of one score.
 
-Both are one-parameter exponential families in the natural parameter eta,
+Two are one-parameter exponential families in the natural parameter eta,
 
     log p(x | eta) = x * eta - A(eta),
 
@@ -17,40 +17,35 @@ Bernoulli, x in {0, 1}::
 
 The textbook form of the continuous Bernoulli's normaliser, 2 artanh(1 - 2p) / (1 - 2p), loses all
 its digits near p = 1/2 and near 0 and 1; nothing here computes p.
+
+The third is Samejima's graded response model (GRM; Psychometrika Monograph 17, 1969), for scores
+that take a few ordered levels v_0 < ... < v_(K-1)::
+
+    P(score >= v_k | theta) = logistic(a_j (theta - b_jk)),   k = 1, ..., K - 1
+
+so every level has a probability of its own and many scores at the ends of the range do no harm.
+With two levels it is the Bernoulli 2PL. An item's difficulty is the mean of its thresholds b_jk.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from scipy.special import expit
+from numpy.polynomial.polynomial import polyval
+from scipy.special import bernoulli, expit, factorial, log_expit
 
-from ragkit.errors import UsageError, did_you_mean
+from ragkit.checks import choice, number
+from ragkit.errors import DataError, UsageError
+from ragkit.irt.data import Scores
 
+MOST_LEVELS = 20
 # log(sinh h / h) = sum_k c_k h^(2k), c_k = 2^(2k) B_2k / (2k (2k)!), k = 1, 2, ...
-_SERIES = np.array(
-    [
-        1 / 6,
-        -1 / 180,
-        1 / 2835,
-        -1 / 37800,
-        1 / 467775,
-        -691 / 3831077250,
-        2 / 127702575,
-        -3617 / 2605132530000,
-    ]
-)
-_K = np.arange(1, len(_SERIES) + 1)
+_K = np.arange(1, 9)
+_SERIES = 4.0**_K * bernoulli(16)[2::2] / (2 * _K * factorial(2 * _K))
 _SERIES_MEAN = _K * _SERIES  # of A' - 1/2, over eta/2
 _SERIES_VARIANCE = _K * (2 * _K - 1) / 2 * _SERIES  # of A''
 _SMALL = 0.25  # half of |eta| below which the series is used; its next term is below 1e-16
-
-
-def _horner(coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
-    total = np.full_like(x, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        total *= x
-        total += coefficient
-    return total
 
 
 class _Natural:
@@ -124,9 +119,9 @@ class ContinuousBernoulli(_Natural):
         mean = (1 + e) / (2 * (1 - e)) - 0.5 / h
         variance = 0.25 / h**2 - e / (1 - e) ** 2
         square = half[small] ** 2
-        normalizer[small] = square * _horner(_SERIES, square)
-        mean[small] = half[small] * _horner(_SERIES_MEAN, square)
-        variance[small] = _horner(_SERIES_VARIANCE, square)
+        normalizer[small] = square * polyval(square, _SERIES)
+        mean[small] = half[small] * polyval(square, _SERIES_MEAN)
+        variance[small] = polyval(square, _SERIES_VARIANCE)
         normalizer, mean, variance = (
             out.reshape(eta.shape) for out in (normalizer, mean, variance)
         )
@@ -196,16 +191,144 @@ class Fractional(Bernoulli):
         return np.full(np.shape(x), np.nan)
 
 
-LIKELIHOODS = {"cb": ContinuousBernoulli, "bernoulli": Bernoulli, "fractional": Fractional}
-Likelihood = type[ContinuousBernoulli] | type[Bernoulli] | type[Fractional]
+def _log_levels(eta: np.ndarray, above: np.ndarray) -> np.ndarray:
+    """Return log P(level) from eta at the thresholds (last axis) and its log logistic."""
+    out = np.empty((*eta.shape[:-1], eta.shape[-1] + 1))
+    out[..., 0] = above[..., 0] - eta[..., 0]
+    out[..., -1] = above[..., -1]
+    # logistic(u) - logistic(l) = logistic(u) logistic(-l) (1 - exp(l - u)), u > l
+    between = -np.expm1(eta[..., 1:] - eta[..., :-1])
+    out[..., 1:-1] = above[..., :-1] + above[..., 1:] - eta[..., 1:]
+    out[..., 1:-1] += np.log(np.maximum(between, 1e-300))
+    return out
 
 
-def get_likelihood(name: str) -> Likelihood:
-    """Return the likelihood called `name`, "cb", "bernoulli" or "fractional".
+class Graded:
+    """The graded likelihood: for the engine, indicators of the level x log probabilities.
 
-    "graded", which is no family in one natural parameter, is in `ragkit.irt.graded`.
+    `eta` has a last axis of thresholds, as many as levels less one. `values` are the levels on the
+    original scale, `levels` those on [0, 1].
     """
-    if name not in LIKELIHOODS:
-        known = [*LIKELIHOODS, "graded"]
-        raise UsageError(f"no likelihood is called {name!r}", did_you_mean(name, known))
-    return LIKELIHOODS[name]
+
+    name, graded = "graded", True
+
+    def __init__(self, levels: Sequence[float], score_range: tuple[float, float]):
+        self.score_range = low, high = score_range
+        self.values = [number(level, "a level", least=low, most=high) for level in levels]
+        if not 2 <= len(self.values) <= MOST_LEVELS or not (np.diff(self.values) > 0).all():
+            raise UsageError(f"levels={levels!r} are not 2 to {MOST_LEVELS} ascending numbers")
+        self.levels = (np.array(self.values) - low) / (high - low)
+        self.features, self.thresholds = len(self.levels), len(self.levels) - 1
+
+    # --- of scores -----------------------------------------------------------------------------
+
+    def log_probabilities(self, eta: np.ndarray) -> np.ndarray:
+        """Return log P of each level (last axis)."""
+        return _log_levels(eta, log_expit(eta))
+
+    def categories(self, x: np.ndarray) -> np.ndarray:
+        """Return the position of each rescaled score among the levels, or raise on one between."""
+        x, levels = np.asarray(x, float), self.levels
+        place = np.searchsorted((levels[1:] + levels[:-1]) / 2, x)
+        off = np.abs(x - levels[place]) > 1e-6
+        if off.any():
+            low, high = self.score_range
+            wrong = low + float(x[off][0]) * (high - low)
+            raise DataError(
+                f"the score {wrong:g} is none of the levels "
+                + ", ".join(f"{value:g}" for value in self.values),
+                "declare all levels: levels=(...)",
+            )
+        return place
+
+    def log_density(self, eta: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return log P(x | eta)."""
+        log_p, place = self.log_probabilities(eta), self.categories(x)[..., None]
+        place = np.broadcast_to(place, (*log_p.shape[:-1], 1))
+        return np.take_along_axis(log_p, place, -1)[..., 0]
+
+    def mean_variance(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and variance of the score."""
+        p = np.exp(self.log_probabilities(eta))
+        mean = p @ self.levels
+        return mean, np.maximum(p @ self.levels**2 - mean**2, 0)
+
+    def information(self, eta: np.ndarray) -> np.ndarray:
+        """Return Fisher's information about a shift of all eta (Samejima 1969, chapter 6)."""
+        p = np.exp(self.log_probabilities(eta))
+        w = expit(eta) * expit(-eta)
+        zero = np.zeros((*w.shape[:-1], 1))
+        slope = np.concatenate([zero, w], -1) - np.concatenate([w, zero], -1)
+        return np.sum(slope**2 / np.maximum(p, 1e-300), -1)
+
+    def sample(self, eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw one score per entry of `eta`."""
+        p = np.exp(self.log_probabilities(eta))
+        level = (p.cumsum(-1) < rng.random((*p.shape[:-1], 1))).sum(-1)
+        return self.levels[np.minimum(level, self.thresholds)]
+
+    def crps(self, eta: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Return E|X - x| - E|X - X'| / 2, the continuous ranked probability score on [0, 1]."""
+        p = np.exp(self.log_probabilities(eta))
+        to_score = np.sum(p * np.abs(self.levels - x[:, None]), 1)
+        apart = np.abs(self.levels[:, None] - self.levels)
+        return to_score - 0.5 * np.einsum("ij,jk,ik->i", p, apart, p)
+
+    # --- of the engine --------------------------------------------------------------------------
+
+    def statistics(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the level of each score, and 1, both scores x 1."""
+        place = self.categories(x)[:, None]
+        return place, np.ones(place.shape)
+
+    def curves(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return log P, items x levels x nodes, and its derivatives in each eta."""
+        eta = np.moveaxis(eta, 1, -1)  # items x nodes x thresholds
+        above = log_expit(eta)
+        log_p = _log_levels(eta, above)
+        log_w = 2 * above - eta
+        slopes = np.zeros((len(eta), self.features, self.thresholds, eta.shape[1]))
+        for k in range(self.thresholds):
+            slopes[:, k + 1, k] = np.exp(log_w[..., k] - log_p[..., k + 1])
+            slopes[:, k, k] = -np.exp(log_w[..., k] - log_p[..., k])
+        return np.moveaxis(log_p, -1, 1), slopes
+
+    def counts(self, data: Scores) -> np.ndarray:
+        """Return how often each item got each level."""
+        _, item, x = data.cells()
+        at = item.astype(np.int64) * self.features + self.statistics(x)[0][:, 0]
+        size = data.n_items * self.features
+        return np.bincount(at, minlength=size).reshape(data.n_items, self.features)
+
+    def start(self, data: Scores) -> tuple[np.ndarray, np.ndarray]:
+        """Return first guesses of intercepts and log gaps from the smoothed shares of the levels."""
+        share = self.counts(data) + 0.5
+        above = np.cumsum(share[:, ::-1], 1)[:, ::-1][:, 1:] / share.sum(1, keepdims=True)
+        level = np.log(above / (1 - above))
+        return level.mean(1), np.log(np.maximum(-np.diff(level, axis=1), 0.05))
+
+
+LIKELIHOODS = {"cb": ContinuousBernoulli, "bernoulli": Bernoulli, "fractional": Fractional}
+
+
+def get_likelihood(
+    name: str, levels: Sequence[float] | None = None, score_range: tuple[float, float] = (0, 1)
+) -> type[_Natural] | Graded:
+    """Return the likelihood called `name`, "cb", "bernoulli" or "fractional", or "graded".
+
+    Parameters
+    ----------
+    name : str
+    levels : sequence of float
+        For "graded" only: the values that a score can take, ascending, on the original scale.
+    score_range : (low, high)
+        The range of the scores, which "graded" maps to [0, 1].
+
+    Raises
+    ------
+    UsageError
+        An unknown name, or "graded" without levels.
+    """
+    if name == "graded" and levels is not None:
+        return Graded(levels, score_range)
+    return LIKELIHOODS[choice(name, "likelihood", LIKELIHOODS)]

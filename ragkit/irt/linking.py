@@ -10,7 +10,6 @@ import pandas as pd
 
 from ragkit.checks import choice
 from ragkit.errors import DataError, UsageError
-from ragkit.irt.graded import threshold_columns
 from ragkit.irt.result import IRTResult
 
 
@@ -45,7 +44,7 @@ class Link:
             return out | {name: table[name] / slope for name in inverse}
 
         items, facets, draws = other.items, other.facets, other.draws
-        places = ["diff", *threshold_columns(items)]
+        places = ["diff", *items.filter(like="threshold_")]
         items = items.assign(
             **moved(items, places, ["se_diff"], ["disc", "se_disc"]),
             log_disc=items["log_disc"] - np.log(slope),
@@ -56,7 +55,9 @@ class Link:
         if draws is not None:
             draws = moved(draws, ["theta", "diff"], ["severity"], ["disc"])
         notes = [*other.info["notes"], f"linked by {self.method} over {len(self.items)} items"]
-        info = {**other.info, "notes": notes}
+        prior = [slope * other.info["ability_prior"][0] + intercept]
+        prior += [slope * other.info["ability_prior"][1]]
+        info = {**other.info, "notes": notes, "ability_prior": prior}
         return replace(other, items=items, subjects=subjects, info=info, facets=facets, draws=draws)
 
 
@@ -84,10 +85,11 @@ def link(reference: IRTResult, other: IRTResult, *, method: str = "haebara") -> 
     if len(shared) < 3:
         raise DataError(f"the fits share {len(shared)} items; linking needs at least 3")
     one, two = reference.items.loc[shared], other.items.loc[shared]
-    if reference.info["likelihood"] != other.info["likelihood"]:
+    kinds = [{fit.info["likelihood"], *fit.info.get("levels", ())} for fit in (reference, other)]
+    if kinds[0] != kinds[1]:
         raise UsageError(
-            f"the fits have different likelihoods, {reference.info['likelihood']!r} and "
-            f"{other.info['likelihood']!r}, hence different scales"
+            "the fits have different likelihoods, or levels of graded scores, and hence different "
+            "scales"
         )
     solve = _haebara if method == "haebara" else _mean_sigma
 

@@ -166,9 +166,6 @@ def fit_nuts(
     moments = {name: (v.mean((0, 1)), v.var((0, 1))) for name, v in scaled.items()}
     alpha = scaled.pop("alpha")
     kept = {**scaled, "disc": np.exp(alpha) if setup.positive else alpha}
-    (theta, var_theta), (b, var_b), (alpha, var_alpha), *rest = moments.values()
-    severity, var_severity = rest[0] if rest else np.zeros((2, 0))
-    at = theta, b, np.exp(alpha) if setup.positive else alpha, severity
     summary = chain_summary(kept)
     worst = max(row["max_r_hat"] for row in summary.values())
     fewest = min(row["min_ess_bulk"] for row in summary.values())
@@ -181,36 +178,9 @@ def fit_nuts(
         problems.append(f"the largest r-hat is {worst:.2f}: raise draws and warmup")
     if not fewest >= _ESS:
         problems.append(f"the smallest effective sample size is {fewest:.0f}: raise draws")
-    return Estimates(
-        theta=theta,
-        var_theta=var_theta,
-        b=b,
-        var_b=var_b,
-        alpha=alpha,
-        var_alpha=var_alpha,
-        severity=severity,
-        var_severity=var_severity,
-        draws=kept,
-        info={
-            "converged": not problems,
-            "problems": problems,
-            "iterations": chains * (draws + warmup),
-            "log_likelihood": float(log_density(data, setup.family, *at).sum()),
-            "hyperparameters": vars(setup.prior).copy(),
-            "divergences": divergences,
-            "chains": summary,
-            "notes": [],
-        },
-    )
-
-
-def log_density(data: Scores, family, theta, diff, disc, severity=None) -> np.ndarray:
-    """Return log p of each cell (last axis) at parameters, or at draws of them (axes before)."""
-    subject, item, x = data.cells()
-    ability = theta[..., subject]
-    if data.n_groups:
-        ability = ability - severity[..., data.group]
-    return family.log_density(disc[..., item] * (ability - diff[..., item]), x)
+    info = {"problems": problems, "iterations": chains * (draws + warmup)}
+    info |= {"divergences": divergences, "chains": summary}
+    return Estimates(moments, info, draws=kept)
 
 
 def chain_summary(draws: Mapping[str, np.ndarray]) -> dict[str, dict[str, float]]:

@@ -22,7 +22,7 @@ import pandas as pd
 from ragkit.checks import number, whole
 from ragkit.irt.data import Scores
 from ragkit.irt.engine import Estimates, Setup
-from ragkit.irt.nuts import log_density, log_normalizer
+from ragkit.irt.nuts import log_normalizer
 
 
 def _register(data: Scores, setup: Setup, on_epoch: Callable[[], None]) -> str:
@@ -107,14 +107,7 @@ def _train(data: Scores, setup: Setup, *, epochs, lr, dropout, progress) -> dict
     from py_irt.training import IrtModelTrainer
     from tqdm import tqdm
 
-    subject, item, x = data.cells()
-    wide = np.full((data.n_subjects, data.n_items), np.nan)
-    wide[subject, item] = x
-    frame = pd.DataFrame(
-        wide,
-        index=[f"s{i}" for i in range(data.n_subjects)],
-        columns=[f"i{j}" for j in range(data.n_items)],
-    )
+    frame = pd.DataFrame(data.matrix()).rename(index="s{}".format, columns="i{}".format)
     threads = torch.get_num_threads()
     bar = tqdm(total=epochs, desc="py-irt", unit="epoch", disable=not progress, mininterval=1)
     calls = iter(range(-1, epochs + 1))  # the trainer calls the model once before the first epoch
@@ -165,25 +158,13 @@ def fit_pyirt(
     sd = float(np.sqrt(np.mean((theta - mean) ** 2 + sd_theta**2)))
     alpha, sd_alpha = (alpha + np.log(sd), sd_alpha) if positive else (alpha * sd, sd_alpha * sd)
     theta, b = (theta - mean) / sd, (b - mean) / sd
-    at = {"theta": theta, "diff": b, "disc": np.exp(alpha) if positive else alpha}
-    return Estimates(
-        theta=theta,
-        b=b,
-        alpha=alpha,
-        var_theta=(sd_theta / sd) ** 2,
-        var_b=(found["scale_b"] / sd) ** 2,
-        var_alpha=sd_alpha**2,
-        info={
-            "converged": not problems,
-            "problems": problems,
-            "iterations": epochs,
-            "log_likelihood": float(log_density(data, setup.family, **at).sum()),
-            "hyperparameters": {},
-            "learning_rate": lr,
-            "dropout": dropout,
-            "notes": [
-                f"dropout={dropout} is recorded but has no effect: py-irt's 2PL does not use it",
-                "errors are those of a mean-field approximation, which is too narrow",
-            ],
-        },
-    )
+    variances = [(x / sd) ** 2 for x in (sd_theta, found["scale_b"])]
+    notes = [
+        f"dropout={dropout} is recorded but has no effect: py-irt's 2PL does not use it",
+        "errors are those of a mean-field approximation, which is too narrow",
+        "py-irt stops after its epochs: that the training converged was not tested",
+    ]
+    info = {"problems": problems, "iterations": epochs, "learning_rate": lr, "dropout": dropout}
+    info |= {"hyperparameters": {}, "notes": notes}  # its priors are its own
+    moments = {"theta": (theta, variances[0]), "diff": (b, variances[1])}
+    return Estimates({**moments, "alpha": (alpha, sd_alpha**2)}, info)

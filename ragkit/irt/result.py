@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ragkit.errors import DataError, MissingData, UsageError
-from ragkit.irt.data import Scores
-from ragkit.irt.graded import Graded, threshold_columns
+from ragkit.irt.data import Scores, require_long
 from ragkit.irt.likelihood import get_likelihood
 from ragkit.irt.marginal import NODES, Quadrature
 
@@ -130,17 +129,14 @@ class IRTResult:
     @property
     def family(self):
         """The likelihood, with the levels of a graded model."""
-        name, (low, high) = self.info["likelihood"], self.score_range
-        if name != "graded":
-            return get_likelihood(name)
-        return Graded((np.array(self.info["levels"]) - low) / (high - low), self.score_range)
+        return get_likelihood(self.info["likelihood"], self.info.get("levels"), self.score_range)
 
     def _eta(self, ability: np.ndarray, items: pd.DataFrame) -> np.ndarray:
         """Return what the family takes; `ability` broadcasts against the items."""
         a, family = items["disc"].to_numpy(), self.family
         if not family.graded:
             return a * (ability - items["diff"].to_numpy())
-        return a[:, None] * (ability[..., None] - items[threshold_columns(items)].to_numpy())
+        return a[:, None] * (ability[..., None] - items.filter(like="threshold_").to_numpy())
 
     def _on_scale(self, mean: np.ndarray) -> np.ndarray:
         low, high = self.score_range
@@ -218,8 +214,11 @@ class IRTResult:
 
     def _rescaled(self, scores: pd.DataFrame) -> np.ndarray:
         """Return scores on [0, 1]; one outside of the fit's range raises `DataError`."""
+        require_long(scores)
         low, high = self.score_range
-        x = (scores["score"].to_numpy(dtype=float) - low) / (high - low)
+        x = (pd.to_numeric(scores["score"], errors="coerce").to_numpy(float) - low) / (high - low)
+        if np.isnan(x).any():
+            raise DataError("a score is missing, or is not a number", "leave its row out")
         if not ((x >= 0) & (x <= 1)).all():
             raise DataError(f"a score lies outside the range [{low:g}, {high:g}] of the fit")
         return x

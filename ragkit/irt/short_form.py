@@ -103,7 +103,7 @@ class ShortForm:
             weight = np.linalg.solve(
                 self.covariance[np.ix_(pattern, pattern)], self.with_score[pattern]
             )
-            left = self.info["variance"] - weight @ self.with_score[pattern]
+            left = max(self.info["variance"] - weight @ self.with_score[pattern], 0.0)
             estimate[rows] = self.info["mean_score"] + (x[rows] - mean)[:, pattern] @ weight
             error[rows] = self.info["scale"] * np.sqrt(left)
         half = norm.ppf((1 + level) / 2) * error
@@ -297,18 +297,15 @@ def _tuned(x, family, size: int, grid: Sequence[float], seed: int) -> tuple[floa
     return best[1:]
 
 
-def _matrix(scores, score_range, items: pd.Index | None = None) -> tuple[np.ndarray, pd.Index]:
+def _matrix(scores: pd.DataFrame, score_range, items: pd.Index) -> tuple[np.ndarray, pd.Index]:
     """Return scores on [0, 1], subjects x items, NaN where missing, and the subjects."""
-    if items is not None and isinstance(scores, pd.DataFrame) and "item_id" in scores.columns:
-        kept = scores[scores["item_id"].isin(items)]
-        lost = set(scores["subject_id"]) - set(kept["subject_id"])
-        if lost:
-            name = sorted(lost, key=str)[0]
-            raise DataError(f"the subject {name!r} has no score on an item of the short form")
-        wide = kept.pivot(index="subject_id", columns="item_id", values="score")
-    else:
-        wide = scores
-    wide = wide.reindex(columns=items).astype(float)
+    wide = scores
+    try:
+        if "item_id" in scores.columns:
+            wide = scores.pivot(index="subject_id", columns="item_id", values="score")
+        wide = wide.reindex(columns=items).astype(float)
+    except ValueError as error:
+        raise DataError(f"scores should be one number a subject and item: {error}") from None
     low, high = score_range
     x = (wide.to_numpy() - low) / (high - low)
     if ((x < 0) | (x > 1)).any():
@@ -321,13 +318,10 @@ def _training(scores, score_range) -> tuple[np.ndarray, pd.Index, pd.Index, floa
     data = prepare(scores, score_range=score_range)
     if data.n_subjects < 10:
         raise DataError(f"{data.n_subjects} subjects are too few for a short form", "10 at least")
-    if data.full:
-        return data.x.T.astype(float), data.subjects, data.items, 0.0
-    model = fit(scores, likelihood="fractional", score_range=score_range)
-    low, high = data.score_range
-    x = (model.predict().to_numpy() - low) / (high - low)
-    subject, item, seen = data.cells()
-    x[subject, item] = seen
+    x, low, high = data.matrix(), *data.score_range
+    if not data.full:
+        model = fit(scores, likelihood="fractional", score_range=score_range)
+        x = np.where(np.isnan(x), (model.predict().to_numpy() - low) / (high - low), x)
     return x, data.subjects, data.items, 1 - data.n_cells / x.size
 
 

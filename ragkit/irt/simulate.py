@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ragkit.errors import UsageError
+from ragkit.irt.data import interval
 from ragkit.irt.likelihood import get_likelihood
 
 
@@ -85,51 +86,45 @@ def simulate(
         raise UsageError("sessions is 1 or 2, and shared at most the number of items")
     if not (0 <= missing < 1 and 0 <= negative <= 1):
         raise UsageError("missing and negative are shares: 0 <= missing < 1, 0 <= negative <= 1")
-    family = get_likelihood(likelihood)
+    family, (low, high) = get_likelihood(likelihood), interval(score_range)
     rng = np.random.default_rng(seed)
     theta = rng.normal(size=n_subjects)
     if standardize:
         theta = (theta - theta.mean()) / theta.std()
     diff = rng.normal(diff_mean, diff_sd, n_items)
     log_disc = rng.normal(log_disc_mean, log_disc_sd, n_items)
-    sign = np.where(rng.random(n_items) < negative, -1.0, 1.0)
-    asked = np.ones((n_subjects, n_items), bool)
-    session = np.zeros(n_subjects, int)
-    if sessions == 2:
-        session = np.arange(n_subjects) % 2
-        only = (n_items - shared) // 2
-        asked[session == 0, only + shared :] = False
-        asked[session == 1, :only] = False
+    disc = np.where(rng.random(n_items) < negative, -1.0, 1.0) * np.exp(log_disc)
+    session = 1 + np.arange(n_subjects) % sessions
+    asked = _asked(session, n_items, shared) if sessions == 2 else np.ones((n_subjects, n_items))
     if missing:
-        asked &= rng.random(asked.shape) >= missing
+        asked = asked * (rng.random(asked.shape) >= missing)
     subject, item = np.nonzero(asked)
-    judges = None
-    shift = 0.0
+    shift, judges, strictness = 0.0, {}, None
     if severity:
-        names = np.array(list(severity))
-        pick = rng.integers(len(names), size=len(subject))
-        judges = names[pick]
-        shift = np.array(list(severity.values()), dtype=float)[pick]
-    disc = sign * np.exp(log_disc)
+        strictness = pd.Series(severity, name="severity")
+        judge = rng.integers(len(strictness), size=len(subject))
+        shift, judges = strictness.to_numpy()[judge], {"group": strictness.index[judge]}
     x = family.sample(disc[item] * (theta[subject] - diff[item] - shift), rng)
-    low, high = score_range
-    subject_ids = np.array([f"s{i:0{len(str(n_subjects - 1))}d}" for i in range(n_subjects)])
-    item_ids = np.array([f"q{j:0{len(str(n_items - 1))}d}" for j in range(n_items)])
-    columns = {
-        "subject_id": subject_ids[subject],
-        "item_id": item_ids[item],
-        "score": low + x * (high - low),
+    subjects, items = _ids("subject", n_subjects), _ids("item", n_items)
+    cells = {
+        "subject_id": subjects[subject],
+        "item_id": items[item],
+        "score": np.clip(low + x * (high - low), low, high),
     }
-    if judges is not None:
-        columns["group"] = judges
     return Simulation(
-        scores=pd.DataFrame(columns),
-        items=pd.DataFrame(
-            {"diff": diff, "disc": disc, "log_disc": log_disc},
-            index=pd.Index(item_ids, name="item_id"),
-        ),
-        subjects=pd.DataFrame(
-            {"theta": theta, "session": session + 1}, index=pd.Index(subject_ids, name="subject_id")
-        ),
-        severity=pd.Series(severity, name="severity") if severity else None,
+        scores=pd.DataFrame({**cells, **judges}),
+        items=pd.DataFrame({"diff": diff, "disc": disc, "log_disc": log_disc}, items),
+        subjects=pd.DataFrame({"theta": theta, "session": session}, subjects),
+        severity=strictness,
     )
+
+
+def _asked(session: np.ndarray, n_items: int, shared: int) -> np.ndarray:
+    """Return which items each subject is asked in two sessions, subjects x items."""
+    only, item = (n_items - shared) // 2, np.arange(n_items)
+    return np.where(session[:, None] == 1, item < only + shared, item >= only)
+
+
+def _ids(kind: str, n: int) -> pd.Index:
+    letter, digits = {"subject": "s", "item": "q"}[kind], len(str(n - 1))
+    return pd.Index([f"{letter}{i:0{digits}d}" for i in range(n)], name=f"{kind}_id")

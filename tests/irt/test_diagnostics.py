@@ -84,8 +84,13 @@ def test_heldout_prefers_the_model_that_made_the_scores():
     one = irt.simulate(60, 80, log_disc_sd=0.0, seed=1).scores
     flat = irt.heldout(one, folds=3)
     assert flat.loc["2PL", "difference"] < 2 * flat.loc["2PL", "se_difference"]
-    with pytest.raises(UsageError):
-        irt.heldout(one, folds=1)
+    for folds in (1, len(one) + 1):
+        with pytest.raises(UsageError, match="folds"):
+            irt.heldout(one, folds=folds)
+    wide = one.pivot(index="subject_id", columns="item_id", values="score")
+    for check in (irt.heldout, irt.split_half):
+        with pytest.raises(DataError, match="lack the column 'subject_id'"):
+            check(wide)
 
 
 def test_a_fit_that_did_not_converge_is_left_out(result):
@@ -230,6 +235,9 @@ def test_linking_two_sessions():
         moved = link.apply(two)
         own = both.subjects["theta"][moved.subjects.index]
         assert np.corrcoef(moved.subjects["theta"], own)[0, 1] > 0.99
+        # new subjects on the new scale: the prior of ability moves too
+        scored = moved.score(scores[session == 2])
+        assert scored["theta"].to_numpy() == pytest.approx(moved.subjects["theta"], abs=1e-6)
         # the same expected scores on the new scale
         assert moved.predict().to_numpy() == pytest.approx(two.predict().to_numpy())
     apart = irt.fit(
@@ -239,3 +247,11 @@ def test_linking_two_sessions():
         irt.link(one, apart)
     with pytest.raises(UsageError):
         irt.link(one, two, method="mean")
+
+
+def test_graded_fits_with_other_levels_have_other_scales():
+    scores = irt.simulate(30, 20, seed=3).scores
+    levels = [0, 0.5, 1], [0, 0.25, 0.5, 1]
+    fits = [irt.fit(irt.nearest(scores, own), likelihood="graded") for own in levels]
+    with pytest.raises(UsageError, match="or levels of graded scores"):
+        irt.link(*fits)

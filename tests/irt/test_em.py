@@ -13,7 +13,7 @@ from ragkit.errors import DataError
 from ragkit.irt import engine, marginal
 from ragkit.irt.data import prepare
 from ragkit.irt.engine import Model, Prior, Setup, climb
-from ragkit.irt.graded import levels_of
+from ragkit.irt.fitting import _levels
 from ragkit.irt.likelihood import get_likelihood
 from ragkit.irt.marginal import NODES, Quadrature, interpolation
 
@@ -34,7 +34,8 @@ def model_of(name, shared, positive, *, group="group", n=7, m=6, prior="weak"):
         scores["score"] = (scores["score"] * (1 if name == "bernoulli" else 3)).round()
     top = 3 if name == "graded" else 1
     data = prepare(scores, likelihood=name, group=group, score_range=(0, top))
-    family = get_likelihood(name) if name != "graded" else levels_of(data, None)
+    levels = _levels(data, None) if name == "graded" else None
+    family = get_likelihood(name, levels, data.score_range)
     filled = None if prior is None else Prior().filled(positive=positive, shared=shared)
     return Model(data, Setup(family, shared, positive, filled))
 

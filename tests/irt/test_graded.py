@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from ragkit import irt
 from ragkit.errors import DataError, UsageError
-from ragkit.irt import graded
+from ragkit.irt.likelihood import Graded
 
 EM = {"likelihood": "graded"}
 
@@ -18,7 +18,7 @@ def grm(theta, a, b):
     """The likelihood with levels 0 to 1, and its eta."""
     b = np.asarray(b)
     eta = np.asarray(a)[..., None] * (np.asarray(theta)[..., None] - b)
-    return graded.Graded(np.linspace(0, 1, b.shape[-1] + 1), (0, 1)), eta
+    return Graded(np.linspace(0, 1, b.shape[-1] + 1), (0, 1)), eta
 
 
 def log_probabilities(theta, a, b):
@@ -126,7 +126,7 @@ def test_recovery_and_coverage():
     # its intervals are Bayes's under a known N(0, 1), and 6,000 of them
     assert np.mean(inside["theta"]) == pytest.approx(0.9, abs=0.02)
     assert np.corrcoef(items["diff"], b.mean(1))[0, 1] > 0.99
-    thresholds = items[graded.threshold_columns(items)].to_numpy()
+    thresholds = items.filter(like="threshold_").to_numpy()
     assert np.corrcoef(thresholds.ravel(), b.ravel())[0, 1] > 0.99
 
 
@@ -139,7 +139,7 @@ def test_a_prior_bears_flat_items_and_levels_never_given():
     assert result.converged
     numbers = result.items.drop(columns="flag")
     assert np.isfinite(numbers).all(axis=None)
-    thresholds = result.items[graded.threshold_columns(result.items)].to_numpy()
+    thresholds = result.items.filter(like="threshold_").to_numpy()
     assert (np.diff(thresholds, axis=1) > 0).all()
     assert thresholds.mean(1) == pytest.approx(result.items["diff"].to_numpy())
     assert result.items["diff"].idxmin() == "q03"
@@ -181,7 +181,7 @@ def result():
 
 def test_expected_scores_are_those_of_the_levels(result):
     row = result.items.iloc[0]
-    thresholds = row[graded.threshold_columns(result.items)].to_numpy(float)
+    thresholds = row.filter(like="threshold_").to_numpy(float)
     curve = result.characteristic_curves(np.array([0.3]))
     # E x = sum over thresholds of P(x above it), the levels being 0, 1, 2, 3
     assert curve.iloc[0, 0] == pytest.approx(expit(row["disc"] * (0.3 - thresholds)).sum())

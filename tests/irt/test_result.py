@@ -54,6 +54,23 @@ def test_log_likelihood_is_the_sum_of_its_points(result, made):
         result.pointwise(made.scores.assign(score=5.0))
 
 
+@pytest.mark.parametrize("ends", [(-2.2, 0.7), (-1.2, 1.5), (0.1, 0.7)])
+def test_a_fit_takes_its_own_scores_back_in_any_range(ends):
+    """low + (high - low) is not always high in floating point."""
+    scores = irt.simulate(6, 8, likelihood="bernoulli", score_range=ends, seed=1).scores
+    result = irt.fit(scores, likelihood="bernoulli", score_range=ends)
+    assert result.data.frame()["score"].isin(ends).all()
+    assert np.isfinite(result.log_likelihood())
+
+
+@pytest.mark.parametrize("score", [np.nan, "good"])
+def test_a_score_that_is_no_number_is_not_called_out_of_range(result, made, score):
+    with pytest.raises(DataError, match="missing, or is not a number"):
+        result.pointwise(made.scores.head(3).assign(score=score))
+    with pytest.raises(DataError, match="lack the column 'score'"):
+        result.score(made.scores.drop(columns="score"))
+
+
 def test_a_new_subject_with_known_scores(result, made):
     old = made.scores["subject_id"] == "s07"
     new = made.scores[old].assign(subject_id="new")
@@ -131,8 +148,13 @@ def test_simulation_has_the_challenge_design():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"n_items": 1}, {"sessions": 3}, {"shared": 2000}, {"missing": 1.0}, {"negative": 2}]
+    "bad",
+    [
+        *({"n_items": 1}, {"sessions": 3}, {"shared": 2000}, {"missing": 1.0}, {"negative": 2}),
+        *({"score_range": (1, 0)}, {"likelihood": "graded"}),
+    ],
 )
 def test_simulation_refuses_nonsense(bad):
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as error:
         irt.simulate(**bad)
+    assert "did you mean 'graded'" not in str(error.value)

@@ -142,6 +142,9 @@ def test_bad_scores_of_new_subjects(simulated, form):
         form.estimate(scores[~scores["item_id"].isin(form.items.index)])
     with pytest.raises(DataError, match="outside the range"):
         form.estimate(scores.assign(score=7))
+    for bad in (pd.concat([scores, scores]), scores.assign(score="good")):
+        with pytest.raises(DataError, match="one number a subject and item"):
+            form.estimate(bad)
     with pytest.raises(UsageError, match="level"):
         form.estimate(scores, level=1)
 
