@@ -29,9 +29,9 @@ SMALL = {
     "21-erb-baselines": {"most_documents": 150, "most_questions": 20, "resamples": 99},
     "22-erb-corpus-geometry": {"most_documents": 100, "repeats": 2},
     "23-erb-scaling": {
-        "sizes": [500, 1000, 2000],
-        "smaller": [450],
-        "vectors_most": 450,
+        "sizes": [200, 250, 320],
+        "smaller": [180],
+        "vectors_most": 200,
         "lsa": 32,
         "resamples": 99,
     },

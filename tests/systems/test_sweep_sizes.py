@@ -180,6 +180,8 @@ def test_what_the_fits_say():
     assert row["inside"]
     assert row["straight"]
     assert sweep.Scaling(recalls[recalls["size"] < 10**6], None, None, 10).tested() == {}
+    with pytest.raises(DataError, match="no system was measured at three sizes"):
+        sweep.slopes({})
     with pytest.raises(UsageError, match="no system 'lin'"):
         found.table("lin")
     interval = found.summary(n_resamples=300).iloc[0]

@@ -175,7 +175,12 @@ def slopes(tested: Mapping[str, Tested]) -> pd.DataFrame:
         others; `observed`; `difference`: predicted minus observed; `inside`: the observed recall
         lies in the interval of the predicted one; `straight`: the interval of the difference
         contains 0. The columns ``*_low`` and ``*_high`` are 95 % intervals.
+
+    Raises `DataError` if no system was measured at three sizes.
     """
+    if not tested:
+        words = "no system was measured at three sizes, which a fit needs"
+        raise DataError(words, "give `sizes` that are below the number of documents")
     rows = []
     for system, (fit, _, (predicted, observed, difference)) in tested.items():
         odds = np.exp([fit.slope, *np.quantile(fit.draws[:, 1], [0.025, 0.975])])
