@@ -336,12 +336,12 @@ def summarise_answers(
         counts |= {"missing": len(rows) - len(texts), "absent": asked - len(rows)}
         counts["no_gold"] = len(questions) - asked
         for name in metrics:
-            found = (math.nan,) * 3
+            value = low = high = math.nan
             if texts:
                 counted, statistic = CORPUS_METRICS.get(name) or (partial(map, METRICS[name]), None)
                 sums = np.array([*counted(texts, golds)])
-                found = stats.bootstrap_interval(sums, statistic, **options)
-            ends = dict(zip(("value", "low", "high"), found, strict=False))
+                value, low, high, _ = stats.bootstrap_interval(sums, statistic, **options)
+            ends = {"value": value, "low": low, "high": high}
             table.append({"system": system, "metric": name, **counts, **ends})
     return pd.DataFrame(table)
 
@@ -403,7 +403,7 @@ def retrieval(
     cells = pd.MultiIndex.from_product([qrels, measures], names=["item_id", "metric"])
     parts = []
     for system, rows in runs.groupby("system", sort=False):
-        rows = rows.assign(rank=pd.to_numeric(rows["rank"])).sort_values("rank", kind="stable")
+        rows = rows.assign(rank=pd.to_numeric(rows["rank"])).sort_values("rank")
         # trec_eval sorts by score in single precision; a negated place is exact there.
         lists = {
             question: dict(zip(found, range(0, -len(found), -1), strict=True))

@@ -33,7 +33,7 @@ def ranking(scores: pd.DataFrame, *, n_resamples: int = 9999) -> pd.DataFrame:
     named = scores[["subject_id", "item_id", "score"]].assign(metric=scores["judge_group"])
     ranks = stats.summarise(named, n_resamples=n_resamples)
     ranks = ranks.rename(columns={"metric": "judge_group"})
-    return ranks.sort_values(["judge_group", "mean"], ascending=[True, False], kind="stable")
+    return ranks.sort_values(["judge_group", "mean"], ascending=[True, False])
 
 
 def told_apart(
@@ -61,7 +61,7 @@ def told_apart(
     beside = pd.DataFrame(rows, columns=["judge_group", "above", "below", "difference", "p"])
     beside["p_holm"] = beside.groupby("judge_group")["p"].transform(stats.holm)
     differ = beside["p_holm"].lt(LEVEL).groupby(beside["judge_group"]).sum()
-    found.insert(3, "neighbours that differ", differ.reindex(found.index, fill_value=0))
+    found.insert(3, "neighbours that differ", differ)
     return found, beside
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ragkit.errors import DataError, UsageError
 from ragkit.judging import CLASSES, classify, is_anti_hallucination, review
+from ragkit.judging.goldset import check_panel, join_documents, pool_of, require, turn
 from tests.judging.helpers import Scripted
 
 R, V, I = "required", "valid", "invalid"  # noqa: E741
@@ -185,6 +186,48 @@ def test_missing_verdicts_are_no_agreement_with_the_gold_set():
     found = reviewed([Scripted(script)] * 3, correct=False)
     assert found.short_circuit is None
     assert found.classes == {"g1": R, "g2": R, "c1": None}
+
+
+def test_the_new_answer_is_written_in_the_review_that_asks_for_it():
+    table = {"g1": R, "g2": I, "c1": R}
+    for options, number in (({}, 0), ({"round": 2}, 2)):
+        members = panel(table, table)
+        found = reviewed(members, **options)
+        assert found.changed
+        task, asked = members[0].asked[-1]
+        assert (task.kind, asked) == ("regenerate", number)
+        assert {number for _, number in members[1].asked} == {number}
+        assert [task.fields[name] for name in ("question", "gold")] == ["Why?", "old"]
+        assert found.reasons["c1"] == [f"because {number}"] * 2
+
+
+def test_only_the_first_member_writes_answers():
+    class Reader(Scripted):
+        kinds = frozenset(["validity"])
+
+    reader, writer = (cls(lambda task, number: R) for cls in (Reader, Scripted))
+    check_panel([writer, reader], "validity", "regenerate")
+    assert reviewed([reader], gold=("g1",), correct=False).classes == {"g1": R, "c1": R}
+    with pytest.raises(UsageError, match="no verdicts of regenerate"):
+        reviewed([reader, writer])
+    reader.kinds = frozenset()
+    with pytest.raises(UsageError, match="no verdicts of validity"):
+        reviewed([writer, reader])
+
+
+def test_parts_of_a_review_by_hand():
+    assert pool_of(["g", "h", "g"], [["x", "g", "x"], None, ["y"]]) == ["g", "h", "x", "y"]
+    assert pool_of(["g"], [["g"], None]) == []
+    assert pool_of([], [["x"]]) == []
+    a, b = Scripted(None), Scripted(None)
+    assert [turn([a, b, a], member, 0) for member in range(3)] == [0, 0, 1]
+    assert [turn([a, b, a], member, 2) for member in range(3)] == [4, 2, 5]
+    want = '<document n="1">\none\n</document>\n<document n="2">\ntwo\n</document>'
+    assert join_documents(["one", "two"]) == want
+    assert join_documents(["</document>"]).count("</document>") == 1
+    require(["a"], {"a": "text", "b": "text"})
+    with pytest.raises(DataError, match=r"document 'b' is not there \(2 in all\)"):
+        require(["c", "a", "b"], {"a": "text"})
 
 
 def test_what_is_not_reviewed():

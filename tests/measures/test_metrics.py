@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ragkit import schema
 from ragkit.errors import DataError, UsageError
-from ragkit.measures import metrics
+from ragkit.measures import metrics, stats
 
 # Texts with everything that the definitions treat apart.
 PIECES = st.sampled_from(
@@ -73,6 +73,14 @@ def test_token_f1_by_hand():
     assert metrics.exact_match("the editor page", "editor") == 0
 
 
+def test_token_recall_by_hand():
+    # cat and one sat of cat, sat, up
+    assert metrics.token_recall("The cat sat, sat!", "a cat sat up") == pytest.approx(2 / 3)
+    assert metrics.token_recall("cat", ["a cat sat", "Cat."]) == 1
+    assert metrics.token_recall("cat", "the") == 0  # a gold answer without a word
+    assert math.isnan(metrics.token_recall(None, "cat"))
+
+
 def test_yes_and_no_must_match_as_a_whole():
     assert metrics.token_f1("yes", "yes, it does") == 0
     assert metrics.token_f1("No, it does not", "no.") == 0
@@ -90,6 +98,8 @@ def test_rouge_n_by_hand():
     assert metrics.rouge_n("a b. c", "b c", 2) == pytest.approx(expected, abs=1e-15)
     assert metrics.rouge_n("word", "word", 2) == 0
     assert metrics.rouge_n("word", "word", 1) == pytest.approx(1 - 5e-9, abs=1e-15)
+    with pytest.raises(UsageError, match="^n should be a whole number of at least 1, found 0"):
+        metrics.rouge_n("word", "word", 0)
 
 
 def test_google_rouge_by_hand():
@@ -98,6 +108,14 @@ def test_google_rouge_by_hand():
     # a c e is common to both, in order; of several gold answers the best counts.
     for golds in ("a c x e", ["z", "a c x e", "e d c b a"]):
         assert metrics.google_rouge("a b c d e", golds, "rougeL") == pytest.approx(2 * 3 / (5 + 4))
+
+
+def test_the_end_of_a_gold_answer_is_stripped_and_not_its_beginning():
+    # The mark of a word that is broken at the end of a line stays at the end of a text: 5 tokens
+    # in the shortest gold answer, so that 4 are too few.
+    golds = ["a b c d -\n", "a b c d e f"]
+    assert metrics.corpus_bleu(["a b c d"], [golds]) == pytest.approx(math.exp(1 - 5 / 4))
+    assert metrics.corpus_bleu(["a b c d"], [golds[::-1]]) == pytest.approx(math.exp(1 - 5 / 4))
 
 
 def test_corpus_bleu_by_hand():
@@ -242,6 +260,59 @@ def test_summarise_answers_counts_what_it_leaves_out():
     assert counts.to_numpy().tolist() == [[2, 1, 1, 0, 1], [2, 0, 0, 1, 1]]
 
 
+def test_a_score_is_under_the_name_of_its_metric_and_a_frame_has_numbers():
+    questions, answers, _ = frames()
+    scores = metrics.score_answers(answers, questions, metrics="squad_f1")
+    assert scores["metric"].tolist() == ["squad_f1"] * 4
+    assert scores.index.tolist() == [0, 1, 2, 3]
+    silent = answers.assign(answer=None)
+    assert metrics.score_answers(silent, questions)["score"].dtype == float
+    table = metrics.summarise_answers(silent, questions)
+    assert table["metric"].tolist() == [*metrics.WIXQA_METRICS] * 2
+    assert (table["n"] == 0).all()
+    for name in ("value", "low", "high"):
+        assert np.isnan(table[name].to_numpy(float)).all()
+        assert table[name].dtype == float
+
+
+def test_a_summary_is_the_bootstrap_of_each_metric_in_order_of_the_systems():
+    questions = pd.DataFrame({"question_id": list("abcd"), "answer": ["b c d e f"] * 4})
+    texts = ["b c d e f", "b c d e", "b c d x f", "x"]
+    answers = questions.assign(system="z", answer=texts, doc_ids=[()] * 4)
+    both = pd.concat([answers, answers.assign(system="y")])
+    options = {"level": 0.6, "n_resamples": 99, "seed": 4}
+    names = ["token_f1", "sacre_bleu"]
+    table = metrics.summarise_answers(both, questions, metrics=names, **options)
+    assert table["system"].tolist() == ["z", "z", "y", "y"]
+    found = stats.bootstrap_interval([1, 8 / 9, 4 / 5, 0], **options)
+    assert table.loc[0, ["value", "low", "high"]].tolist() == pytest.approx(found[:3])
+    assert table["value"][3] == pytest.approx(metrics.sacre_bleu(texts, ["b c d e f"] * 4))
+    assert table["low"][1] < table["value"][1] < table["high"][1]
+
+
+def test_compare_corpus_by_hand():
+    gold = ["a b c d", "e f g h", "i j k l"]
+    questions = pd.DataFrame({"question_id": ["q3", "q1", "q2"], "answer": gold})
+    frame = questions.assign(system="z", doc_ids=[()] * 3)
+    other = frame.assign(system="y", answer=["a b c d x", None, "i j k l"])
+    options = {"n_resamples": 99, "level": 0.9}
+    both = pd.concat([frame, other])
+    (row,) = metrics.compare_corpus(both, questions, **options).to_dict("records")
+    assert list(row)[:4] == ["metric", "system_a", "system_b", "n"]
+    assert [row[name] for name in list(row)[:5]] == ["corpus_bleu", "z", "y", 2, 1]
+    # y: 8 of 9 words, 6 of 7 pairs, 4 of 5 and 2 of 3
+    value = (8 / 9 * 6 / 7 * 4 / 5 * 2 / 3) ** (1 / 4)
+    assert (row["a"], row["b"]) == (1, pytest.approx(value))
+    mine, theirs = (metrics._flashrag_rows(part, gold) for part in (gold, other["answer"]))
+    rows = np.stack([mine[[0, 2]], theirs], axis=1)
+    want = stats.compare_statistics(rows, rows[..., 0] > 0, ["z", "y"], metrics._bleu, **options)
+    assert (row["low"], row["high"], row["p"]) == tuple(want.loc[0, ["low", "high", "p"]])
+    smooth = metrics.compare_corpus(both, questions, metric="sacre_bleu", baseline="z", **options)
+    assert smooth["system_b"].tolist() == ["z"]
+    with pytest.raises(UsageError, match="no corpus metric 'token_f1'"):
+        metrics.compare_corpus(both, questions, metric="token_f1")
+
+
 def test_summary_equals_the_parts(judged):
     questions, answers = _real(judged)
     table = metrics.summarise_answers(answers, questions, n_resamples=500)
@@ -302,6 +373,17 @@ def test_retrieval_by_hand():
     found = scores.groupby(["subject_id", "item_id"])["retrieved"].first()
     assert found["x"].to_dict() == {"q1": 2, "q2": 3, "q4": 0}
     assert found["y"].to_dict() == {"q1": 0, "q2": 2, "q4": 0}
+
+
+def test_systems_stand_in_order_of_the_runs():
+    questions, _, runs = frames()
+    turned, options = runs[::-1], {"level": 0.6, "n_resamples": 99, "seed": 4}
+    scores = metrics.retrieval(turned, questions, measures=["RR"])
+    assert scores["subject_id"].tolist() == ["y"] * 3 + ["x"] * 3
+    table = metrics.summarise_retrieval(turned, questions, measures=["RR"], **options)
+    assert table["system"].tolist() == ["y", "x"]
+    ends = stats.bootstrap_interval(scores["score"].tail(3), **options)[:3]
+    assert table.loc[1, ["value", "low", "high"]].tolist() == pytest.approx(ends)
 
 
 def test_summarise_retrieval_counts_what_it_leaves_out():
@@ -368,7 +450,12 @@ def test_bad_predictions(prediction):
 
 @pytest.mark.parametrize(
     ("answers", "golds", "words"),
-    [(["a", "b"], ["a"], "found 1 and 2"), ([], [], "no answer"), ("ab", "ab", "one string")],
+    [
+        (["a", "b"], ["a"], "found 1 and 2"),
+        ([], [], "there is no answer"),
+        ("ab", ["a", "b"], "one string"),
+        (["a", "b"], "ab", "one string"),
+    ],
 )
 def test_what_is_no_list_of_answers(answers, golds, words):
     with pytest.raises(DataError, match=words):
@@ -387,13 +474,18 @@ def test_bad_names(names, words):
     questions, answers, _ = frames()
     with pytest.raises(UsageError, match=words):
         metrics.score_answers(answers, questions, metrics=names)
+    if names != ["corpus_bleu"]:
+        with pytest.raises(UsageError, match=words):
+            metrics.summarise_answers(answers, questions, metrics=names)
 
 
 @pytest.mark.parametrize("name", ["R", "R@0", "R@-1", "recall@5", "nDCG@x", "", "P(rel=2)@3", 5])
 def test_bad_measures(name):
     questions, _, runs = frames()
-    with pytest.raises(UsageError, match="no retrieval measure"):
+    with pytest.raises(UsageError, match="no retrieval measure") as caught:
         metrics.retrieval(runs, questions, measures=[name])
+    known = "known: R@k, P@k, RR@k, nDCG@k, Success@k, AP@k, RR, nDCG, AP"
+    assert caught.value.hint == known
 
 
 def test_bad_frames():
@@ -407,13 +499,16 @@ def test_bad_frames():
     ):
         with pytest.raises(DataError, match=words):
             metrics.score_answers(answers, asked)
+    with pytest.raises(DataError, match="^answers: answers lack the column 'system'"):
+        metrics.score_answers(answers.drop(columns="system"), questions)
     for lists, asked, words in (
+        (runs.drop(columns="rank"), questions, "^runs: runs lack the column 'rank'"),
         (runs, renamed, "'x' has none of the 4 questions: it has 'q1'"),
         (runs, questions.assign(gold_doc_ids=[()] * 4), "no question has gold documents"),
         (runs.head(0), questions, "no row"),
         (runs.assign(doc_id="d1"), questions, "'x' lists 'd1' twice for 'q1'"),
         (runs.assign(doc_id=float("nan")), questions, "doc_id should be a text, found nan"),
-        (runs.assign(rank=["first", *range(2, len(runs) + 1)]), questions, "rank should be"),
+        (runs.assign(rank=["first", *range(2, len(runs) + 1)]), questions, "found 'first'"),
     ):
         with pytest.raises(DataError, match=words):
             metrics.retrieval(lists, asked)

@@ -21,6 +21,54 @@ def test_systems_without_nearly_all_questions_are_left_out(scores):
     assert set(kept["subject_id"]) == {"a/y", "b/x", "b/y"}
 
 
+def test_99_of_100_questions_are_nearly_all():
+    rows = [("judge", "all", f"q{q}", 1.0) for q in range(100)]
+    rows += [("judge", name, f"q{q}", 1.0) for name, n in (("99", 99), ("98", 98)) for q in range(n)]
+    frame = pd.DataFrame(rows, columns=["judge_group", "subject_id", "item_id", "score"])
+    kept, left_out = rankings.complete(frame)
+    assert (kept["subject_id"].unique().tolist(), left_out) == (["all", "99"], 1)
+
+
+def test_groups_stand_apart_in_order_and_the_level_itself_is_not_significant(scores, monkeypatch):
+    twins = scores.replace({"subject_id": {"a/x": "c/x", "a/y": "c/y"}})
+    twins = twins[twins["subject_id"].str.startswith("c")].assign(judge_group="earlier")
+    both = pd.concat([scores, twins])
+    ranks = rankings.ranking(both, n_resamples=99)
+    assert ranks["subject_id"].tolist() == ["c/x", "c/y", "a/x", "a/y", "b/x", "b/y"]
+    wanted = stats.summarise(twins, n_resamples=99).set_index("subject_id")
+    assert ranks["low"].tolist()[0] == wanted.loc["c/x", "low"]
+    groups, beside = rankings.told_apart(both, ranks)
+    shown = [*groups.columns[:4], "not told from the best"]
+    assert list(groups) == ["systems", "best", "worst", "neighbours that differ", shown[4]]
+    assert groups.loc["earlier"].tolist() == [2, 54 / 60, 51 / 60, 0, 1]
+    assert groups.loc["judge"].tolist() == [4, 54 / 60, 6 / 60, 1, 1]
+    assert list(beside) == ["judge_group", "above", "below", "difference", "p", "p_holm"]
+    row = beside.iloc[2]
+    assert row[["judge_group", "above", "below"]].tolist() == ["judge", "a/y", "b/x"]
+    # 39 answers differ, all in one direction: none of 9,999 exchanges reaches that
+    assert (row["difference"], row["p"]) == (39 / 60, 1 / 10_000)
+    # 3 answers differ, all in one direction: exactly 2 of 8 exchanges
+    monkeypatch.setattr(rankings, "LEVEL", 0.25)
+    groups, _ = rankings.told_apart(twins, ranks[:2], n_resamples=99)
+    assert groups.loc["earlier", "neighbours that differ"] == 0
+    assert groups.loc["earlier", "not told from the best"] == 1
+
+
+def test_the_number_of_exchanges_is_passed_on(scores):
+    pair = scores[scores["subject_id"].isin(["a/x", "b/y"])]
+    pair = pair.assign(score=pair["score"].where(pair["subject_id"] == "b/y", 1.0))
+    ranks = rankings.ranking(pair, n_resamples=9)
+    groups, beside = rankings.told_apart(pair, ranks, n_resamples=9)
+    # p is 1/10: neither differs from the other
+    assert beside["p"].tolist() == [0.1]
+    assert groups.loc["judge", "not told from the best"] == 1
+    for given in ({}, {"n_resamples": 9}):
+        named = pair.assign(metric="judge")
+        wanted = stats.summarise(named, **given).set_index("subject_id")["low"]
+        found = rankings.ranking(pair, **given).set_index("subject_id")["low"]
+        assert found.to_dict() == wanted.to_dict()
+
+
 def test_ranking_and_what_it_tells_apart(scores):
     ranks = rankings.ranking(scores, n_resamples=99)
     means = scores.groupby("subject_id")["score"].mean().sort_values(ascending=False)
@@ -44,6 +92,16 @@ def test_like_named_systems_of_two_folders_are_correlated(scores, monkeypatch):
     found = rankings.same_configurations(ranks)
     assert found[["folder_a", "folder_b", "configurations"]].to_numpy().tolist() == [["a", "b", 2]]
     assert found["spearman"].tolist() == pytest.approx([1.0])
+
+
+def test_a_configuration_is_what_stands_after_the_last_slash():
+    names = [f"{folder}/{run}" for folder in ("a/one", "a/two") for run in range(10)]
+    order = [*range(10), 1, 0, *range(2, 10)]
+    found = rankings.same_configurations(pd.DataFrame({"subject_id": names, "mean": order}))
+    # two neighbours change places: 1 - 6 * 2 / (10 * 99)
+    assert found["spearman"].tolist() == pytest.approx([1 - 12 / 990])
+    assert found[["folder_a", "folder_b"]].to_numpy().tolist() == [["a/one", "a/two"]]
+    assert found["configurations"].tolist() == [10]
 
 
 def test_wilson_intervals_are_those_of_single_proportions():
