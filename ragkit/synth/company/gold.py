@@ -47,10 +47,9 @@ class Pool(Pipeline):
         self._vote(JUDGES, [d for d in judged if _differ(votes[d.name])], pools, votes)
         settled, changed = [], []
         for draft in drafts:
-            rows = votes.get(draft.name, [])
             if not draft.data["gold"]:
                 settled.append(draft)
-            elif len(rows) >= 2 and not (len(rows) == 2 and _differ(rows)):
+            elif len(rows := votes[draft.name]) >= 2 and not _differ(rows):
                 self._settle(draft, rows, settled, changed)
         kept = {draft.name: draft for draft in (*settled, *self._rewritten(changed))}
         return [kept[draft.name] for draft in drafts if draft.name in kept]
@@ -97,10 +96,7 @@ class Pool(Pipeline):
 
     def _settle(self, draft: Draft, rows: list[dict], settled: list, changed: list) -> None:
         gold = draft.data["gold"]
-        classes = {
-            key: classify([row[key] for row in rows], gold=key in gold, rules="paper")
-            for key in rows[0]
-        }
+        classes = {key: classify([row[key] for row in rows], gold=key in gold) for key in rows[0]}
         required = [key for key in (*gold, *classes) if classes[key] == "required"]
         required = list(dict.fromkeys(required))
         notes = draft.notes | {"classes": classes, "judges": len(rows)}
