@@ -211,7 +211,8 @@ def title(paper: str, table: str) -> str:
     """Return the name of a printed table: "LiveRAG, Table 4", "WixQA, section 3.1"."""
     kind, _, place = table.rpartition(":")
     words = {"": "Table", "text": "section", "figure": "Figure", "appendix": "appendix"}
-    part = f"{words[kind]} {place}" if kind or table.isdigit() else table
+    named = place.isdigit() or (kind and place != "abstract")
+    part = f"{words[kind]} {place}" if named else place
     return f"{NAMES.get(paper, paper)}, {part}"
 
 

@@ -184,8 +184,9 @@ def trends(
             sizes(ax, table[x], few=True)
 
     fig, panels = facets(table, draw, **options)
+    letters = 96 // options.get("col_wrap", len(panels))
     for name, ax in panels.items() if "col" in options else ():
-        ax.set_title(words(name, 24), fontsize=7, fontweight="normal")
+        ax.set_title(words(name, letters), fontsize=7, fontweight="normal")
     fig.supxlabel(label, fontsize=8)
     fig.supylabel(ylabel, fontsize=8)
     legend(fig, marks, loc="upper center")
@@ -276,8 +277,12 @@ def stacks(
 
 
 def legend(fig: Figure, marks: Mapping[str, tuple[str, str]], *, loc="upper right", **options):
-    """Put a legend outside of the panels: a name, colour and marker (or line style) each."""
-    handles = []
+    """Put a legend outside of the panels: a name, colour and marker (or line style) each.
+
+    Names that are too long for one line of the figure take two.
+    """
+    handles, letters = [], sum(len(name) + 4 for name in marks)
+    rows = 2 if letters > 16 * fig.get_figwidth() else 1
     for name, (paint, shape) in marks.items():
         style = {"color": paint, "label": name, "linewidth": 1.2, "markersize": 4}
         if shape in ("-", "--", ":"):
@@ -286,7 +291,11 @@ def legend(fig: Figure, marks: Mapping[str, tuple[str, str]], *, loc="upper righ
             style |= {"linestyle": "none", "marker": shape[-1]}
             style |= {"markerfacecolor": "none"} if shape.startswith("open ") else {}
         handles.append(plt.Line2D([], [], **style))
-    options = {"ncols": len(handles), "columnspacing": 1, "handletextpad": 0.4} | options
+    options = {
+        "ncols": -(-len(handles) // rows),
+        "columnspacing": 1,
+        "handletextpad": 0.4,
+    } | options
     return fig.legend(handles=handles, loc=f"outside {loc}", **options)
 
 

@@ -93,6 +93,7 @@ def wright(result: IRTResult) -> Figure:
     for ax, values, paint in ((left, theta, BLUE), (right, diff, VERMILION)):
         sns.histplot(y=values, bins=30, binrange=ends, color=paint, linewidth=0, alpha=1, ax=ax)
         ax.axhline(values.median(), color=BLACK, linewidth=0.8, linestyle="--")
+        ax.xaxis.get_major_locator().set_params(integer=True)
     left.invert_xaxis()
     left.set(xlabel=f"{len(theta)} subjects", ylabel="ability and difficulty", ylim=ends)
     right.set_xlabel(_beyond(f"{len(diff)} items", diff, ends))
@@ -193,7 +194,7 @@ def item_fit(table: pd.DataFrame) -> Figure:
         for end in (0.7, 1.3):
             ax.axhline(end, color="0.7", linewidth=0.8, linestyle="--")
             ax.axvline(end, color="0.7", linewidth=0.8, linestyle="--")
-        ends = [min(0.5, rows[name].min()) for name in ("infit", "outfit")]
+        ends = [min(0.5, rows[name].min()) - 0.04 for name in ("infit", "outfit")]
         far = [max(1.5, rows[name].quantile(0.98)) for name in ("infit", "outfit")]
         ax.plot(rows["infit"], rows["outfit"], ".", color=BLUE, ms=4, rasterized=True)
         ax.set(xlim=(ends[0], far[0]), ylim=(ends[1], far[1]))
@@ -201,7 +202,11 @@ def item_fit(table: pd.DataFrame) -> Figure:
         ax.set_ylabel(_beyond("outfit (1: as expected)", rows["outfit"], (ends[1], far[1])))
 
     style = {"col": "matrix", "sharex": False, "sharey": False, "height": 2.8}
-    return base.facets(table, draw, **style)[0]
+    fig, panels = base.facets(table, draw, **style)
+    for name, ax in panels.items():
+        near = (table.loc[table["matrix"] == name, ["infit", "outfit"]] < 0.05).all(axis=1)
+        ax.set_title(f"{name}: {len(near)} items" + f", {near.sum()} near 0" * bool(near.any()))
+    return fig
 
 
 def _against(ax: Axes, one: pd.Series, two: pd.Series, labels: Sequence[str]) -> None:
@@ -259,7 +264,7 @@ def over_bins(scores: pd.DataFrame, bins: pd.Series, *, systems: list[str], labe
     marks = dict(zip(ranks.values(), SPARE[3:], strict=False))
     style = {"order": bins.cat.categories, "orient": "v", "height": 2.6}
     fig = base.forest(found, "bin", label, hue="rank", marks=marks, **style)
-    fig.axes[0].set_xlabel("quartile of difficulty (harder →)")
+    fig.axes[0].set_xlabel("quartile of difficulty (harder →)\nmean and 90 % interval")
     fig.legends[0].set_title("system, by rank", {"size": 7})
     return fig
 

@@ -54,7 +54,8 @@ def ranking(table: pd.DataFrame, *, label: str) -> Figure:
     for name, ax in panels.items():
         ax.set_title(base.words(name, 18), fontsize=7)
     fig.axes[0].set_ylabel(label)
-    fig.supxlabel("dashed: lower end of the best system's interval", fontsize=7)
+    told = "mean, 95 % interval; dashed: lower end of the best system's interval"
+    fig.supxlabel(told, fontsize=7)
     return fig
 
 
@@ -118,7 +119,7 @@ def calibration(curves: pd.DataFrame) -> Figure:
         ax.vlines(rows["probability"], rows["low"], rows["high"], color=marks[side][0], linewidth=1)
     base.lines(ax, curves.drop(columns=["low", "high"]), "probability", "correct", "against", marks)
     ax.set_xlabel("probability of the offline judge (ten bins)")
-    ax.set_ylabel("share correct by the verdicts")
+    ax.set_ylabel("share correct by the verdicts\n(95 % interval)")
     ax.set_aspect("equal")
     base.legend(fig, marks)
     return fig
