@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import nullcontext
 
 import click
 
@@ -17,7 +18,7 @@ def command(profile, data, cores, preflight, force, report, export):
     from ragkit.report import pipeline
 
     plan = pipeline.make_plan(profile, data or os.environ.get("RAGKIT_DATA"))
-    with held(plan.root):
+    with nullcontext() if preflight else held(plan.root):
         late = {step.name for step in plan.runnable} if force else pipeline.stale(plan)
         _show(plan, late)
         if preflight:
@@ -28,12 +29,12 @@ def command(profile, data, cores, preflight, force, report, export):
             from ragkit.report import site
 
             click.echo(f"the site: {site.build(plan, declare.helps())}")
-    click.echo(f"\n{len(plan.runnable)} notebooks done")
-    if not report:
-        click.echo(f"to read them as one site: make report PROFILE={plan.profile}")
-    if export:
-        written = pipeline.export(plan)
-        click.echo(f"{len(written)} files exported to figures/ and data/results/")
+        click.echo(f"\n{len(plan.runnable)} notebooks done")
+        if not report:
+            click.echo(f"to read them as one site: make report PROFILE={plan.profile}")
+        if export:
+            written = pipeline.export(plan)
+            click.echo(f"{len(written)} files exported to figures/ and data/results/")
 
 
 def _run(plan, late: set[str], cores: int, force: bool) -> None:

@@ -118,6 +118,7 @@ def test_a_file_with_a_semicolon_is_one_error(tmp_path):
         (sweep.command, "--documents documents.jsonl --questions q.jsonl --systems s.toml"),
         (generate.command, "erb --documents 500 --seed 1"),
         (generate.command, "sample"),
+        (generate.command, "company --page p.md --author openai:toy --yes"),
         (generate.command, "helpcentre --page p.md --articles 8 --author openai:toy --yes"),
         (generate.command, "datamorgana --documents . --questions 2 --author openai:toy --yes"),
     ],

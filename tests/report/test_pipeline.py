@@ -10,12 +10,15 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from click.testing import CliRunner
 from nbformat.v4 import new_code_cell, new_notebook
 
 from ragkit import paths
+from ragkit.cli.reproduce import command
 from ragkit.datasets import reported
 from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.report import pipeline
+from tests.test_files import holder
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPORT = "from ragkit.report.results import Results\nResults({name!r}, profile).export()"
@@ -104,6 +107,16 @@ def test_a_failure_stops_its_dependents_only_and_resumes(workspace):
     with open(workspace / "ragkit" / "report" / "tables.py", "a") as stream:
         stream.write("\n# changed\n")
     assert "3 to run, 0 fresh" in reproduce(workspace, "--preflight").stdout
+
+
+def test_one_run_writes_a_profile_while_others_may_look(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGKIT_BUILD", str(tmp_path))
+    with holder(tmp_path / "sample") as process:
+        run = CliRunner().invoke(command, ["--force"])
+        assert f"the process {process.pid} is writing there" in str(run.exception)
+        look = CliRunner().invoke(command, ["--force", "--preflight"])
+        assert look.exit_code == 0, look.exception
+        assert ", 0 fresh" in look.output
 
 
 def test_the_catalogue_is_sound_and_complete():
