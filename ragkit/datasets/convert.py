@@ -48,8 +48,9 @@ def convert(source: str, folder: Path) -> base.Dataset:
     frames = _read(place)
     try:
         for kind, frame in frames.items():
-            lines = (json.dumps(row, ensure_ascii=False) for row in frame.to_dict("records"))
-            write_text(folder / f"{kind}.jsonl", "\n".join(lines) + "\n")
+            rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+            lines = [json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows]
+            write_text(folder / f"{kind}.jsonl", "".join(lines))
         return base.own(folder)
     except DataError as error:
         shutil.rmtree(folder)

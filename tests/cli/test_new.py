@@ -87,6 +87,15 @@ def test_one_file_of_questions(tmp_path, ending):
     assert made.questions["text"].tolist() == ["a, b?", "line\nbreak"]
 
 
+def test_further_columns_may_have_gaps_and_dates(tmp_path):
+    frame = pd.DataFrame({"id": ["7", "8"], "question": ["a?", "b?"], "level": [1.5, None]})
+    frame.assign(asked=pd.to_datetime(["2026-01-02", None])).to_parquet(tmp_path / "q.parquet")
+    convert(str(tmp_path / "q.parquet"), tmp_path / "out")
+    rows = (tmp_path / "out" / "questions.jsonl").read_text().splitlines()
+    found = [[json.loads(row)[name] for name in ("level", "asked")] for row in rows]
+    assert found == [[1.5, "2026-01-02 00:00:00"], [None, None]]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
