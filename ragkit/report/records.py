@@ -64,8 +64,8 @@ class Ran:
             notes.append(f"reader's prompt {reader.model.prompt.id}: the paper prints none")
             if reader.model.truncated:
                 notes.append(f"{reader.model.truncated:,} answers cut at the limit of tokens")
-        if "abstained" in answers and answers["abstained"].any():
-            notes.append(f"{int(answers['abstained'].sum()):,} answers say that there is none")
+        if reader is not None and (n := int(answers["abstained"].sum())):
+            notes.append(f"{n:,} answers say that there is none")
         if failed := int(answers["answer"].isna().sum()):
             notes.append(f"{failed:,} questions without an answer")
         return {

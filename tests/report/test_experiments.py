@@ -250,7 +250,7 @@ def test_notes_say_who_answered_and_how_many_abstained(official, vendor):
 def test_other_peoples_answers_are_judged_beside(official, vendor, tmp_path):
     made = Trial(experiments.get("erb-tables-6-7"), settings(official, "erb-tables-6-7", limit=8))
     rows = [
-        {"question_id": name, "answer": "It is so.", "document_ids": []}
+        {"question_id": name, "answer": "It is so.", "document_ids": [], "abstained": "no"}
         for name in made.questions["question_id"]
     ]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
