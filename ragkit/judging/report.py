@@ -14,7 +14,7 @@ import pandas as pd
 
 from ragkit import checks
 from ragkit.errors import DataError, UsageError
-from ragkit.files import read_json, write_text
+from ragkit.files import read_json, write_jsonl, write_text
 from ragkit.judging.judges import Verdict, code
 from ragkit.measures import stats
 
@@ -119,8 +119,8 @@ def aggregate(
     Parameters
     ----------
     records : sequence of mappings
-        With question_type, and `scores` by metric: None where a verdict is missing, no entry where the
-        metric does not apply. Optionally `repeats` (by metric, the score of each repeat) and
+        With question_type, and `scores` by metric: None where a verdict is missing, no entry where
+        the metric does not apply. Optionally `repeats` (by metric, the score of each repeat) and
         `most` (by metric, the largest possible score; default 1).
     n_resamples, seed
         As in `ragkit.measures.stats.bootstrap_interval`.
@@ -300,8 +300,7 @@ class Evaluation:
         }
         corrected_path(path).unlink(missing_ok=True)
         if rows:
-            lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values()]
-            write_text(corrected_path(path), "".join(lines))
+            write_jsonl(corrected_path(path), rows.values())
         text = json.dumps(self.data, indent=1, ensure_ascii=False, allow_nan=False)
         return write_text(path, text + "\n")
 

@@ -21,7 +21,7 @@ import pandas as pd
 from ragkit import checks, paths
 from ragkit.datasets import reported
 from ragkit.errors import DataError, UsageError
-from ragkit.files import read_json, read_text, write_text
+from ragkit.files import read_json, read_text, write_jsonl, write_text
 from ragkit.judging import report
 from ragkit.report import results, tables
 
@@ -147,8 +147,7 @@ def save(profile: str, record: Mapping, answers: pd.DataFrame, scores: pd.DataFr
     path = place(profile, record)
     columns = ["system", "question_id", "answer", "doc_ids"]
     rows = answers[columns].sort_values("question_id").to_dict("records")
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-    write_text(path.with_suffix(".answers.jsonl"), "".join(lines))
+    write_jsonl(path.with_suffix(".answers.jsonl"), rows)
     results.write_frame(scores, path.with_suffix(".scores.csv"))
     text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
     return write_text(path, text + "\n")

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ragkit import __version__
 from ragkit.errors import DataError
-from ragkit.files import sha256, write_text
+from ragkit.files import sha256, write_jsonl, write_text
 
 
 def trec(runs: pd.DataFrame, questions: pd.DataFrame, folder: str | Path) -> list[Path]:
@@ -49,8 +49,7 @@ def leaderboard(
     columns = {"question_id": "question_id", "answer": "answer", "doc_ids": "document_ids"}
     for system, rows in answers.dropna(subset="answer").groupby("system", sort=False):
         given = rows[list(columns)].rename(columns=columns).to_dict("records")
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in given)
-        written.append(write_text(folder / f"answers.{system}.jsonl", text))
+        written.append(write_jsonl(folder / f"answers.{system}.jsonl", given))
     table = results.to_csv(index=False, float_format="%.10g", lineterminator="\n")
     written.append(write_text(folder / "results.csv", table))
     written.append(Path(shutil.copy(systems, folder / "systems.toml")))

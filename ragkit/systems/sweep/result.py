@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ragkit.files import atomic_path, write_text
+from ragkit.files import atomic_path, write_jsonl, write_text
 from ragkit.measures import metrics
 from ragkit.systems.sweep.systems import System
 
@@ -102,7 +101,7 @@ class Sweep:
 
     def save(self, folder) -> list[Path]:
         """Write runs.parquet, answers.jsonl, scores, summary and failures as CSV; return paths."""
-        runs, answers = Path(folder) / "runs.parquet", self.answers.to_dict("records")
+        runs, answers = Path(folder) / "runs.parquet", Path(folder) / "answers.jsonl"
         with atomic_path(runs) as temporary:
             self.runs.to_parquet(temporary, index=False)
         tables = {"scores": self.scores(), "summary": self.summary().reset_index()}
@@ -110,9 +109,8 @@ class Sweep:
         texts = {
             f"{name}.csv": t.to_csv(index=False, lineterminator="\n") for name, t in tables.items()
         }
-        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in answers]
-        texts = {"answers.jsonl": "".join(lines)} | texts
-        return [runs, *(write_text(runs.with_name(name), text) for name, text in texts.items())]
+        write_jsonl(answers, self.answers.to_dict("records"))
+        return [runs, answers, *(write_text(Path(folder) / name, texts[name]) for name in texts)]
 
     def _ranked(self, measure: str) -> pd.DataFrame:
         """Return a measure of each ranked list; an empty one scores 0."""
