@@ -18,16 +18,15 @@ def frames(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     return {found.read["frame"]: frame(found)}
 
 
-def frame(found: Found, rows: list[dict] | None = None) -> pd.DataFrame:
-    """Read one file, or rows of it, as declared.
+def frame(found: Found) -> pd.DataFrame:
+    """Read one file as declared.
 
     The result has the columns of the frame, what the file leaves open filled in, then further
     declared ones. A row of scores without a score is left out: a missing score is not 0.
     """
     read = found.read
     kind = read["frame"].removeprefix("extra_")
-    if rows is None:
-        rows = found.read_rows(found.entry.columns() or found.wanted.columns())
+    rows = found.read_rows(found.entry.columns() or found.wanted.columns())
     data: dict[str, list] = {}
     for ours, theirs in read["columns"].items():
         values = [theirs.format_map(row) if "{" in theirs else row[theirs] for row in rows]

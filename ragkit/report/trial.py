@@ -96,6 +96,7 @@ class Trial:
         self.to_encode: list[tuple[EndpointEncoder, list[str]]] = []
         self.notes: list[str] = []
         self.lost: dict[str, dict[str, str]] = {}  # retriever to questions without a result
+        self.spread: list[dict] = []  # of the repeated verdicts on the system judged last
         self._systems = {one.name: one for one in sweep.load(SYSTEMS)}
         self.retrievers = list(self._choices(self.settings.retrievers, experiment.retrievers))
         self.readers = list(self._choices(self.settings.readers, experiment.readers))
@@ -306,8 +307,8 @@ class Trial:
     def _searched(self, one: Choice) -> pd.DataFrame | None:
         """Search with an agent that a model drives."""
         spec, top, mode = dict(one.chosen.retriever), self.experiment.top, self.settings.mode
-        asked = {"kind": spec.pop("kind") and spec["policy"]}
-        asked |= {"parameters": spec.pop("parameters", None)}
+        del spec["kind"]
+        asked = {"kind": spec["policy"], "parameters": spec.pop("parameters", None)}
         if mode == "batch":
             self.notes.append(f"{one.name} decides step by step: run it without --batch")
             return None
@@ -354,7 +355,7 @@ class Trial:
             first = f"{self.experiment.name} cannot run: {missing[0]}"
             raise MissingData(first, "; ".join(missing[1:]) or None)
         written = []
-        for name, retriever, reader, answers in self._answered(say):
+        for name, retriever, reader, answers in self._answered():
             if answers["failure"].astype(str).str.startswith("pending").any():
                 continue  # judged once the batch has answered
             if self.settings.mode == "run" and answers["answer"].isna().all():
@@ -363,14 +364,14 @@ class Trial:
             scores, extra, judge = self._judged(answers, name)
             if self.settings.mode == "run":
                 ran = records.Ran(self.experiment, self.dataset, retriever, reader, judge)
-                record = ran.record(name, answers, scores, extra, getattr(self, "spread", []))
+                record = ran.record(name, answers, scores, extra, self.spread)
                 record["notes"] += [self.settings.note] if self.settings.note else []
                 profile = self.settings.profile
                 written.append(experiments.save(profile, record, answers, scores))
                 say(f"{name}: {written[-1]}")
         return written
 
-    def _answered(self, say) -> Iterator[tuple]:
+    def _answered(self) -> Iterator[tuple]:
         """Yield name, retriever, reader and answers of each system."""
         for retriever in self.retrievers or [None]:
             runs = self.lists(retriever)

@@ -125,7 +125,9 @@ def query_texts(questions: pd.DataFrame | Iterable[str]) -> tuple[list[str], lis
     if hasattr(questions, "columns"):
         _need(("question_id", "text"), questions.columns, "the questions lack the column")
         ids, texts = questions["question_id"].tolist(), questions["text"].tolist()
-        check_ids(ids)
+        seen: set[str] = set()
+        for number, name in enumerate(ids, start=1):
+            _new_id(name, seen, f"question {number}", "question_id")
     else:
         texts = list(questions)
         ids = [str(number) for number in range(len(texts))]
@@ -133,13 +135,6 @@ def query_texts(questions: pd.DataFrame | Iterable[str]) -> tuple[list[str], lis
         if not isinstance(text, str):
             raise DataError(f"question {number} ({name}) should be a string, found {text!r}")
     return ids, texts
-
-
-def check_ids(ids: Iterable, thing: str = "question", name: str = "question_id") -> None:
-    """Raise `DataError` if an id is repeated, empty or not a string."""
-    seen: set[str] = set()
-    for number, found in enumerate(ids, start=1):
-        _new_id(found, seen, f"{thing} {number}", name)
 
 
 def runs_frame(system: str, question_ids: Sequence[str], found: Sequence[Found]) -> pd.DataFrame:
