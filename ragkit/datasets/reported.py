@@ -11,8 +11,8 @@ it, `value` the same as a float in `unit`, and the five columns before them are 
             the table's own labels and the field's term, in lower case with underscores
 
 `status` says what an unmeasured number is: a *setting*, a number *restated* from another place or
-*quoted* from other people, true *by construction*, one that *needs data* or *needs a model* (`command`
-would fill it), *human* work, or *not available*: the data behind it is not published.
+*quoted* from other people, true *by construction*, one that *needs data* or *needs a model*
+(`command` would fill it), *human* work, or *not available*: the data behind it is not published.
 
 A cell that cannot be read any more stays as a row without `printed` and `value`, with a note.
 Contradictions are left as they are: a note names them, and `audit` finds them again by arithmetic.
@@ -86,8 +86,8 @@ def load(
     -------
     pandas.DataFrame
         One row a number, in the order of the papers: paper, table, row, column, metric, printed,
-        value (float, NaN for a lost cell), unit, status, command, note, and decimals (Int64, NA for a lost cell):
-        `printed` is right to half a unit of its last digit, `0.5 * 10 ** -decimals`.
+        value (float, NaN for a lost cell), unit, status, command, note, and decimals (Int64, NA for
+        a lost cell): `printed` is right to half a unit of its last digit, `0.5 * 10 ** -decimals`.
 
     Raises
     ------
@@ -230,8 +230,8 @@ def _evaluate(paper: dict, numbers: _Numbers) -> Iterator[tuple]:
             elif "true" in claim:
                 printed, computed = 1.0, float(eval(claim["true"], here))
             elif "against" in claim:  # a contradiction in words
-                yield claim["text"], math.nan, math.nan, False, claim["against"].format_map(here)
-                continue
+                printed = computed = math.nan
+                note = claim["against"].format_map(here)
             else:
                 holds = pd.Series(eval(claim["all"], here), dtype=bool)
                 printed, computed = float(len(holds)), float(holds.sum())

@@ -131,8 +131,7 @@ def estimate(
     if len(both) == 2:
         for_panel["preferences"] = [
             Task.of("preference", q["text"], q["answer"], *(own[n].answer for own in both))
-            for n, q in case.questions.items()
-            if n in case.shared
+            for n, q in ((n, case.questions[n]) for n in case.shared)
         ]
     for what, asked in for_panel.items():
         for n, member in enumerate(case.panel):
