@@ -139,8 +139,8 @@ def read_text(path: str | os.PathLike) -> str:
     """Return the text of a UTF-8 file, which may be compressed (`.gz`, `.xz`).
 
     Raises `MissingData` if there is no such file, and `DataError` if it cannot be read, the
-    compressed stream is cut or damaged, the text is larger than `MAX_BYTES` or `most_bytes`, or the bytes are
-    not UTF-8 (with the line).
+    compressed stream is cut or damaged, the text is larger than `MAX_BYTES` or `most_bytes`, or the
+    bytes are not UTF-8 (with the line).
     """
     path = Path(path)
     opened = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)

@@ -207,7 +207,7 @@ class Store:
         step : str
             A name such as "encode" or "judge". It keeps the results of two functions apart.
         code : sequence of str
-            The modules whose code decides the results, such as ("ragkit.systems.bm25",).
+            The modules whose code decides the results, such as ("ragkit.systems.retrieval.bm25",).
         given : optional
             Options and digests of data that decide the results; what JSON can hold.
         batch : int

@@ -113,8 +113,9 @@ class OfflineJudge(Judge):
     attack on the judge (the right answer taken back, hedged, hidden among others, or its words
     without their order). One half or more is a yes. A verdict is unsure if its probability is
     within the fitted margin of one half, or if it is a yes to a padded answer, which has what is
-    wanted among sentences about something else, as a whole document has. A fact that is a rule for the answer ("must not claim
-    that ...") is judged like any other fact, which is wrong for a prohibition.
+    wanted among sentences about something else, as a whole document has. A fact that is a rule for
+    the answer ("must not claim that ...") is judged like any other fact, which is wrong for a
+    prohibition.
 
     Parameters
     ----------
@@ -230,7 +231,8 @@ def load_judge(name: str, **options) -> Judge:
     """Return the judge of a name; another name raises `UsageError`.
 
     The names are "openai:MODEL", whose options are those of `ragkit.llm.Client` (such as
-    `ledger`) or a `client`, and `prompts` as of `ModelJudge`; "offline", and "offline:FILE" with coefficients of your own.
+    `ledger`) or a `client`, and `prompts` as of `ModelJudge`; "offline"; and "offline:FILE" with
+    coefficients of your own.
     """
     scheme, _, rest = str(name).partition(":")
     if scheme == "openai":

@@ -146,7 +146,8 @@ class Failure(_Result):
     - refused, filtered: the model or its provider declined to answer;
     - rejected, forbidden: the endpoint called the request wrong, or did not permit it;
     - rate_limit, server_error, timeout, connection, garbage: no answer after all attempts;
-    - budget, stopped: not asked.
+    - budget, stopped: not asked; pending: written to a batch file, not answered yet;
+    - unasked: not in a ledger that is replayed.
 
     The first four are final: a later run takes them from the ledger; the others are asked again.
     `text` is the last text of the model, if any. Token counts are None if there was no answer.

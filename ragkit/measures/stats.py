@@ -205,8 +205,9 @@ def prediction_powered(
 def holm(p_values: Sequence[float]) -> np.ndarray:
     """Return p-values adjusted for several comparisons by Holm's step-down method (Holm 1979).
 
-    Where those below 0.05 are rejected, any of them is false with a probability of at most 5 %. NaN marks a comparison that was not made: it stays NaN and is not counted. The
-    order is kept. Raises `DataError` if a p-value is outside [0, 1].
+    Where those below 0.05 are rejected, any of them is false with a probability of at most 5 %.
+    NaN marks a comparison that was not made: it stays NaN and is not counted. The order is kept.
+    Raises `DataError` if a p-value is outside [0, 1].
     """
     p = _p_values(p_values)
     order = np.argsort(p, kind="stable")[: np.isfinite(p).sum()]  # NaN sorts last
@@ -219,8 +220,8 @@ def holm(p_values: Sequence[float]) -> np.ndarray:
 def false_discovery(p_values: Sequence[float]) -> np.ndarray:
     """Return p-values adjusted by Benjamini and Hochberg's method, for many comparisons.
 
-    Where those below 0.05 are rejected, at most 5 % of them are expected to be false; the rest is as in `holm`. Source: Benjamini
-    and Hochberg (1995), Controlling the false discovery rate.
+    Where those below 0.05 are rejected, at most 5 % of them are expected to be false; the rest is
+    as in `holm`. Source: Benjamini and Hochberg (1995), Controlling the false discovery rate.
     """
     p = _p_values(p_values)
     known = np.isfinite(p)
