@@ -204,9 +204,11 @@ def embed(
     """Return unit vectors of texts, shape (n, dimension), and keep them in the store.
 
     The parameters are those of `encoder` and `Encoder.encode`; no prefix is added unless `kind`
-    is given. An encoder that has idf weights takes them from these texts.
+    is given. An encoder that has idf weights takes them from these texts; one behind an endpoint
+    keeps its vectors in the cache folder's store, whatever `cache` says.
     """
     found = encoder(model, threads=threads)
     if isinstance(found, StaticEncoder) and found.unfitted:
         found = found.fit(checks.strings(texts, "texts"))
-    return found.encode(texts, kind, cache=cache, progress=progress)
+    options = {"cache": cache, "progress": progress} if isinstance(found, Encoder) else {}
+    return found.encode(texts, kind, **options)

@@ -56,6 +56,12 @@ def test_vectors_are_unit_in_order_batched_and_paid_once(server, monkeypatch):
     assert again.estimate([*texts, "new"])[0] == 1
 
 
+def test_embed_takes_an_endpoint(server):
+    found = models.embed(["a", "bc"], model="openai:toy", cache=False)
+    assert np.array_equal(found, models.encoder("openai:toy").encode(["a", "bc"]))
+    assert server.asked.total() == 1  # kept, whatever `cache` says
+
+
 def test_a_vector_retriever_of_systems(server):
     documents = pd.DataFrame(
         {"doc_id": ["a", "b"], "source": "", "title": "", "text": ["aaaa", "bbbb"]}
