@@ -18,27 +18,14 @@ class AuthorOptions:
 
     What asks it raises `ModelError` if the endpoint did not answer, the budget is spent, or an
     answer that all others need is not usable; and `ragkit.synth.stages.BatchWritten` if a batch is
-    wanted and the ledger lacks answers. What was answered is kept in the ledger.
-
-    Parameters
-    ----------
-    ledger : path-like, optional
-        Where answers are kept. What it holds is not asked again, so a run continues.
-    budget : float, optional
-        The most that a run may cost, in USD.
-    concurrency : int
-        Requests at once.
-    replay : bool, optional
-        Whether to answer from the ledger alone.
-    batch : path-like, optional
-        A file to which requests are written, instead of being asked.
+    wanted and the ledger lacks answers. What the ledger holds is not asked again: a run continues.
     """
 
-    ledger: str | Path | None = None
-    budget: float | None = None
-    concurrency: int = 8
-    replay: bool | None = None
-    batch: str | Path | None = None
+    ledger: str | Path | None = None  # where answers are kept
+    budget: float | None = None  # the most that a run may cost, in USD
+    concurrency: int = 8  # requests at once
+    replay: bool | None = None  # whether to answer from the ledger alone
+    batch: str | Path | None = None  # a file to which requests are written, instead of being asked
 
     def client(self, name: str, parameters: dict) -> Client:
         """Return the client of a model."""

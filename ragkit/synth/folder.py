@@ -19,10 +19,7 @@ NAME = "documents.jsonl"
 def read_documents(folder: str | Path) -> pd.DataFrame:
     """Return doc_id, source, title and text of a folder's documents, and whatever else they have.
 
-    Raises
-    ------
-    DataError
-        If there is no such folder, it has no documents, or a row is not what it should be.
+    Raises `DataError` if there is no such folder, or no documents, or a row is not as it should be.
     """
     path = Path(folder) / NAME
     if not path.parent.is_dir():

@@ -29,15 +29,16 @@ def tables(asked: list[dict], extra: list[dict], documents: list[dict]) -> dict[
     """Return the files of a company by name: in the benchmark's layout, and in ragkit's columns."""
     ordered = sorted(documents, key=itemgetter("path"))
     found = {
-        "enterpriserag_bench/questions": _renamed(asked, OFFICIAL),
-        "enterpriserag_bench/extra_questions": _renamed(extra, OFFICIAL),
-        "questions": _renamed(asked, QUESTION),
+        "enterpriserag_bench/questions": renamed(asked, OFFICIAL),
+        "enterpriserag_bench/extra_questions": renamed(extra, OFFICIAL),
+        "questions": renamed(asked, QUESTION),
     }
-    whole = {"enterpriserag_bench/documents": ordered, "documents": _renamed(ordered, DOCUMENT)}
+    whole = {"enterpriserag_bench/documents": ordered, "documents": renamed(ordered, DOCUMENT)}
     return found | (whole if documents else {})
 
 
-def _renamed(rows: list[dict], names: str) -> list[dict]:
+def renamed(rows: list[dict], names: str) -> list[dict]:
+    """Return columns of rows under other names, from the notation `new=old same`."""
     pairs = [(new, old or new) for new, _, old in (n.partition("=") for n in names.split())]
     return [{new: row[old] for new, old in pairs} for row in rows]
 

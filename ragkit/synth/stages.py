@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,27 +35,13 @@ Draft = TypeVar("Draft")
 
 @dataclass(frozen=True)
 class Task:
-    """One thing to be answered in a stage.
+    """One thing to be answered in a stage."""
 
-    Parameters
-    ----------
-    item : str
-        What it is, as messages name it.
-    values : dict
-        For the placeholders of the prompt.
-    given : object
-        What checks and stand-ins work from.
-    prompt : str
-        The prompt's name, where a stage has several.
-    turn : int
-        0, 1, 2, ... to ask for the same thing again.
-    """
-
-    item: str
-    values: Mapping[str, Any] = field(default_factory=dict)
-    given: Any = None
-    prompt: str = ""
-    turn: int = 0
+    item: str  # what it is, as messages name it
+    values: Mapping[str, Any] = field(default_factory=dict)  # for the prompt's placeholders
+    given: Any = None  # what checks and stand-ins work from
+    prompt: str = ""  # its name, where a stage has several
+    turn: int = 0  # 1, 2, ... to ask for the same thing again
 
 
 @dataclass(frozen=True)
@@ -68,12 +54,7 @@ class Rejected:
 
     def row(self) -> dict[str, str]:
         """Return it as a row of a file, with what can be done about it."""
-        return {
-            "stage": self.stage,
-            "item": self.item,
-            "reason": self.reason,
-            "remedy": REMEDY,
-        }
+        return asdict(self) | {"remedy": REMEDY}
 
 
 class BatchWritten(Exception):
@@ -95,21 +76,30 @@ class Model:
         `openai:MODEL`.
     prompts : Path
         The folder of the prompts and of `schemas.json`.
-    options : AuthorOptions
+    options : AuthorOptions, optional
         With `batch`, requests that the ledger lacks are written to this file instead of being
         asked, and `BatchWritten` is raised.
-    parameters : mapping, optional
-        Options of every request. Default: `PARAMETERS`.
+    parameters : mapping
+        Options of every request.
+    progress : callable, optional
+        Called with stage, answers and tasks, as a stage begins and ends.
     """
 
     def __init__(
-        self, name: str, prompts: Path, options: AuthorOptions, parameters: Mapping | None = None
+        self,
+        name: str,
+        prompts: Path,
+        options: AuthorOptions | None = None,
+        parameters: Mapping = PARAMETERS,
+        progress: Callable[[str, int, int], None] | None = None,
     ):
+        self.options = options = options or AuthorOptions()
         if options.batch and options.ledger is None:
             raise UsageError("a batch needs a ledger that takes its results")
-        self.name, self.prompts, self.options = name, prompts, options
+        self.name, self.prompts = name, prompts
+        self.progress = progress or (lambda *_: None)
         self.schemas = read_json(prompts / "schemas.json")
-        self.client = options.client(name, dict(parameters or PARAMETERS))
+        self.client = options.client(name, dict(parameters))
         self._collects = bool(options.batch)  # what the ledger lacks, instead of asking it
         self._lacking: list[tuple[str, Request]] = []
 
@@ -127,23 +117,12 @@ class Model:
     ) -> list[dict | Rejected | None]:
         """Return the data of each task, or `Rejected` where the model gave none that passes.
 
-        Parameters
-        ----------
-        stage : str
-        tasks : sequence of Task
-        check : callable, optional
-            Returns what is wrong with the data of a task, or an empty string.
-        wait : bool
-            Whether all answers are needed before anything else can be asked. If not, a task that a
-            batch has to ask first has None, and `flush` writes the batch when there is no more.
-
-        Raises
-        ------
-        ModelError
-            If the endpoint did not answer, or the budget is spent.
-        BatchWritten
-            If a batch is wanted and the ledger lacks answers.
+        The check returns what is wrong with the data of a task, or an empty string. Without `wait`,
+        a task that a batch has to ask first has None, and `flush` writes the batch when there is no
+        more. Raises `ModelError` if the endpoint did not answer or the budget is spent, and
+        `BatchWritten` if a batch is wanted and the ledger lacks answers.
         """
+        self.progress(stage, 0, len(tasks))
         requests = [self.request(stage, task) for task in tasks]
         found: list[dict | Rejected | None] = [None] * len(tasks)
         waiting = list(range(len(tasks)))
@@ -163,6 +142,7 @@ class Model:
                     requests[i] = replace(repair, repeat=tasks[i].turn)
                     again.append(i)
             waiting = again
+        self.progress(stage, sum(data is not None for data in found), len(tasks))
         if wait:
             self.flush()
         return found
@@ -216,32 +196,23 @@ class Guess(Model):
     words" stands for a text of that length, ["4 times", ONE] for a list of so many, ["people times",
     ONE] for as many as the prompt's value `people` says, and {n} for the place in a list.
 
-    Parameters
-    ----------
-    name, prompts, options, parameters
-        See `Model`.
-    stand_ins : dict of str to callable
-        By stage, what depends on more of the task: returns the data, or those fields of it, in
-        the same notation.
-
-    Attributes
-    ----------
-    calls, tokens_in, tokens_out : Counter
-        By stage. Repairs of answers are not foreseen.
+    What depends on more of the task, a function of `stand_ins` returns: fields in the same notation.
+    `calls`, `tokens_in` and `tokens_out` are counts by stage; repairs of answers are not foreseen.
+    The other parameters are those of `Model`.
     """
 
     def __init__(
         self,
         name: str,
         prompts: Path,
-        options: AuthorOptions,
+        options: AuthorOptions | None,
         stand_ins: Mapping[str, Callable[[Task], dict]],
-        parameters: Mapping | None = None,
+        parameters: Mapping = PARAMETERS,
     ):
-        super().__init__(name, prompts, replace(options, batch=None), parameters)
+        options = replace(options or AuthorOptions(), batch=None)
+        super().__init__(name, prompts, options, parameters)
         self.stand_ins, self._collects = stand_ins, True
-        sizes = prompts / "stand_ins.json"
-        self.sizes = read_json(sizes) if sizes.exists() else {}
+        self.sizes = read_json(prompts / "stand_ins.json")
         self.calls, self.tokens_in, self.tokens_out = Counter(), Counter(), Counter()
 
     def answer(
@@ -256,7 +227,8 @@ class Guess(Model):
             if found[i] is None:
                 own = self.stand_ins[stage](task) if stage in self.stand_ins else {}
                 found[i] = _sized(self.sizes.get(stage, {}) | own, task.values, task.item)
-                self.tokens_out[stage] += count_tokens(json.dumps(found[i]), self.name)
+                said = json.dumps(found[i], ensure_ascii=False)
+                self.tokens_out[stage] += count_tokens(said, self.name)
         return found
 
     def lines(self) -> list[str]:

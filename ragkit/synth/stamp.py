@@ -17,19 +17,9 @@ NAME = "generation.json"
 def begin(out: Path, stamp: dict) -> None:
     """Check that a run may write to a folder, and record its settings there.
 
-    What a killed run left half written is removed.
-
-    Parameters
-    ----------
-    out : Path
-        A new or empty folder, or one that a run with the same settings has begun.
-    stamp : dict
-        The settings, and a digest of whatever else decides the result.
-
-    Raises
-    ------
-    UsageError
-        If `out` is a file, holds files that no run wrote, or was begun with other settings.
+    `stamp` has the settings, and a digest of whatever else decides the result. What a killed run
+    left half written is removed. Raises `UsageError` if `out` is a file, holds files that no run
+    wrote, or was begun with other settings.
     """
     path = out / NAME
     if out.exists() and not out.is_dir():

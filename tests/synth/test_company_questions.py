@@ -120,6 +120,15 @@ def test_the_estimate_is_within_a_fifth_of_the_ledger(make, page, tmp_path):
     assert "about 0 calls" in left
 
 
+def test_an_estimate_counts_letters_as_a_model_writes_them(page, tmp_path):
+    told = []
+    for line in ("Wir prüfen täglich die Größe der Körbe. ", "Wir pruefen taeglich die Groesse. "):
+        page.write_text(line * 100, "utf-8")
+        said = estimate(page, tmp_path / "out", **SIZE)[-1]
+        told.append(int(re.search(r"([\d,]+) out", said)[1].replace(",", "")))
+    assert told[0] == pytest.approx(told[1], rel=0.2)
+
+
 def test_stand_ins_of_an_estimate_fit_the_schemas(page, tmp_path, monkeypatch):
     seen = Counter()
 
@@ -299,6 +308,9 @@ def test_an_edited_question_is_checked_again_and_nothing_else(make, tmp_path):
     make(mock)
     new = mock.asked - before
     assert set(new) == {"validate basic-01", "pool basic-01 judge 1", "pool basic-01 judge 2"}
+    file.write_text(json.dumps(data | {"seen": ["nowhere-01"]}))
+    with pytest.raises(DataError, match="item 'question basic-01': .*'nowhere-01' is none of the"):
+        make(mock)
 
 
 # Judges, by hand

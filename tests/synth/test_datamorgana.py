@@ -124,10 +124,13 @@ def test_duplicates_and_lengths_are_left_out(endpoint, tmp_path):
     more += [{"doc_id": "short", "title": "Lighthouse", "text": "Lighthouse metres."}]
     more += [{"doc_id": "long", "title": "Lighthouse", "text": "lighthouse metres " * 1001}]
     players.written(folder, [*documents, *more])
-    endpoint(Player(players.morgana))
+    server = endpoint(Player(players.morgana))
     config = changed(tmp_path, ("per_subtopic = 25", "per_subtopic = 40"))
     told = make_questions(folder, **ASKED, config=config).report["documents"]
     assert [told[name] for name in ("duplicate", "too short", "too long")] == [1, 1, 1]
+    prompts = [json.loads(body)["messages"][0]["content"] for body in server.bodies]
+    rated = [prompt for prompt in prompts if prompt.startswith("Rate")]
+    assert len(rated) == told["found by topic"] - 3, "their rating would have been paid for nothing"
 
 
 def test_documents_need_no_titles(endpoint, tmp_path):

@@ -355,10 +355,9 @@ def test_types_that_facts_cannot_hold_are_refused():
     assert "ragkit generate company" in caught.value.hint
     with pytest.raises(UsageError, match="no question type 'basik'"):
         Settings(400, 1, types=("basik",))
-    assert Plan(Settings(400, 1, 30, types=("basic", "semantic"))).questions.keys() == {
-        "basic",
-        "semantic",
-    }
+    both = Plan(Settings(400, 1, 30, types=("basic", "semantic"))).questions
+    assert both.keys() == {"basic", "semantic"}
+    assert Plan(Settings(400, 1, 30, types=("basic", "basic"))).questions == {"basic": 30}
 
 
 # Files

@@ -84,6 +84,19 @@ def test_the_estimate_is_within_a_fifth_of_the_ledger(pipeline, endpoint, tmp_pa
     assert calls(pipeline.price(author_options=AuthorOptions(ledger))) == 0
 
 
+def test_every_stage_is_told_as_it_begins_and_ends(pipeline, endpoint, tmp_path):
+    endpoint(Player(pipeline.play))
+    told = []
+    pipeline.make(tmp_path / "out", progress=lambda *step: told.append(step))
+    begun, ended = told[::2], told[1::2]
+    assert [(stage, tasks) for stage, _, tasks in begun] == [(s, n) for s, _, n in ended]
+    assert all(done == 0 for _, done, _ in begun)
+    assert all(done == tasks for _, done, tasks in ended)
+    prompts = (datamorgana.make if pipeline.asks else helpcentre).PROMPTS
+    known = json.loads((prompts / "schemas.json").read_text("utf-8")).keys()
+    assert {"check" if pipeline.asks else "review"} < {stage for stage, *_ in told} <= known
+
+
 def test_batches_lead_to_the_same_files_as_a_run(pipeline, endpoint, tmp_path):
     endpoint(Player(pipeline.play))
     done = pipeline.run(tmp_path / "asked", "--yes")

@@ -56,7 +56,7 @@ def generate_company(
     author_options : AuthorOptions, optional
         Also says what is raised if the model does not answer.
     progress : callable, optional
-        Called with stage, steps done and steps in all.
+        Called with stage, answers and tasks, as a stage begins and ends.
     **settings
         See `Settings`.
 
@@ -73,9 +73,8 @@ def generate_company(
     if folder != own:  # all of it or nothing, however a run ends
         shutil.copytree(folder, out / ".tmp-plan", dirs_exist_ok=True)
         (out / ".tmp-plan").rename(own)
-    author = Model(settings.author, PROMPTS, author_options or AuthorOptions(), PARAMETERS)
-    made = _run(Files(own, author), text, settings, progress or (lambda *_: None))
-    return export.write(out, made)
+    author = Model(settings.author, PROMPTS, author_options, PARAMETERS, progress)
+    return export.write(out, _run(Files(own, author), text, settings))
 
 
 def estimate(
@@ -89,8 +88,8 @@ def estimate(
     """Return in lines what `generate_company` would still ask, and its cost; nothing is asked."""
     settings, text, folder = _checked(settings, page, out, plan)
     known = stand_ins(settings, text)
-    guess = Guess(settings.author, PROMPTS, author_options or AuthorOptions(), known, PARAMETERS)
-    _run(Files(folder, guess, keep=False), text, settings, lambda *_: None)
+    guess = Guess(settings.author, PROMPTS, author_options, known, PARAMETERS)
+    _run(Files(folder, guess, keep=False), text, settings)
     head = f"{settings.documents:,} documents, {settings.questions:,} questions; requests:"
     return [head, *guess.lines()]
 
@@ -104,15 +103,13 @@ def _checked(settings: dict, page, out, plan) -> tuple[Settings, str, Path]:
     return Settings(**settings), read_page(page), folder
 
 
-def _run(files: Files, page: str, settings: Settings, progress: Callable) -> Made:
+def _run(files: Files, page: str, settings: Settings) -> Made:
     """Run all stages that a model answers."""
     plan = Plan(files, page, settings)
-    progress("documents", 0, len(plan.entries))
     writer = Writer(plan, files).write()
     noise = Noise(plan, files, writer.texts).make()
     rows = export.documents(plan, writer, noise)
     library = Library(rows, vectors=not getattr(files.author, "calls", {}).get("document"))
-    progress("questions", 0, settings.questions)
     asker, pool = Asker(plan, files, noise, library), Pool(files, library)
     kept = pool.correct(asker.make())
     files.flush()

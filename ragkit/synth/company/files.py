@@ -21,14 +21,8 @@ class Files:
     """Ask the tasks whose files are not there, and keep the answers as files.
 
     The item `manifest tidegate` of the stage `manifest` is kept in `manifest/tidegate.json`, the
-    item `company` in `company.json`, and the text of a document in `document/KEY.md`.
-
-    Parameters
-    ----------
-    folder : Path
-    author : Model
-    keep : bool
-        Whether files are written; an estimate writes none.
+    item `company` in `company.json`, and the text of a document in `document/KEY.md`. Without
+    `keep`, for an estimate, no file is written.
     """
 
     def __init__(self, folder: Path, author: Model, keep: bool = True):
@@ -54,19 +48,10 @@ class Files:
         wait: bool = True,
         note: Callable[[Task], dict] = lambda task: {},
     ) -> list[dict | Rejected | None]:
-        """Return the data of each task, from its file or from the model.
+        """Return the data of each task, from its file or from the model; see `Model.answer`.
 
-        Parameters
-        ----------
-        stage, tasks, check, wait
-            See `Model.answer`. What a file says passes the same check.
-        note : callable, optional
-            What is added to the data of a task before it is kept.
-
-        Raises
-        ------
-        DataError
-            If a file is not what the stage can go on with.
+        What a file says passes the same check, else `DataError` is raised. `note` returns what is
+        added to the data of a task before it is kept.
         """
         if stage in PASSING:
             return self.author.answer(stage, tasks, check, wait=wait)

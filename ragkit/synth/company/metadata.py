@@ -13,14 +13,9 @@ from ragkit.synth.streams import Stream
 def questions(rows: Mapping[str, dict], count: int, seed: int) -> list[dict]:
     """Return questions in the benchmark's layout, as many as there can be up to `count`.
 
-    The sources come in turn. What is asked for does not stand in title or text, and the title or
-    the name that the question gives belongs to one document only.
-
-    Parameters
-    ----------
-    rows : dict of str to dict
-        Documents as rows of the benchmark, by key.
-    count, seed : int
+    `rows` are documents as rows of the benchmark, by key. The sources come in turn. What is asked
+    for does not stand in title or text, and the title or the name that the question gives belongs
+    to one document only.
     """
     rounds = zip_longest(*(_of_source(rows, source, seed) for source in FORMS))
     found = islice((row for one in rounds for row in one if row), count)
@@ -35,21 +30,21 @@ def _of_source(rows: Mapping[str, dict], source: str, seed: int) -> Iterator[dic
     keys = Counter(str(row[name]) for row in own for name in names)
     for row in stream.sample(own, len(own)):
         key = str(next((row[name] for name in names), ""))
-        asks = {
-            name: ask
-            for name, ask in form["ask"].items()
-            if _alone(row, name) and (("{t}" not in ask) or titles[row["title"]] == 1)
-            and ("{k}" not in ask or (key and keys[key] == 1))
-        }  # fmt: skip
+        asks = {name: ask for name, ask in form["ask"].items() if _alone(row, name)}
+        if titles[row["title"]] > 1:
+            asks = {name: ask for name, ask in asks.items() if "{t}" not in ask}
+        if not key or keys[key] > 1:
+            asks = {name: ask for name, ask in asks.items() if "{k}" not in ask}
         if asks:
             name = stream.pick(list(asks))
-            day = str(row.get("date", ""))
-            text = asks[name].replace("{t}", row["title"]).replace("{k}", key)
+            given, text = {"{t}": row["title"], "{k}": key, "{d}": row.get("date", "")}, asks[name]
+            for slot, said in given.items():
+                text = text.replace(slot, str(said))
             value = str(row[name])
             yield {
                 "question_type": "metadata",
                 "source_types": [source],
-                "question": text.replace("{d}", day),
+                "question": text,
                 "expected_doc_ids": [row["doc_id"]],
                 "gold_answer": f"{value}.",
                 "answer_facts": [f"{name.replace('_', ' ').capitalize()}: {value}."],

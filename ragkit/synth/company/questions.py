@@ -211,7 +211,8 @@ class Asker(Pipeline):
         if bool(read) == whole:
             return "either question, answer, facts and gold, or read alone"
         known = {*draft.shown, *draft.listed}
-        if lost := [key for key in (read or data["gold"]) if key not in known]:
+        named = read or [*data["gold"], *data.get("seen", ())]
+        if lost := [key for key in named if key not in known]:
             return f"{lost[0]!r} is none of the documents above"
         if read:
             if not draft.listed or self._reads.get(draft.name, 0) >= READS:

@@ -13,21 +13,14 @@ from ragkit.synth.stamp import write_json
 class Benchmark:
     """Questions, notes on each, a report, and what was left out.
 
-    Attributes
-    ----------
-    rows : list of dict
-    notes : list of dict
-        `Index`, `facts` (what is asked for, as sentences) and `marks` (the documents' own words).
-    report : dict
-        How documents and questions came and went, and the settings.
-    left_out : list of dict
-        Questions and documents that the author spoilt: stage, item, reason and remedy.
+    The notes are `Index`, `facts` (what is asked for, as sentences) and `marks` (the documents' own
+    words). The report says how documents and questions came and went, and the settings.
     """
 
     rows: list[dict]
     notes: list[dict]
     report: dict = field(default_factory=dict)
-    left_out: list[dict] = field(default_factory=list)
+    left_out: list[dict] = field(default_factory=list)  # stage, item, reason and remedy
 
     def write(self, out: str | Path) -> None:
         """Write `out` and beside it `STEM.notes.jsonl`, `STEM.report.json`, `STEM.left_out.jsonl`.

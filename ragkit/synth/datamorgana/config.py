@@ -173,11 +173,8 @@ def _margin(joint: np.ndarray, axis: int) -> np.ndarray:
 def load_config(path: str | Path | None = None) -> Config:
     """Read and check a configuration; without a path, LiveRAG's.
 
-    Raises
-    ------
-    DataError
-        If the file is not TOML, has a name or a value that it may not have, probabilities do not
-        add up to 1, or excluded combinations leave no way to keep them.
+    Raises `DataError` if the file is not TOML, has a name or a value that it may not have,
+    probabilities do not add up to 1, or excluded combinations leave no way to keep them.
     """
     path = Path(path or DEFAULT)
     try:

@@ -56,7 +56,7 @@ def make_questions(
     config : path-like or Config, optional
         Default: LiveRAG's.
     progress : callable, optional
-        Called with stage, steps done and steps in all.
+        Called with stage, answers and tasks, as a stage begins and ends.
     author_options : AuthorOptions, optional
         Also says what is raised if the model does not answer.
 
@@ -69,8 +69,7 @@ def make_questions(
     """
     asked = {"questions": questions, "seed": seed, "author": author}
     maker = Maker(documents, **asked, config=config)
-    model = Model(author, PROMPTS, author_options or AuthorOptions())
-    made = maker.make(model, progress or (lambda *_: None))
+    made = maker.make(Model(author, PROMPTS, author_options, progress=progress))
     made.report["settings"] = settings(documents, **asked, config=maker.config)
     return made
 
@@ -78,8 +77,8 @@ def make_questions(
 def estimate(documents, *, author_options: AuthorOptions | None = None, **asked) -> list[str]:
     """Return in lines what `make_questions` would still ask, and its cost; nothing is asked."""
     maker = Maker(documents, **asked)
-    guess = Guess(asked["author"], PROMPTS, author_options or AuthorOptions(), STAND_INS)
-    maker.make(guess, lambda *_: None)
+    guess = Guess(asked["author"], PROMPTS, author_options, STAND_INS)
+    maker.make(guess)
     head = f"{len(maker.texts):,} documents, {asked['questions']:,} questions; requests:"
     return [head, *guess.lines()]
 
@@ -147,11 +146,11 @@ class Maker(Pipeline):
         self.taken: set[tuple] = set()
         self.refused: Counter[str] = Counter()
 
-    def make(self, author: Model, progress: Callable) -> Benchmark:
+    def make(self, author: Model) -> Benchmark:
         """Return the questions; `ModelError` if there is none."""
         self.author = author
         pool, told = self.sample()
-        drafts = self.write(pool, progress)
+        drafts = self.write(pool)
         sessions, rows, notes = self._sessions(), [], []
         for draft, claims in self.ask("claims", drafts, lambda draft: draft.task(draft.asked)):
             index = {"Index": len(rows) + 1}
@@ -203,9 +202,11 @@ class Maker(Pipeline):
         runs = self.nearest.search(queries, self.config.sampling.per_subtopic)
         reached = {d for run in runs for d in run}
         chosen = [d for d in order if d in reached][: max(FEWEST, RATED * len(self.drawn))]
-        rated = dict(self.ask("filter", chosen, self._document))
         seen: dict[str, str] = {}
-        unfit = {d: self._unfit(d, rated.get(d), seen) for d in chosen}
+        unfit = {d: self._unfit(d, seen) for d in chosen}  # before a rating is paid for
+        fit = [d for d in chosen if not unfit[d]]
+        rated = dict(self.ask("filter", fit, self._document))
+        unfit |= {d: self._filtered(rated.get(d)) for d in fit}
         kept = [d for d, reason in unfit.items() if not reason]
         counts = Counter(reason for reason in unfit.values() if reason)
         if not kept:
@@ -217,23 +218,26 @@ class Maker(Pipeline):
         told = {"found by topic": len(chosen), "kept": len(kept)}
         return kept, told | dict(sorted(counts.items()))
 
-    def _unfit(self, doc_id: str, rating: dict | None, seen: dict[str, str]) -> str:
-        """Return the first rule that a document breaks, or an empty string."""
+    def _unfit(self, doc_id: str, seen: dict[str, str]) -> str:
+        """Return why a document is not rated, or an empty string."""
+        words, limits = self.texts[doc_id].lower().split(), self.config.sampling
+        if seen.setdefault(" ".join(words), doc_id) != doc_id:
+            return "duplicate"
+        if len(words) < limits.min_words:
+            return "too short"
+        return "too long" if len(words) > limits.max_words else ""
+
+    def _filtered(self, rating: dict | None) -> str:
+        """Return the first filter that a rating does not pass, or an empty string."""
         if rating is None:
             return "not rated"
-        words, limits = self.texts[doc_id].lower().split(), self.config.sampling
-        broken = {
-            "duplicate": seen.setdefault(" ".join(words), doc_id) != doc_id,
-            "too short": len(words) < limits.min_words,
-            "too long": len(words) > limits.max_words,
-        }
-        for name, limit in self.config.filters.items():
-            broken[name] = not limit.at_least <= rating[name] <= limit.at_most
-        return next((rule for rule, breaks in broken.items() if breaks), "")
+        limits = self.config.filters.items()
+        broken = (n for n, limit in limits if not limit.at_least <= rating[n] <= limit.at_most)
+        return next(broken, "")
 
     # Questions (section 2.2)
 
-    def write(self, pool: list[str], progress: Callable) -> list[Draft]:
+    def write(self, pool: list[str]) -> list[Draft]:
         """Return a checked draft for every question that could be made.
 
         Each round gives every open question another document; all documents have their turn before
@@ -253,7 +257,6 @@ class Maker(Pipeline):
             last = self.lost[before:]
             del self.lost[before:]
             self.refused.update(one.reason for one in last)
-            progress("questions", len(done), len(self.drawn))
         self.lost += last
         return [done[i] for i in sorted(done)]
 

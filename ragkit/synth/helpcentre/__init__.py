@@ -19,6 +19,7 @@ from ragkit.files import sha256
 from ragkit.synth.author import AuthorOptions
 from ragkit.synth.folder import NAME
 from ragkit.synth.helpcentre.centre import STAND_INS, Centre, Settings
+from ragkit.synth.layout import renamed
 from ragkit.synth.stages import Guess, Model
 from ragkit.synth.stamp import begin, finish
 
@@ -26,6 +27,11 @@ __all__ = ["Settings", "estimate", "generate_helpcentre"]
 
 PROMPTS = Path(__file__).parent / "prompts"
 PARAMETERS = {"max_tokens": 4000}
+# Columns of WixQA's files, and ragkit's beside them; see `layout.renamed`.
+ARTICLE = "id=doc_id url contents=text article_type=source title"
+DOCUMENT = "doc_id source title text url"
+ASKED = "question=text answer article_ids=gold_doc_ids"
+QUESTION = "question_id text type answer facts gold_doc_ids"
 
 
 def generate_helpcentre(
@@ -50,7 +56,7 @@ def generate_helpcentre(
     author_options : AuthorOptions, optional
         Also says what is raised if the model does not answer.
     progress : callable, optional
-        Called with stage, steps done and steps in all.
+        Called with stage, answers and tasks, as a stage begins and ends.
     **settings
         See `Settings`.
 
@@ -62,27 +68,28 @@ def generate_helpcentre(
         If the documents are no articles, or the page is empty or too long.
     """
     out, settings = Path(out), Settings(**settings)
-    centre, stamp = Centre(settings, progress), asdict(settings)
+    centre, stamp = Centre(settings), asdict(settings)
     for name, file in (("documents", NAME), ("page", "")):
         if path := stamp.pop(name):
             stamp[f"sha256 of the {name}"] = sha256(Path(path) / file)
     begin(out, stamp)  # the ledger may be in the folder
-    model = Model(settings.author, PROMPTS, author_options or AuthorOptions(), PARAMETERS)
-    made = centre.make(model)
+    made = centre.make(Model(settings.author, PROMPTS, author_options, PARAMETERS, progress))
+    articles = [article.row() for article in centre.articles]
+    asked = [
+        draft.row() | {"question_id": f"{name}-{number:04d}"}
+        for name, drafts in made.items()
+        for number, draft in enumerate(drafts, 1)
+    ]
     rows = {
-        "wixqa/wix_kb_corpus/wix_kb_corpus": [article.row() for article in centre.articles],
-        "documents": [article.own_row() for article in centre.articles],
+        "wixqa/wix_kb_corpus/wix_kb_corpus": renamed(articles, ARTICLE),
+        "documents": renamed(articles, DOCUMENT),
         "left_out": [one.row() for one in centre.lost],
-        "questions": [],
-        "dialogues": [],
+        "questions": renamed(asked, QUESTION),
+        "dialogues": renamed([row for row in asked if "turns" in row], "question_id turns"),
     }
-    for name, drafts in made.items():
-        rows[f"wixqa/wixqa_{name}/test"] = [draft.row() for draft in drafts]
-        for number, draft in enumerate(drafts, 1):
-            key = {"question_id": f"{name}-{number:04d}"}
-            rows["questions"].append(key | draft.own_row())
-            if turns := draft.data.get("turns"):
-                rows["dialogues"].append(key | {"turns": turns})
+    for name in made:
+        own = [row for row in asked if row["type"] == name]
+        rows[f"wixqa/wixqa_{name}/test"] = renamed(own, ASKED)
     found = {
         "product": centre.product,
         "seed": settings.seed,
@@ -96,8 +103,8 @@ def generate_helpcentre(
 
 def estimate(*, author_options: AuthorOptions | None = None, **settings) -> list[str]:
     """Return in lines what `generate_helpcentre` would still ask, and its cost; nothing is asked."""
-    settings, options = Settings(**settings), author_options or AuthorOptions()
-    guess = Guess(settings.author, PROMPTS, options, STAND_INS, PARAMETERS)
+    settings = Settings(**settings)
+    guess = Guess(settings.author, PROMPTS, author_options, STAND_INS, PARAMETERS)
     centre = Centre(settings)
     questions = sum(map(len, centre.make(guess).values()))
     return [f"{centre.count:,} articles, {questions:,} questions; requests:", *guess.lines()]

@@ -93,14 +93,16 @@ class Article:
     type: str
 
     def row(self) -> dict[str, str]:
-        """Return the article in the layout of the benchmark."""
-        own = {"id": self.id, "url": self.url, "contents": self.contents}
-        return own | {"article_type": self.type, "title": self.title}
-
-    def own_row(self) -> dict[str, str]:
         """Return the article in ragkit's columns."""
         own = {"doc_id": self.id, "source": self.type, "title": self.title}
         return own | {"text": self.contents, "url": self.url}
+
+    @classmethod
+    def written(cls, entry: Mapping, contents: str, host: str) -> Article:
+        """Return the article of an entry of the catalogue."""
+        slug, title = entry["slug"], entry["title"]
+        text = f"{title}\n{contents.strip()}"
+        return cls(slug, f"{host}/{slug}", title, text, entry["type"])
 
     @classmethod
     def read(cls, row: Mapping) -> Article:
@@ -146,23 +148,17 @@ class Draft:
         return f"its answer needs {needed} of {wanted} articles" if needed < wanted else ""
 
     def row(self) -> dict:
-        """Return the question in the layout of the benchmark."""
-        own = {"question": self.data["question"], "answer": self.data["answer"]}
-        return own | {"article_ids": [article.id for article in self.articles]}
-
-    def own_row(self) -> dict:
-        """Return the question in ragkit's columns, but for its id."""
-        own = {"text": self.data["question"], "type": self.name, "answer": self.data["answer"]}
+        """Return the question in ragkit's columns, but for its id; with all that was answered."""
         gold = [article.id for article in self.articles]
-        return own | {"facts": self.data["facts"], "gold_doc_ids": gold}
+        return self.data | {"text": self.data["question"], "type": self.name, "gold_doc_ids": gold}
 
 
 class Centre(Pipeline):
     """A help centre: articles, and questions about them."""
 
-    def __init__(self, settings: Settings, progress: Callable | None = None):
+    def __init__(self, settings: Settings):
         super().__init__()
-        self.seed, self.progress = settings.seed, progress or (lambda *_: None)
+        self.seed = settings.seed
         self.page = read_page(settings.page) if settings.page else ""
         self.product = self.page.partition("\n")[0].strip("# ")
         self.own: list[Article] = []
@@ -185,23 +181,23 @@ class Centre(Pipeline):
     @cached_property
     def articles(self) -> list[Article]:
         """Return the articles: planned in blocks, then written, each in the knowledge of all."""
+        if self.own:
+            return self.own
         entries: list[dict] = []
-        while not self.own and len(entries) < self.count:
+        while len(entries) < self.count:
             found = self.author.answer("catalogue", [self._block(entries)], misplanned)
             entries += needed(found, EDIT)[0]["articles"]
-            self.progress("catalogue", len(entries), self.count)
         known, own = {"page": self.page, "titles": _titles(entries)}, ("title", "type", "area")
         tasks = [
             Task(f"article {e['key']}", known | {name: e[name] for name in own}, e, "help-article")
             for e in entries
         ]
-        host = f"https://help.{slug(self.product)}.example/en/article"
-        articles = list(self.own)
         written = needed(self.author.answer("article", tasks, short), EDIT)
-        for e, data in zip(entries, written, strict=True):
-            text = f"{e['title']}\n{data['contents'].strip()}"
-            articles.append(Article(e["slug"], f"{host}/{e['slug']}", e["title"], text, e["type"]))
-        return articles
+        host = f"https://help.{slug(self.product)}.example/en/article"
+        return [
+            Article.written(entry, data["contents"], host)
+            for entry, data in zip(entries, written, strict=True)
+        ]
 
     def _block(self, entries: Sequence[Mapping]) -> Task:
         """Return the task to plan the articles that follow the entries of the catalogue."""
@@ -219,10 +215,7 @@ class Centre(Pipeline):
         """Return the questions of each set; `ModelError` if none of a set is usable."""
         self.author = author
         pairs = self._pairs() if any(self.multi.values()) else []
-        found = {}
-        for name, count in self.sets.items():
-            found[name] = self._set(name, count, pairs)
-            self.progress(name, len(found[name]), count)
+        found = {name: self._set(name, count, pairs) for name, count in self.sets.items()}
         self.author.flush()
         for name, count in self.sets.items():
             if count and not found[name]:
@@ -267,8 +260,7 @@ class Centre(Pipeline):
     def _pairs(self) -> list[tuple[Article, Article]]:
         """Return pairs of articles that a word search finds near one another."""
         by_id = {article.id: article for article in self.articles}
-        rows = [{"doc_id": a.id, "title": a.title, "text": a.contents} for a in self.articles]
-        near = Nearest(rows).search([a.title for a in self.articles], 3)
+        near = Nearest([a.row() for a in self.articles]).search([a.title for a in self.articles], 3)
         found = {
             tuple(sorted((own, other)))
             for own, ids in zip(by_id, near, strict=True)

@@ -98,10 +98,7 @@ class Author:
     def write(self, brief: Brief, *, metadata: bool = False) -> dict:
         """Return path, doc_id, source_type, title, content and, if wanted, the metadata.
 
-        Raises
-        ------
-        DataError
-            If a fact of the brief does not stand in the text: a form or a phrase is wrong.
+        Raises `DataError` if a fact does not stand in the text: a form or a phrase is wrong.
         """
         stream = Stream(self.world.seed, *(brief.voice or brief.name))
         pen, people = self.pen(brief, stream), brief.people[:-1]

@@ -65,7 +65,8 @@ class Settings:
         checks.whole(self.seed, "seed", least=0)
         asked = self.questions if self.questions is not None else min(500, self.documents // 10)
         extra = self.metadata_questions if self.metadata_questions is not None else asked // 5
-        types = tuple(self.types or (kind for kind in TYPES if kind not in REFUSED))
+        types = self.types or (kind for kind in TYPES if kind not in REFUSED)
+        types = tuple(dict.fromkeys(types))  # one that is named twice counts once
         for name, value in (("questions", asked), ("metadata_questions", extra)):
             object.__setattr__(self, name, checks.whole(value, name, least=0))
         object.__setattr__(self, "types", types)

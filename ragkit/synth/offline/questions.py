@@ -44,23 +44,21 @@ class Asker:
 
     def questions(self) -> list[dict]:
         """Return validated questions in ERB's fields, with `pattern` and `distractor_doc_ids`."""
-        make: dict[str, Make] = {
-            "basic": self._basic,
-            "semantic": self._semantic,
-            "intra_document_reasoning": self._intra,
-            "constrained": self._constrained,
-            "info_not_found": self._missing,
-        }
-        flows: dict[str, Callable[[], Iterator[Draft]]] = {
-            "project_related": lambda: self._stories("project"),
-            "completeness": lambda: self._stories("cluster"),
-            "conflicting_info": self._conflicting,
-            "miscellaneous": self._miscellaneous,
+        flows: dict[str, Iterator[Draft]] = {
+            "basic": self._single("basic", self._basic),
+            "semantic": self._single("semantic", self._semantic),
+            "intra_document_reasoning": self._single("intra_document_reasoning", self._intra),
+            "project_related": self._stories("project"),
+            "constrained": self._single("constrained", self._constrained),
+            "conflicting_info": self._conflicting(),
+            "completeness": self._stories("cluster"),
+            "miscellaneous": self._miscellaneous(),
+            "info_not_found": self._single("info_not_found", self._missing),
         }
         rows: list[dict] = []
         for kind in (kind for kind in TYPES if self.plan.questions.get(kind)):
             count, seen = self.plan.questions[kind], set()
-            for draft in flows[kind]() if kind in flows else self._single(kind, make[kind], count):
+            for draft in flows[kind]:
                 if draft.text not in seen and self._valid(draft):
                     rows.append(self._row(f"qst_{len(rows) + 1:04d}", draft))
                     seen.add(draft.text)
@@ -71,9 +69,9 @@ class Asker:
 
     # -- one document
 
-    def _single(self, kind: str, make: Make, count: int) -> Iterator[Draft]:
+    def _single(self, kind: str, make: Make) -> Iterator[Draft]:
         """Yield a valid draft for each turn of a gold source; none is about a document twice."""
-        volume = self.plan.volume
+        volume, count = self.plan.volume, self.plan.questions[kind]
         known = self.pack["sources"].get(kind) or self.plan.gold_sources[kind]
         known = {s: known.get(s, 0) for s in SOURCES if volume[s]}
         stream = Stream(self.world.seed, "questions", kind)
