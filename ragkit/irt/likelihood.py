@@ -228,7 +228,7 @@ class Graded:
 
     def categories(self, x: np.ndarray) -> np.ndarray:
         """Return the position of each rescaled score among the levels, or raise on one between."""
-        x, levels = np.asarray(x, float), self.levels
+        x, levels = np.asarray(x), self.levels
         place = np.searchsorted((levels[1:] + levels[:-1]) / 2, x)
         off = np.abs(x - levels[place]) > 1e-6
         if off.any():

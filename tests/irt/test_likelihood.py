@@ -1,11 +1,19 @@
+from types import SimpleNamespace
+
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragkit.errors import UsageError
-from ragkit.irt.likelihood import Bernoulli, ContinuousBernoulli, get_likelihood
+from ragkit.errors import DataError, UsageError
+from ragkit.irt.likelihood import (
+    Bernoulli,
+    ContinuousBernoulli,
+    Fractional,
+    Graded,
+    get_likelihood,
+)
 
 SMALL = 10.0 ** np.arange(-14, 3, 0.37)
 GRID = np.concatenate([[0.0], SMALL, -SMALL, [0.499999, 0.5, 0.500001, -0.5, 700.0, -700.0]])
@@ -75,6 +83,163 @@ def test_bernoulli_by_hand():
     assert Bernoulli.log_normalizer(np.log(3)) == pytest.approx(np.log(4))
 
 
+def test_the_rest_of_a_family_by_hand():
+    eta, x = np.log([1.0, 3.0]), np.array([0.0, 1.0])
+    assert Bernoulli.log_density(eta, x) == pytest.approx(np.log([1 / 2, 3 / 4]))
+    assert Bernoulli.information(eta) == pytest.approx([1 / 4, 3 / 16])
+    assert Bernoulli.crps(eta, x) == pytest.approx([1 / 4, 1 / 16])
+    assert np.isnan(Fractional.crps(eta, x)).tolist() == [True, True]
+    position, value = Bernoulli.statistics(x)
+    assert position.tolist() == [[0, 1], [0, 1]]
+    assert value.tolist() == [[0, 1], [1, 1]]
+    # an item at two nodes: eta and -A, and their slopes 1 and -A'
+    curves, slopes = Bernoulli.curves(eta[None, None])
+    assert curves == pytest.approx(np.array([[[0, np.log(3)], [-np.log(2), -np.log(4)]]]))
+    assert slopes == pytest.approx(np.array([[[[1, 1]], [[-1 / 2, -3 / 4]]]]))
+
+
+def test_a_start_is_the_logit_of_the_mean_with_half_a_score_added_at_either_end():
+    # (1 * 3 + 1/2) / 4 = 7/8 and (1/2 * 1 + 1/2) / 2 = 1/2
+    columns = {"count": np.array([3.0, 1.0]), "mean": np.array([1.0, 0.5])}
+    data = SimpleNamespace(per_item=columns.__getitem__)
+    for family, scale in ((Bernoulli, 1), (ContinuousBernoulli, 3)):
+        intercept, gaps = family.start(data)
+        assert intercept == pytest.approx([scale * np.log(7), 0])
+        assert gaps.shape == (2, 0)
+
+
+class Draws:
+    """A generator whose uniform numbers are given."""
+
+    def __init__(self, *numbers):
+        self.numbers = np.array(numbers)
+
+    def random(self, shape):
+        return np.broadcast_to(self.numbers, shape)
+
+
+@pytest.mark.parametrize("eta", [-30.0, -0.4, 1e-6, 0.4, 2.0, 30.0])
+def test_a_draw_inverts_the_distribution(eta):
+    u = np.array([0.03, 0.5, 0.9])
+    x = ContinuousBernoulli.sample(np.full(3, eta), Draws(*u))
+    share = np.expm1(eta * x) / np.expm1(eta)
+    assert share == pytest.approx(u if eta > 0 else 1 - u, abs=1e-9)
+
+
+def test_single_precision_loses_no_digits():
+    eta = np.float32([-2.3, 0.1, 7.7])
+    for short, long in zip(*map(ContinuousBernoulli.terms, (eta, eta.astype(float))), strict=True):
+        assert short.tolist() == long.tolist()
+    draws = [ContinuousBernoulli.sample(x, Draws(0.3)).tolist() for x in (eta, eta.astype(float))]
+    assert draws[0] == draws[1]
+
+
+def test_draws_at_the_ends():
+    assert ContinuousBernoulli.sample([0, -0.0, 1e-7], Draws(0.3)).tolist() == [0.3] * 3
+    # exp(-800) is 0 in floating point, and its logarithm is not finite
+    with np.errstate(divide="ignore"):
+        ends = ContinuousBernoulli.sample(np.array([800.0, -800.0]), Draws(0.0))
+    assert ends.tolist() == [0, 1]
+    assert Bernoulli.sample(np.array([0.0, 0.0]), Draws(0.4, 0.6)).tolist() == [1, 0]
+    never = Bernoulli.sample(np.array([-1000.0]), Draws(0.0))
+    assert (never.tolist(), never.dtype) == ([0], float)
+
+
+# --- graded -------------------------------------------------------------------------------------
+
+THREE = Graded((1, 3, 5), (1, 5))
+QUARTERS = np.log([3.0, 1.0])  # eta of the probabilities 1/4, 1/4, 1/2
+
+
+def test_mean_density_and_information_of_levels_by_hand():
+    mean, variance = THREE.mean_variance(QUARTERS)
+    assert (mean, variance) == (pytest.approx(5 / 8), pytest.approx(9 / 16 - 25 / 64))
+    assert THREE.mean_variance(np.array([60.0, 50.0]))[1] >= 0
+    eta, x = np.stack([QUARTERS, QUARTERS + 60, QUARTERS]), np.array([0, 1, 1])
+    assert THREE.log_density(eta, x) == pytest.approx(np.log([1 / 4, 1, 1 / 2]))
+    both = THREE.log_density(np.stack([eta, eta]), x)
+    assert both == pytest.approx(np.stack([THREE.log_density(eta, x)] * 2))
+    # slopes -3/16, 3/16 - 1/4 and 1/4 of the probabilities 1/4, 1/4, 1/2
+    want = (9 / 256 + 1 / 256) / (1 / 4) + (1 / 16) / (1 / 2)
+    assert THREE.information(QUARTERS) == pytest.approx(want)
+    # about 1 at 1/4, 1/2, 1/4: slopes of 3/16 at the ends
+    deep = np.tile([QUARTERS, np.log([3, 1 / 3])], (3, 1, 1))
+    assert THREE.information(deep) == pytest.approx(np.tile([want, 9 / 32], (3, 1)))
+
+
+def test_probabilities_of_levels_keep_their_digits_far_out():
+    # exp(-60) - exp(-61), which a difference of logistics next to 1 would lose
+    log_p = THREE.log_probabilities(np.array([60.0, 59.0]))
+    want = [-60, -59 + np.log(1 - np.exp(-1)), 0]
+    assert log_p == pytest.approx(want, abs=1e-9)
+    assert np.isfinite(THREE.log_probabilities(np.array([2.0, 2.0]))).all()
+
+
+def test_crps_of_levels_by_hand():
+    # F is 1/4 up to 1/2 and 1/2 beyond: at the score 1/2, 1/2 of 1/16 and 1/2 of 1/4
+    eta = np.stack([QUARTERS, [50.0, -50.0]])  # the second is sure: the absolute error
+    assert THREE.crps(eta, np.array([0.5, 0.8])) == pytest.approx([5 / 32, 0.3])
+
+
+def test_curves_of_levels_and_their_slopes_by_differences():
+    eta, h = np.array([[[1.0, 0.3], [-0.2, 0.1], [-2.0, -0.4]]]), 1e-6  # an item, 2 nodes
+    family = Graded((0, 1, 2, 3), (0, 3))
+    curves, slopes = family.curves(eta)
+    want = family.log_probabilities(np.moveaxis(eta, 1, -1))
+    assert curves == pytest.approx(np.moveaxis(want, -1, 1))
+    for k in range(3):
+        move = h * np.eye(3)[k][:, None]
+        up, down = (family.curves(eta + sign * move)[0] for sign in (1, -1))
+        assert slopes[:, :, k] == pytest.approx((up - down) / (2 * h), abs=1e-8)
+
+
+def test_a_draw_is_the_level_that_a_uniform_number_falls_in():
+    def drawn(*u):
+        source = SimpleNamespace(random=lambda shape: np.reshape(u, shape))
+        return THREE.sample(np.tile(QUARTERS, (len(u) // 2, 2, 1)), source).ravel().tolist()
+
+    assert drawn(0.2, 0.3, 0.49, 0.51, 0.99, 0.01) == [0, 0.5, 0.5, 1, 1, 0]
+    edges = np.exp(THREE.log_probabilities(QUARTERS)).cumsum()[:2]
+    assert drawn(*edges) == [0, 0.5]
+    assert drawn(1.1, 0.2) == [1, 0]  # probabilities may add up to less by rounding
+
+
+def test_counts_and_starts_of_levels_by_hand():
+    x = np.array([0, 0, 0.5, 1, 1, 1, *[0] * 50, *[1] * 50])
+    item = np.repeat([0, 1, 2], [4, 2, 100])
+    data = SimpleNamespace(cells=lambda: (None, item, x), n_items=3)
+    position, ones = THREE.statistics(x[:4])
+    assert (position.tolist(), ones.tolist()) == ([[0], [0], [1], [2]], [[1]] * 4)
+    assert THREE.counts(data).tolist() == [[2, 1, 1], [0, 0, 2], [50, 0, 50]]
+    few = SimpleNamespace(cells=lambda: (None, item[:3], x[:3]), n_items=2)
+    assert THREE.counts(few).tolist() == [[2, 1, 0], [0, 0, 0]]
+    level, gap = THREE.start(data)
+    # logits of the shares at or above a level, 1/2 added to each count: 3 to 5/2 and 3/2 to 4
+    above = np.log([[3 / 2.5, 1.5 / 4], [3 / 0.5, 2.5 / 1], [51 / 50.5, 50.5 / 51]])
+    assert level == pytest.approx(above.mean(1))
+    gaps = above[:, 0] - above[:, 1]
+    assert gap[:, 0] == pytest.approx(np.log([gaps[0], gaps[1], 0.05]))  # at least 0.05
+
+
+def test_levels_are_ascending_and_scores_are_among_them():
+    assert THREE.levels.tolist() == [0, 0.5, 1]
+    assert (THREE.score_range, THREE.features, THREE.thresholds) == ((1, 5), 3, 2)
+    assert THREE.categories([0.5 + 1e-7, 1]).tolist() == [1, 2]
+    with pytest.raises(DataError, match="the score 2 is none of the levels 1, 3, 5"):
+        THREE.categories([0, 0.25])
+    assert Graded(np.linspace(1, 5, 20), (1, 5)).features == 20
+    for levels in ([1], [1, 1, 5], np.linspace(1, 5, 21)):
+        with pytest.raises(UsageError, match="are not 2 to 20 ascending numbers"):
+            Graded(levels, (1, 5))
+    for wrong in (0, 6):
+        with pytest.raises(UsageError, match=f"a level should be .* from 1 to 5, found {wrong}"):
+            Graded((3, wrong), (1, 5))
+
+
 def test_unknown_likelihood_is_named():
-    with pytest.raises(UsageError, match="cbb"):
+    with pytest.raises(UsageError, match="no likelihood 'cbb'"):
         get_likelihood("cbb")
+    with pytest.raises(UsageError, match="no likelihood 'graded'"):
+        get_likelihood("graded")
+    assert get_likelihood("graded", (0, 0.5, 1)).levels.tolist() == [0, 0.5, 1]
+    assert get_likelihood("graded", (1, 5), (1, 5)).levels.tolist() == [0, 1]
