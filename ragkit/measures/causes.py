@@ -3,6 +3,12 @@
 A question is followed through a system: is its gold document in the corpus, in the ranked list,
 among the documents that the reader was given; does the answer say what the gold answer says; how was
 it judged? The first step that fails is the cause, so the causes partition all wrong answers.
+
+A language model read 200 wrong answers of three systems on the embedded sample and named each one's
+cause before it saw the one given here (`tests/goldens/causes.csv`). Of 100 with an even share of each
+cause they agree on 94 (95 % interval 88 to 97 %), of 100 drawn at random on 95 (89 to 98 %). The
+first seven causes follow from ids and abstentions; of the 104 answers that are "not used" or "judged
+wrong" they agree on 94. A right abstention that is judged wrong is a "no gold document".
 """
 
 from __future__ import annotations
@@ -43,7 +49,7 @@ def trace(
     ----------
     questions, documents, runs, answers : DataFrame
         Frames of `ragkit.schema`, `runs` and `answers` of one system. An answer that is None failed;
-        with a column `abstained`, true for those that say they do not know.
+        with a column `abstained`, true for those that say they do not know; empty is not true.
     correct : Series
         True or False by question_id; a question without a verdict is in no count.
     used : float, default=0.5
@@ -74,12 +80,9 @@ def trace(
         answer, gold = given.loc[question.question_id], set(question.gold_doc_ids)
         found = [rank for doc, rank in lists.get(question.question_id, {}).items() if doc in gold]
         text, known = answer["answer"], question.answer
-        silent = isinstance(text, str) and (
-            not text.strip() or bool(answer.get("abstained", False))
-        )
-        share = float("nan")
-        if isinstance(known, str) and isinstance(text, str):
-            share = token_recall(text, known)
+        text = text if isinstance(text, str) else None
+        silent = text is not None and (not text.strip() or bool(answer.get("abstained") == 1))
+        share = token_recall(text, known) if isinstance(known, str) else float("nan")
         row = {
             "question_id": question.question_id, "type": question.type, "gold": len(gold),
             "corpus": len(gold & here), "rank": min(found, default=float("nan")),
@@ -94,7 +97,7 @@ def trace(
 
 def _cause(row: dict, text: str | None, silent: bool, used: float) -> str:
     steps = {
-        "no answer": not isinstance(text, str),
+        "no answer": text is None,
         "no gold document": not row["gold"],
         "not in the corpus": not row["corpus"],
         "not retrieved": pd.isna(row["rank"]) and not row["delivered"],

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragkit import datasets
 from ragkit.errors import DataError, UsageError
-from ragkit.measures import causes, metrics
+from ragkit.measures import causes, metrics, stats
+
+TESTS = Path(__file__).resolve().parents[1]
+READ = TESTS / "goldens" / "causes.csv"
 
 # id: gold, answer, abstained, delivered, ranked list, judged correct, cause
 CASES = {
@@ -77,6 +83,15 @@ def test_a_question_without_verdict_is_in_no_count():
     assert len(traced) == len(CASES) - 1
 
 
+def test_an_answer_that_nothing_is_known_of_is_no_abstention():
+    questions, documents, runs, answers, correct = frames()
+    for unknown in (None, float("nan")):
+        answers["abstained"] = unknown
+        traced = causes.trace(questions, documents, runs, answers, correct)
+        assert traced.loc["silent", "cause"] == "not used"
+        assert traced.loc["empty", "cause"] == "abstained"
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_the_causes_partition_the_wrong_answers(data):
@@ -90,6 +105,78 @@ def test_the_causes_partition_the_wrong_answers(data):
     table = causes.summarise(traced)
     assert table["wrong"].sum() == (~traced["correct"].astype(bool)).sum()
     assert table["most"].sum() + traced["correct"].mean() == pytest.approx(1)
+
+
+def exclusive(gold, text, abstained, given, ranked):
+    """Return, for each cause, whether it holds; each is stated without the others."""
+    here, answered = {"d1", "d2"} & set(gold), text is not None
+    got, listed = set(gold) & set(given), set(gold) & set(ranked)
+    silent = answered and (abstained or text == "")
+    shared = len({"red", "fox"} & set(text.split())) / 2 if answered else 0
+    whole = bool(here) and got == set(gold)
+    return {
+        "no answer": not answered,
+        "no gold document": answered and not gold,
+        "not in the corpus": answered and bool(gold) and not here,
+        "not retrieved": answered and bool(here) and not got and not listed,
+        "not delivered": answered and bool(here) and not got and bool(listed),
+        "partly delivered": answered and bool(here) and bool(got) and got != set(gold),
+        "abstained": answered and whole and silent,
+        "not used": answered and whole and not silent and shared < 0.5,
+        "judged wrong": answered and whole and not silent and shared >= 0.5,
+    }
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_exactly_one_cause_holds(data):
+    docs = st.lists(st.sampled_from(["d1", "d2", "none"]), unique=True, max_size=3)
+    texts = st.sampled_from([None, "", "red", "the red fox", "blue whale"])
+    gold, text, abstained, given_docs, ranked = case = data.draw(
+        st.tuples(docs, texts, st.booleans(), docs, docs)
+    )
+    holding = [name for name, holds in exclusive(*case).items() if holds]
+    traced = causes.trace(*frames({"q": (gold, text, abstained, given_docs, ranked, False, "")}))
+    assert holding == [traced.loc["q", "cause"]]
+
+
+def read_by_hand():
+    """Return the wrong answers that were read, with the cause that the code gives now."""
+    read = pd.read_csv(READ, keep_default_na=False).assign(now="")
+    sets = {name: datasets.load(name, profile="sample") for name in set(read["benchmark"])}
+    for (name, _), rows in read.groupby(["benchmark", "system"]):
+        asked = sets[name].questions
+        asked = asked[asked["question_id"].isin(rows["question_id"])]
+        answers = rows.assign(doc_ids=rows["doc_ids"].str.split())
+        runs = rows[["system", "question_id"]].assign(doc_id=rows["ranked"].str.split())
+        runs = runs.explode("doc_id")
+        runs["rank"] = runs.groupby("question_id").cumcount() + 1
+        wrong = pd.Series(False, index=rows["question_id"])
+        traced = causes.trace(asked, sets[name].documents, runs, answers, wrong)
+        read.loc[rows.index, "now"] = rows["question_id"].map(traced["cause"])
+    return read
+
+
+def test_a_reader_names_the_same_causes():
+    read = read_by_hand()
+    assert (read["now"] == read["cause"]).all()
+    assert set(read["reader"]) <= set(causes.CAUSES)
+    assert read["reason"].str.len().min() > 0
+    same = read["reader"] == read["cause"]
+    said = {}
+    for draw, part in same.groupby(read["draw"]):
+        found = stats.wilson_interval(int(part.sum()), len(part))
+        assert (found.n, found.estimate >= 0.9) == (100, True)
+        said[draw] = part.sum(), f"{100 * found.low:.0f} to {100 * found.high:.0f} %"
+    (even, around_even), (random, around_random) = said["each cause"], said["at random"]
+    late = same[read["cause"].isin(["not used", "judged wrong"])]
+    told = " ".join(causes.__doc__.split())
+    assert f"share of each cause they agree on {even} (95 % interval {around_even})" in told
+    assert f"of 100 drawn at random on {random} ({around_random})" in told
+    assert f"of the {len(late)} answers that are" in told
+    assert f'"judged wrong" they agree on {late.sum()}' in told
+    figure = f"{even} of 100 drawn by cause, {random} of 100 drawn at random"
+    assert figure in (TESTS / "README.md").read_text("utf-8")
 
 
 def test_frames_that_do_not_fit_are_refused():
