@@ -41,7 +41,11 @@ $(READY): requirements.lock pyproject.toml
 lab: $(READY)  ## open JupyterLab on a map of the notebooks and what was run
 	@$(BIN)/ragkit notebook index
 	@install -D -m 644 ragkit/report/site/pages/overrides.json $(VENV)/share/jupyter/lab/settings/overrides.json
-	$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/build/index.ipynb $(LAB)
+	@# 37a8 is JupyterLab's own mark of the workspace "default"; a layout that was changed later is kept.
+	@[ -e build/lab/default-37a8.jupyterlab-workspace ] || install -D -m 644 \
+		ragkit/report/site/pages/workspace.json build/lab/default-37a8.jupyterlab-workspace
+	$(BIN)/jupyter lab --notebook-dir=. --LabApp.workspaces_dir=build/lab \
+		--LabApp.default_url=/lab/tree/build/index.ipynb $(LAB)
 
 data: $(READY)  ## show every data file: present, partial, missing, and how to get it
 	@$(BIN)/ragkit data status $(if $(DATA),--data $(DATA))

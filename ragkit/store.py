@@ -21,10 +21,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ragkit import paths
+from ragkit import display, paths
 from ragkit.errors import DataError
 
-UNIMPORTANT = ("ragkit.errors", "ragkit.paths")
+UNIMPORTANT = ("ragkit.errors", "ragkit.paths", "ragkit.display", "ragkit.llm.used")
 FORMAT = 2  # of the values; part of every key, so that values of another format are not read
 BUSY_S = 60.0
 MODULE_NAME = re.compile(r"ragkit(\.\w+)+")
@@ -223,7 +223,7 @@ class Store:
         results = self._get(set(keys))
         missing = {key: item for key, item in zip(keys, items, strict=True) if key not in results}
         waiting = list(missing.items())
-        for start in range(0, len(waiting), batch):
+        for start in display.progress(range(0, len(waiting), batch), step):
             part = waiting[start : start + batch]
             values = list(function([item for _, item in part]))
             if len(values) != len(part):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
 import click
 
+from ragkit import display
 from ragkit.cli import declare
 from ragkit.files import held
 
@@ -22,8 +22,8 @@ def erb(out, dry_run, **counts):
     if dry_run:
         counts.pop("jobs")
         return _show(Plan(Settings(**counts)).summary())
-    with held(out), _progress(1) as progress:
-        plan = generate(out, **counts, progress=progress)["plan"]
+    with held(out), display.bar() as bar:
+        plan = generate(out, **counts, progress=bar.stage)["plan"]
     made, asked = (sum(plan[name].values()) for name in ("documents", "questions"))
     click.echo(f"{made:,} documents and {asked:,} questions in {out}")
 
@@ -76,7 +76,7 @@ def datamorgana(documents, out, dry_run, batch, yes, **given):
         return made
 
     guess, lock = partial(estimate, documents, **asked), held(out.parent, out.name)
-    if made := _written(guess, make, options, lock, dry_run, yes, asked["questions"]):
+    if made := _written(guess, make, options, lock, dry_run, yes):
         click.echo(f"{len(made.rows):,} questions in {out}")
         _left_out(len(made.left_out), beside(out, "left_out.jsonl"))
 
@@ -87,8 +87,8 @@ def sample(out):
     from ragkit.synth.sample import write_sample
 
     out = out or paths.SAMPLE
-    with held(out), _progress(1) as progress:
-        files = write_sample(out, progress=progress)
+    with held(out), display.bar() as bar:
+        files = write_sample(out, progress=bar.stage)
     click.echo(f"{files} files in {out}")
 
 
@@ -101,7 +101,7 @@ def _options(given, ledger, batch):
     return AuthorOptions(ledger, **asked, batch=batch), given
 
 
-def _written(guess, make, options, lock, dry_run, yes, total=1):
+def _written(guess, make, options, lock, dry_run, yes):
     """Show the estimate, ask, and let the model write; return what is made, if it is."""
     from ragkit.synth.stages import BatchWritten
 
@@ -112,9 +112,9 @@ def _written(guess, make, options, lock, dry_run, yes, total=1):
         return None
     if not (yes or options.batch):
         click.confirm("Go ahead?", abort=True, err=True)
-    with lock, _progress(total) as progress:
+    with lock, display.bar() as bar:
         try:
-            return make(progress=progress, author_options=options)
+            return make(progress=bar.stage, author_options=options)
         except BatchWritten as written:
             click.echo(str(written))
 
@@ -122,21 +122,6 @@ def _written(guess, make, options, lock, dry_run, yes, total=1):
 def _left_out(count, path) -> None:
     if count:
         click.echo(f"{count:,} left out: see {path}")
-
-
-@contextmanager
-def _progress(total: int):
-    """Yield a progress function that moves a bar through stages of different lengths."""
-    from tqdm import tqdm
-
-    with tqdm(total=total, unit="step", leave=False, disable=None) as bar:
-
-        def progress(stage: str, done: int, total: int) -> None:
-            bar.set_description(stage, refresh=False)
-            bar.total, bar.n = total, done
-            bar.refresh()
-
-        yield progress
 
 
 def _show(summary: dict) -> None:

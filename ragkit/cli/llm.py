@@ -29,9 +29,6 @@ def ledger(file, form, failures):
             return
         lines = book.summary()
     prices = load_prices()
-    for line in lines:
-        cost = prices.cost(line["model"], line["prompt_tokens"], line["completion_tokens"])
-        line["cost_usd"] = None if line["tokens_unknown"] else cost
     costs = [line["cost_usd"] for line in lines]
     known = sum(cost for cost in costs if cost is not None)
     total = f"cost {dollars(known)}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from html import escape
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ragkit import checks, schema
+from ragkit import checks, display, schema
 from ragkit.datasets import registry
 from ragkit.datasets.registry import Declaration, Entry, Found, Store
 from ragkit.errors import DataError, MissingData, UsageError, did_you_mean
@@ -143,8 +142,13 @@ class Dataset:
 
     def _repr_html_(self) -> str:
         rows = [(name, f"{len(f):,}", ", ".join(f.columns)) for name, f in self.frames.items()]
-        table = pd.DataFrame(rows, columns=["frame", "rows", "columns"]).to_html(index=False)
-        return f"<p><b>{escape(self.name)}</b> ({escape(self.label)})</p>{table}"
+        shown = display.table(pd.DataFrame(rows, columns=["frame", "rows", "columns"]))
+        after = (
+            "Next: each frame is an attribute; `.part(questions=20)` is a part to try things on."
+        )
+        if self.partial:
+            after = "Next: `ragkit data status` says how to get what is missing."
+        return display.card(self.name, {"data": self.label}, shown, after=after)
 
 
 def own(folder: Path) -> Dataset:

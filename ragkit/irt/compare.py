@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from ragkit import display
 from ragkit.checks import whole
 from ragkit.irt.data import require_long
 from ragkit.irt.diagnostics import split_half
@@ -74,7 +75,7 @@ def _held_out(scores, models, losses, folds, seed, options, levels=None) -> pd.D
     scores = scores.reset_index(drop=True)
     fold = np.random.default_rng(seed).permutation(np.arange(len(scores)) % folds)
     parts = []
-    for k in range(folds):
+    for k in display.progress(range(folds), "folds"):
         train, test = scores[fold != k], scores[fold == k]
         for column in ("subject_id", "item_id"):
             test = test[test[column].isin(train[column])]

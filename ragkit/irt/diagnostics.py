@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from ragkit import display
 from ragkit.checks import choice, whole
 from ragkit.errors import DataError, UsageError
 from ragkit.irt.data import Scores, require_long
@@ -51,7 +52,7 @@ def recovery(
     rows, simulation = [], dict(simulation or {})
     if "likelihood" in simulation:
         options.setdefault("likelihood", simulation["likelihood"])
-    for seed in seeds:
+    for seed in display.progress(seeds, "simulations"):
         simulated = simulate(n_subjects, n_items, **{**simulation, "seed": seed})
         result = fit(simulated.scores, seed=seed, **options)
         for name, table in {"theta": "subjects", "diff": "items", "log_disc": "items"}.items():
@@ -164,7 +165,7 @@ def split_half(
         raise DataError(f"{len(ids)} {by} cannot be split into halves of at least 2")
     rng = np.random.default_rng(seed)
     tables = []
-    for split in range(whole(splits, "splits")):
+    for split in display.progress(range(whole(splits, "splits")), "halves"):
         inside = scores[column].isin(set(rng.permutation(ids)[: len(ids) // 2]))
         table = agreement({half: fit(scores[inside == half], **options) for half in (True, False)})
         table.insert(0, "split", split)
@@ -268,7 +269,7 @@ def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) 
     if info["engine"] != "em" or info["prior"] == "none":
         result = fit(scores, **options)
     replicated = []
-    for _ in range(draws):
+    for _ in display.progress(range(draws), "replications"):
         made = _generated(result, rng, known=False)
         replicated.append(_statistics(made) - _expected(fit(made.frame(), **options), rng))
     excess, expected = np.array(replicated), _expected(result, rng)

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from ragkit import display
 from ragkit.irt.data import Scores
 from ragkit.irt.marginal import (
     COMPONENTS,
@@ -50,7 +51,6 @@ HYPER_BOUNDS = {
 _DIFFERENCE = 1e-4  # step of a numerical derivative
 _STARTS = 4  # Newton steps before the climb
 _NEWTON = 25  # steps at the end
-_SILENT = 2.0  # seconds before the steps are shown
 _ROUND = 15  # iterations of L-BFGS in the same coordinates
 
 
@@ -418,14 +418,10 @@ def climb(
 ) -> Optimum:
     """Maximise the log posterior: L-BFGS, then Newton's method where the information is at hand.
 
-    With `near` the vector is taken to be near the optimum and Newton's method begins at once. In a
-    terminal, a climb of more than two seconds shows its steps.
+    With `near` the vector is taken to be near the optimum and Newton's method begins at once.
     """
-    from tqdm import tqdm
-
     iterations = outside = 0
-    shown = {"desc": "fitting", "unit": " steps", "leave": False, "disable": None}
-    with tqdm(delay=_SILENT, **shown) as bar:  # None: not where there is no terminal
+    with display.bar("fitting") as bar:
         for _ in range(0 if near else 1 + max_iter // _ROUND):  # the information changes on the way
             vector, used = _whitened(model, vector, min(_ROUND, max_iter), bar)
             iterations += used

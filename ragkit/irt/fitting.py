@@ -95,8 +95,8 @@ def fit(
     levels : sequence of float, optional
         For "graded": the values that a score can take, ascending. The distinct scores by default.
     **given
-        Options of the engine. "em": tol, max_iter. "nuts": draws, warmup, chains, progress.
-        "py-irt": epochs, lr, dropout, progress.
+        Options of the engine. "em": tol, max_iter. "nuts": draws, warmup, chains.
+        "py-irt": epochs, lr, dropout.
 
     Returns
     -------

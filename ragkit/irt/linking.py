@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ragkit.checks import choice
+from ragkit.display import card, table
 from ragkit.errors import DataError, UsageError
 from ragkit.irt.result import IRTResult
 
@@ -33,6 +34,23 @@ class Link:
     se_intercept: float
     items: pd.DataFrame
     method: str
+
+    def __repr__(self) -> str:
+        return (
+            f"<Link: theta = {self.slope:.3f} * theta {self.intercept:+.3f}, "
+            f"by {self.method} over {len(self.items):,} items>"
+        )
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "slope": f"{self.slope:.3f} (error {self.se_slope:.3f})",
+            "intercept": f"{self.intercept:.3f} (error {self.se_intercept:.3f})",
+            "shared items": f"{len(self.items):,}, linked by {self.method}",
+        }
+        far = self.items.sort_values("z", key=abs, ascending=False).head(5)
+        caption = "The items furthest off; z is in standard errors"
+        after = "Next: `.apply(other)` puts the other fit on the reference's scale."
+        return card("Link of two fits", facts, table(far, caption), after=after)
 
     def apply(self, other: IRTResult) -> IRTResult:
         """Return `other` on the reference's scale."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ragkit import display
 from ragkit.checks import whole
 from ragkit.irt.data import Scores
 from ragkit.irt.engine import DISC_END, SEVERITY_SD, Estimates, Model, Setup, climb, start
@@ -89,7 +90,7 @@ def _start(data: Scores, setup: Setup, rng: np.random.Generator) -> dict:
     }
 
 
-def _sample(data: Scores, setup: Setup, *, draws, warmup, chains, progress):
+def _sample(data: Scores, setup: Setup, *, draws, warmup, chains, shown):
     """Return the draws of every site, chains x draws x size, and the number of divergences."""
     import pyro
     import torch
@@ -113,7 +114,8 @@ def _sample(data: Scores, setup: Setup, *, draws, warmup, chains, progress):
                 num_samples=draws,
                 warmup_steps=warmup,
                 initial_params=_start(data, setup, np.random.default_rng([setup.seed, chain])),
-                disable_progbar=not progress,
+                disable_progbar=True,
+                hook_fn=lambda *_: shown.update(),
             )
             sampler.run()
             kept.append({name: value.numpy() for name, value in sampler.get_samples().items()})
@@ -148,9 +150,7 @@ def _scaled(data: Scores, setup: Setup, found: Mapping[str, np.ndarray]) -> dict
     return scaled
 
 
-def fit_nuts(
-    data: Scores, setup: Setup, *, draws=500, warmup=300, chains=2, progress=True
-) -> Estimates:
+def fit_nuts(data: Scores, setup: Setup, *, draws=500, warmup=300, chains=2) -> Estimates:
     """Draw from the posterior and return its means and variances.
 
     Converged means no divergence, every r-hat below 1.05, which takes two chains to compute, and
@@ -159,9 +159,9 @@ def fit_nuts(
     whole(draws, "draws", least=4)  # r-hat and effective sizes need as many
     whole(warmup, "warmup")
     whole(chains, "chains")
-    found, divergences = _sample(
-        data, setup, draws=draws, warmup=warmup, chains=chains, progress=progress
-    )
+    counts = {"draws": draws, "warmup": warmup, "chains": chains}
+    with display.bar("NUTS", chains * (warmup + draws)) as shown:
+        found, divergences = _sample(data, setup, **counts, shown=shown)
     scaled = _scaled(data, setup, found)
     moments = {name: (v.mean((0, 1)), v.var((0, 1))) for name, v in scaled.items()}
     alpha = scaled.pop("alpha")

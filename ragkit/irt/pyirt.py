@@ -19,6 +19,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+from ragkit import display
 from ragkit.checks import number, whole
 from ragkit.irt.data import Scores
 from ragkit.irt.engine import Estimates, Setup
@@ -98,30 +99,28 @@ def _register(data: Scores, setup: Setup, on_epoch: Callable[[], None]) -> str:
     return name
 
 
-def _train(data: Scores, setup: Setup, *, epochs, lr, dropout, progress) -> dict[str, np.ndarray]:
+def _train(data: Scores, setup: Setup, *, epochs, lr, dropout, shown) -> dict[str, np.ndarray]:
     """Return the variational means and sds, on py-irt's own scale."""
     import pyro
     import torch
     from py_irt.config import IrtConfig
     from py_irt.dataset import Dataset
     from py_irt.training import IrtModelTrainer
-    from tqdm import tqdm
 
     frame = pd.DataFrame(data.matrix()).rename(index="s{}".format, columns="i{}".format)
     threads = torch.get_num_threads()
-    bar = tqdm(total=epochs, desc="py-irt", unit="epoch", disable=not progress, mininterval=1)
     calls = iter(range(-1, epochs + 1))  # the trainer calls the model once before the first epoch
 
     def tick():
         if next(calls) >= 0:
-            bar.update()
+            shown.update()
 
     config = {"priors": "hierarchical", "epochs": epochs, "lr": lr, "dropout": dropout}
     config = IrtConfig(model_type=_register(data, setup, tick), seed=setup.seed, **config)
     try:
         torch.set_num_threads(1)
         pyro.set_rng_seed(setup.seed)
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), bar:
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             # the trainer calls the model once outside of inference, to create its parameters
             warnings.filterwarnings("ignore", "trying to observe", RuntimeWarning)
             dataset = Dataset.from_pandas(frame)
@@ -132,13 +131,12 @@ def _train(data: Scores, setup: Setup, *, epochs, lr, dropout, progress) -> dict
     return trainer.last_params
 
 
-def fit_pyirt(
-    data: Scores, setup: Setup, *, epochs=10_000, lr=0.01, dropout=0.2, progress=True
-) -> Estimates:
+def fit_pyirt(data: Scores, setup: Setup, *, epochs=10_000, lr=0.01, dropout=0.2) -> Estimates:
     """Train as in the LiveRAG paper: learning rate 0.01, 10,000 epochs, dropout 0.2."""
     whole(epochs, "epochs")
     number(lr, "lr", least=0)
-    found = _train(data, setup, epochs=epochs, lr=lr, dropout=dropout, progress=progress)
+    with display.bar("py-irt", epochs, "epoch") as shown:
+        found = _train(data, setup, epochs=epochs, lr=lr, dropout=dropout, shown=shown)
     shared, positive, m = setup.shared, setup.positive, data.n_items
     theta, b, sd_theta = found["loc_theta"], found["loc_b"], found["scale_theta"]
     if shared:

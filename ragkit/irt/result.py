@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ragkit.display import card, table
 from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.irt.data import Scores, require_long
 from ragkit.irt.likelihood import get_likelihood
@@ -100,20 +101,24 @@ class IRTResult:
             "scores": f"{info['n_scores']:,} of {len(self.subjects):,} subjects on "
             f"{len(items):,} items, range {list(self.score_range)}",
             "log-likelihood": f"{info['log_likelihood']:.2f}",
-            "difficulty": spread("diff"),
+            "difficulty (higher is harder)": spread("diff"),
             "discrimination": spread("disc"),
             "item flags": ", ".join(f"{n} {name}" for name, n in flags.items()) or "none",
-            "reliability of ability": f"{info['reliability']:.3f}",
+            "reliability of ability (0 to 1)": f"{info['reliability']:.3f}",
             "problems": "; ".join(info["problems"]),
             "notes": "; ".join(info["notes"]),
         }
-        page = pd.Series({name: text for name, text in rows.items() if text}).to_frame()
         best = self.subjects.sort_values("theta", ascending=False).head(5)
-        with pd.option_context("display.max_colwidth", None):
-            return (
-                f"{page.to_html(header=False)}<p>Ablest subjects; all are in "
-                f"<code>.subjects</code>, items in <code>.items</code>.</p>{best.round(3).to_html()}"
-            )
+        caption = f"The ablest of {len(self.subjects):,} subjects; theta is in standard deviations"
+        after = (
+            "Next: `.items` and `.subjects` have everything; `.items.sort_values('diff')` ends with "
+            "the hardest items, `.characteristic_curves()` has their expected scores."
+        )
+        if not self.converged:
+            after = "Next: read the problems before you use these numbers: they have not converged."
+        return card(
+            "Fitted item response model", rows, table(best, caption, high=["theta"]), after=after
+        )
 
     # --- curves -------------------------------------------------------------------------------
 

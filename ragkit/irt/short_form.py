@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 from ragkit.checks import choice, number, whole
+from ragkit.display import card, progress, table
 from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.irt.data import prepare
 from ragkit.irt.fitting import fit
@@ -63,6 +64,19 @@ class ShortForm:
             f"<ShortForm of {len(self.items):,} of {self.info['n_items']:,} items, "
             f"error {self.items['error'].iloc[-1]:.3g}, from {self.info['n_subjects']:,} subjects>"
         )
+
+    def _repr_html_(self) -> str:
+        info, (low, high) = self.info, self.info["score_range"]
+        facts = {
+            "items": f"{len(self.items):,} of {info['n_items']:,}",
+            "error of the estimate": f"{self.items['error'].iloc[-1]:.3g}, scores from {low} to {high}",
+            "chosen from": f"{info['n_subjects']:,} subjects, {info['filled']:.1%} of scores missing",
+        }
+        first = table(self.items.head(5), "The items chosen first, and the error with them alone")
+        after = (
+            "Next: `.estimate(scores)` for mean scores over all items from scores on these alone."
+        )
+        return card("Short form", facts, first, after=after)
 
     def estimate(self, scores: pd.DataFrame, *, level: float = 0.9) -> pd.DataFrame:
         """Estimate the mean score over all items from scores on the items of the form.
@@ -414,7 +428,8 @@ def check_short_forms(
     methods = [choice(name, "method", METHODS) for name in methods]
     splitter = GroupShuffleSplit(whole(folds, "folds"), test_size=0.2, random_state=seed)
     parts = {}
-    for fold, (train, test) in enumerate(splitter.split(x, groups=family)):
+    split = progress(splitter.split(x, groups=family), "folds", folds)
+    for fold, (train, test) in enumerate(split):
         result = None
         if {"irt", "information"} & set(methods):
             result = fit(pd.DataFrame(x[train]), likelihood=likelihood)

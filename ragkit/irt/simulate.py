@@ -33,6 +33,12 @@ class Simulation:
     subjects: pd.DataFrame
     severity: pd.Series | None = None
 
+    def __repr__(self) -> str:
+        return (
+            f"<Simulation of {len(self.subjects):,} subjects x {len(self.items):,} items, "
+            f"{len(self.scores):,} scores>"
+        )
+
 
 def simulate(
     n_subjects: int = 40,

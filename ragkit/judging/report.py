@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ragkit import checks
+from ragkit.display import card, table
 from ragkit.errors import DataError, UsageError
 from ragkit.files import read_json, write_jsonl, write_text
 from ragkit.judging.judges import Verdict, code
@@ -233,6 +234,28 @@ class Evaluation:
     def __init__(self, data: dict[str, Any]):
         self.data = data
 
+    def __repr__(self) -> str:
+        systems = dict.fromkeys(record["system"] for record in self.records)
+        return (
+            f"<{type(self).__name__} of {', '.join(systems)}: {len(self.records):,} answers, "
+            f"judge {self.data['judge']['name']}>"
+        )
+
+    def _repr_html_(self) -> str:
+        overall = self.summary[self.summary["group"] == "overall"]
+        shown = overall.pivot(index="system", columns="metric", values="value")[list(METRICS)]
+        low = [name for name in METRICS if name.startswith("invalid")]
+        marked = {"high": [name for name in METRICS if name not in low], "low": low}
+        caption = (
+            "Means (0 to 1, higher is better; invalid extra documents: a number, lower is better)"
+        )
+        facts = {"judge": self.data["judge"]["name"], "answers": f"{len(self.records):,}"}
+        facts["missing values"] = f"{int(overall['missing'].sum()):,}"
+        after = f"Next: `.summary` has intervals and types of questions, {self._more}."
+        return card(type(self).__name__, facts, table(shown, caption, **marked), after=after)
+
+    _more = "`.verdicts` every verdict with its reason"
+
     @property
     def records(self) -> list[dict]:
         """What each system gave for each question, with all verdicts and scores."""
@@ -309,6 +332,7 @@ class Comparison(Evaluation):
     """Two systems on the same questions; `ragkit.judging.compare` returns it."""
 
     schema = "ragkit.comparison"
+    _more = "`.differences` tests of them, `.preferences` each question"
 
     @property
     def preferences(self) -> pd.DataFrame:

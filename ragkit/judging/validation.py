@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 from sklearn.metrics import roc_auc_score
 
-from ragkit import checks
+from ragkit import checks, display
 from ragkit.errors import DataError
 from ragkit.judging.calibrate import fit_public
 from ragkit.judging.judges import tasks
@@ -68,7 +68,7 @@ def held_out(
     if len(judges) != 2:
         raise DataError(f"expected the verdicts of two judges, found {len(judges)}")
     parts = []
-    for left_out in _parts(frame, scheme, folds, seed):
+    for left_out in display.progress(_parts(frame, scheme, folds, seed), "calibrations"):
         for one, other in (judges, judges[::-1]):
             fitted = fit_public(frame[~left_out & (frame["judge"] == one)])
             part = frame[left_out] if scheme != "systems" else frame
@@ -171,7 +171,8 @@ def clustered(
         rng, texts = np.random.default_rng(seed), set(group.select_dtypes("object"))
         rows = group.drop(columns=texts - {"system"})
         draws = np.full((resamples, len(statistics)), np.nan)
-        for number in range(resamples if len(names) > 1 else 0):
+        needed = range(resamples if len(names) > 1 else 0)
+        for number in display.progress(needed, "resamples"):
             drawn = rng.integers(len(names), size=len(names))
             part = rows.take(np.concatenate([places[k] for k in drawn]))
             draws[number] = [statistic(part) for statistic in statistics.values()]
@@ -312,7 +313,7 @@ def with_labels(
         for name, part in own.items():
             truth, told = part.to_numpy().T
             draws = []
-            for _ in range(resamples):
+            for _ in display.progress(range(resamples), "resamples"):
                 drawn = rng.integers(len(part), size=len(part))
                 known = truth[drawn]
                 known[labels:] = np.nan

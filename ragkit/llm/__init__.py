@@ -14,6 +14,7 @@ from ragkit.llm.ledger import Ledger, ledger_path
 from ragkit.llm.prices import Estimate, Prices, count_tokens, dollars, load_prices
 from ragkit.llm.rehearsal import Rehearsal, Share
 from ragkit.llm.requests import Prompt, Request, load_prompt
+from ragkit.llm.used import record
 
 __all__ = [
     "Client",
@@ -35,6 +36,7 @@ __all__ = [
     "ledger_path",
     "load_prices",
     "load_prompt",
+    "record",
     "tally",
     "write_batch",
 ]

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 from ragkit import checks
 from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.files import named, read_jsonl, write_text
-from ragkit.llm import exchange
+from ragkit.llm import exchange, used
 from ragkit.llm.endpoint import Endpoint, Fault
 from ragkit.llm.exchange import FINAL, Exchange, Failure, Value
 from ragkit.llm.ledger import DiskFull, Ledger
@@ -196,7 +196,9 @@ class Client:
                 outcomes |= _Batch(self, waiting.values(), bar).run()
         self.open += [one for one in outcomes.values() if not one.ok and one.kind not in FINAL]
         # Equal requests share one result, though each may have a label of its own.
-        return [replace(outcomes[r.key], purpose=r.purpose, prompt=r.prompt) for r in asked]
+        found = [replace(outcomes[r.key], purpose=r.purpose, prompt=r.prompt) for r in asked]
+        used.note(found, self.ledger.path)
+        return found
 
     def dry_run(self, requests: Iterable[Request | str]) -> Estimate:
         """Return calls, tokens and price of a batch, without a call and without a key."""

@@ -23,10 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ragkit import paths
+from ragkit import display, paths
 from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.files import atomic_path, json_lines, named, read_text, require
 from ragkit.llm.exchange import Exchange
+from ragkit.llm.prices import dollars, load_prices
 from ragkit.llm.requests import canonical, digest
 
 FORMAT = 2
@@ -100,6 +101,22 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path) if self.path else None!r})"
+
+    def _repr_html_(self) -> str:
+        lines = self.summary()
+        rows = [
+            {"model": line["model"], "purpose": line["purpose"], "requests": line["requests"]}
+            | {"failed": line["failed"], "tokens in": line["prompt_tokens"]}
+            | {"tokens out": line["completion_tokens"], "price": dollars(line["cost_usd"])}
+            for line in lines
+        ]
+        facts = {"file": self.path or "in memory", "exchanges": f"{len(self):,}"}
+        caption = f"Prices by the list of {load_prices().date}"
+        shown = [display.table(rows, caption)] if rows else []
+        after = "Next: `.export(path)` writes a file that others can replay."
+        if any(line["failed"] for line in lines):
+            after = "Next: `.failures()` says why requests have no value; the same run asks again."
+        return display.card("Ledger of answers", facts, *shown, after=after)
 
     def __reduce__(self):
         if self.path is None:
@@ -207,15 +224,19 @@ class Ledger:
         `requests` are requests without their repairs, `calls` the answers, `attempts` all
         attempts, `repaired` the requests whose repair is valid, `failed` those without a value,
         `failures` the same by kind. `tokens_unknown` counts the answers whose tokens the endpoint
-        did not report; the two sums leave them out.
+        did not report; the two sums leave them out. `cost_usd` is None if the price or a count is
+        unknown.
         """
         with self._open() as db:
             cursor = db.cursor()
             cursor.row_factory = sqlite3.Row
             table = [dict(row) for row in cursor.execute(_SUMMARY)]
+        prices = load_prices()
         for line in table:
             line["failures"] = json.loads(line["failures"])
             line["failed"] = sum(line["failures"].values())
+            tokens = None if line["tokens_unknown"] else line["prompt_tokens"]
+            line["cost_usd"] = prices.cost(line["model"], tokens, line["completion_tokens"])
         return table
 
     def failures(self) -> list[Exchange]:

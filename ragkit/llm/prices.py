@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ragkit import checks, text
+from ragkit.display import card
 from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.llm.requests import canonical
 
@@ -92,6 +93,11 @@ class Estimate:
     cost_low: float | None
     cost_high: float | None
     prices: str
+
+    def _repr_html_(self) -> str:
+        first, second = str(self).split("\n")
+        after = "Next: `complete` with the same requests asks them; nothing has been asked so far."
+        return card("Estimate", {"requests": first, "tokens and price": second}, after=after)
 
     def __str__(self) -> str:
         encoding, exact = encoding_name(self.model)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import entropy
 
-from ragkit import checks
+from ragkit import checks, display
 from ragkit.errors import DataError, ModelError
 from ragkit.measures.corpus.geometry import matrix, unit_blocks
 
@@ -135,7 +135,7 @@ def sampled_profiles(
     if size == len(texts):
         return pd.DataFrame([profile(texts, embeddings)])
     tags, rng, rows = pos_tags(texts), np.random.default_rng(seed), []
-    for _ in range(repeats):
+    for _ in display.progress(range(repeats), "samples"):
         chosen = rng.choice(len(texts), size, replace=False)
         pick = [texts[i] for i in chosen]
         rows.append(profile(pick, embeddings[chosen], [tags[i] for i in chosen]))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragkit import checks
+from ragkit import checks, display
 from ragkit.errors import ModelError
 from ragkit.models.registry import Card, card, need, verified
 from ragkit.store import Store
@@ -149,20 +149,18 @@ class Model:
         compute: Callable[[list], np.ndarray],
         items: Sequence,
         cache: bool | str | os.PathLike,
-        progress: bool,
     ) -> np.ndarray:
         """Return `compute(items)`, a row for each item, from the store that `cache` names.
 
         Longer texts or pairs are computed first, which makes batches of similar length.
         """
-        from tqdm.auto import tqdm
-
         path = None if cache is True else ":memory:"
         if not isinstance(cache, bool):
             path = Path(cache, "store.sqlite")
         options = {"step": self.card.kind, "given": self.identity, "batch": BATCH}
         rows = np.empty((len(items), self.dimension), dtype=np.float32)
-        with tqdm(total=len(items), unit="text", disable=not progress) as bar, Store(path) as store:
+        bars = display.bar(self.name, len(items), "text")
+        with bars as bar, Store(path) as store:
             for start in range(0, len(items), CHUNK):
                 part = range(start, min(start + CHUNK, len(items)))
                 order = sorted(part, key=lambda n: -len("".join(items[n])))

@@ -10,7 +10,7 @@ from itertools import islice
 
 import numpy as np
 
-from ragkit import checks
+from ragkit import checks, display
 from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.models.base import BATCH, CHUNK, MAX_CHARACTERS, Model, opened
 from ragkit.models.endpoint import EndpointEncoder
@@ -40,18 +40,17 @@ class Encoder(Model):
         kind: str | None = "passage",
         *,
         cache: bool | str | os.PathLike = False,
-        progress: bool = False,
     ) -> np.ndarray:
         """Return the unit vectors of n texts: an array of shape (n, dimension), float32.
 
         `kind` ("passage", "query" or None) selects the prefix that the model was trained with;
         None adds none. `cache` says where vectors are kept: True for the store in the cache
-        folder, a folder for a store of its own, False for nowhere. `progress` shows a progress
-        bar. Raises `UsageError` if a text is not a string of valid Unicode or `kind` is unknown,
-        `DataError` if a vector is zero or not finite or the weights are not the registered ones,
-        `ModelError` if the weights cannot be loaded.
+        folder, a folder for a store of its own, False for nowhere. Raises `UsageError` if a text is
+        not a string of valid Unicode or `kind` is unknown, `DataError` if a vector is zero or not
+        finite or the weights are not the registered ones, `ModelError` if the weights cannot be
+        loaded.
         """
-        return self._kept(self._unit, self._prefixed(texts, kind), cache, progress)
+        return self._kept(self._unit, self._prefixed(texts, kind), cache)
 
     def count_tokens(self, texts: Sequence[str], kind: str | None = "passage") -> np.ndarray:
         """Return each text's number of tokens, with prefix and special tokens, before truncation."""
@@ -166,10 +165,8 @@ class StaticEncoder(Encoder):
         ends = np.cumsum([0, *map(len, rows)])
         return csr_array((weights, tokens, ends), (len(rows), len(self._table))) @ self._table
 
-    def _kept(self, compute, items, cache, progress) -> np.ndarray:
-        from tqdm.auto import tqdm
-
-        starts = tqdm(range(0, len(items), CHUNK), unit="batch", disable=not progress)
+    def _kept(self, compute, items, cache) -> np.ndarray:
+        starts = display.progress(range(0, len(items), CHUNK), self.name)
         parts = [compute(items[start : start + CHUNK]) for start in starts]
         return np.concatenate([np.empty((0, self._table.shape[1]), np.float32), *parts])
 
@@ -198,7 +195,6 @@ def embed(
     model: str = "all-MiniLM-L6-v2",
     kind: str | None = None,
     cache: bool | str | os.PathLike = True,
-    progress: bool = False,
     threads: int = 1,
 ) -> np.ndarray:
     """Return unit vectors of texts, shape (n, dimension), and keep them in the store.
@@ -210,5 +206,5 @@ def embed(
     found = encoder(model, threads=threads)
     if isinstance(found, StaticEncoder) and found.unfitted:
         found = found.fit(checks.strings(texts, "texts"))
-    options = {"cache": cache, "progress": progress} if isinstance(found, Encoder) else {}
+    options = {"cache": cache} if isinstance(found, Encoder) else {}
     return found.encode(texts, kind, **options)

@@ -29,19 +29,17 @@ class Reranker(Model):
         passages: Sequence[str],
         *,
         cache: bool | str | os.PathLike = False,
-        progress: bool = False,
     ) -> np.ndarray:
         """Return the score of each passage for one query; see `score_pairs`."""
         passages = checks.strings(passages, "passages")
         pairs = [(query, passage) for passage in passages]
-        return self.score_pairs(pairs, cache=cache, progress=progress)
+        return self.score_pairs(pairs, cache=cache)
 
     def score_pairs(
         self,
         pairs: Sequence[tuple[str, str]],
         *,
         cache: bool | str | os.PathLike = False,
-        progress: bool = False,
     ) -> np.ndarray:
         """Return the score of each of n pairs (query, passage), shape (n,), float32.
 
@@ -54,7 +52,7 @@ class Reranker(Model):
                 raise UsageError(f"pair {number} should be (query, passage), found {pair!r:.80}")
         for column, name in enumerate(("queries of pairs", "passages of pairs")):
             checks.strings([pair[column] for pair in pairs], name)
-        return self._kept(self._scores, pairs, cache, progress)[:, 0]
+        return self._kept(self._scores, pairs, cache)[:, 0]
 
     def _scores(self, pairs: list[tuple[str, str]]) -> np.ndarray:
         rows = []

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from ragkit import checks, paths
+from ragkit import checks, display, paths
 from ragkit.datasets import reported
 from ragkit.errors import DataError, UsageError
 from ragkit.files import read_json, read_text, write_jsonl, write_text
@@ -59,6 +59,21 @@ class Experiment:
     panel: int = 0
     repeat: int = 1
     bins: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Experiment {self.name}: {self.title}; {len(self.cells):,} printed cells>"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "question": self.title,
+            "retrievers": ", ".join(f"{row} ({name})" for row, name in self.retrievers.items()),
+            "readers": ", ".join(f"{row} ({one['kind']})" for row, one in self.readers.items()),
+            "judge": self.judge["kind"],
+            "metrics": ", ".join(self.metrics),
+            "fills": f"{len(self.cells):,} printed numbers",
+        }
+        after = f"Next: `{self.command} --dry-run` says what it needs and costs, and asks nothing."
+        return display.card(self.name, facts, after=after)
 
     @property
     def command(self) -> str:
@@ -227,13 +242,18 @@ def said(record: Mapping, metric: str) -> str:
 
 
 def measured(profile: str, paper: str | None = None) -> pd.DataFrame:
-    """Return the printed cells that experiments have filled, as `ragkit.report.tables.fill` does.
+    """Return the printed cells that experiments have filled, as `ragkit.report.tables.fill` does."""
+    return filled(profile, paper).drop(columns="ran")
+
+
+def filled(profile: str, paper: str | None = None) -> pd.DataFrame:
+    """Return what `measured` does, with the column ran: the place of the run in `records(profile)`.
 
     A system fills the cells of its own printed names and no others. If several runs fill a cell,
     the one counts that departs from the paper in least, then the one of most questions.
     """
     known, rows = load(), []
-    for record in records(profile):
+    for ran, record in enumerate(records(profile)):
         if record["experiment"] not in known or paper not in (None, record["paper"]):
             continue
         cells = known[record["experiment"]].cells
@@ -244,12 +264,17 @@ def measured(profile: str, paper: str | None = None) -> pd.DataFrame:
             departs = said(record, row["metric"])
             counted = f"{row['n']:,} of {row['of']:,} questions" if row["n"] < row["of"] else ""
             note = "; ".join(filter(None, [*record["notes"], counted]))
-            row |= {"measured": scale * row["value"], "substitute": departs, "note": note}
+            row |= {
+                "measured": scale * row["value"],
+                "substitute": departs,
+                "note": note,
+                "ran": ran,
+            }
             rows.append(row | {"order": (departs.count(";") + bool(departs), -row["n"])})
     if not rows:
-        return tables.nothing()
+        return tables.nothing().assign(ran=0)
     found = pd.DataFrame(rows).sort_values("order", kind="stable").drop_duplicates(tables.KEY)
-    return found.sort_index()[tables.MEASURED].reset_index(drop=True)
+    return found.sort_index()[[*tables.MEASURED, "ran"]].reset_index(drop=True)
 
 
 def board(profile: str, paper: str, table: str) -> pd.DataFrame | str:

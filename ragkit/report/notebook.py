@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from ragkit import checks, paths, store
 from ragkit.errors import DataError, NotebookError, UsageError, did_you_mean
 from ragkit.files import write_text
+from ragkit.llm import record
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -142,7 +143,8 @@ def run(
     failed = log.with_name(f"{source.stem}.failed.ipynb")
     failed.unlink(missing_ok=True)
     start = time.monotonic()
-    book, cell, reason, traceback = _execute(source, given, timeout)
+    with record() as calls:
+        book, cell, reason, traceback = _execute(source, given, timeout)
     seconds = time.monotonic() - start
     shown = " ".join(f"{key}={shlex.quote(str(value))}" for key, value in given.items())
     lines = [f"{source.stem} {shown}".rstrip(), f"{seconds:.1f} s", ""]
@@ -153,7 +155,7 @@ def run(
     place = f"{source.stem} > {cell}" if cell else source.stem
     lines += [f"failed: {place}: {reason}", traceback] if reason else []
     write_text(log, redact(_ANSI.sub("", "\n".join(lines))) + "\n")
-    book.metadata["ragkit"] = {"commit": _commit()}
+    book.metadata["ragkit"] = {"commit": commit(), "calls": calls}
     write_text(failed if reason else target, redact(nbformat.writes(book)) + "\n")
     if reason:
         hint = f"log: {log}; opened copy: {failed}" + (f"; resume with: {resume}" if resume else "")
@@ -198,7 +200,7 @@ def _execute(
     return book, "" if place is None else str(book.cells[place].get("id")), reason, traceback
 
 
-def _commit() -> str:
+def commit() -> str:
     """Return the commit of the code, "+" after it if files differ from it; "" outside of git."""
     git = ["git", "-C", str(paths.ROOT)]
     done = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True)

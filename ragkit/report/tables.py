@@ -25,13 +25,11 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable
-from numbers import Number
 from pathlib import Path
 
 import pandas as pd
 
-from ragkit import checks
+from ragkit import checks, display
 from ragkit.errors import DataError, did_you_mean
 from ragkit.files import write_text
 from ragkit.report.figures import NAMES, STYLE
@@ -216,25 +214,11 @@ def title(paper: str, table: str) -> str:
     return f"{NAMES.get(paper, paper)}, {part}"
 
 
-def escaped(text: str) -> str:
-    """Return a text for an HTML page."""
-    return html.escape(plain(text))
-
-
 def show(frame: pd.DataFrame, caption: str = ""):
-    """Return a frame for display, statuses coloured; numbers to six significant digits."""
-    shown = _escaped(frame, html.escape)
-    texts = shown.map(lambda value: isinstance(value, str)).all()
-    styler = (
-        shown.style.format(
-            lambda cell: f"{cell:,.6g}" if isinstance(cell, float) else cell, na_rep=""
-        )
-        .map(lambda cell: f"background-color: {COLOURS[cell]}" if cell in STATUSES else "")
-        .set_properties(subset=list(texts.index[texts]), **{"text-align": "left"})
+    """Return a frame for display, statuses coloured; see `ragkit.display.table`."""
+    return display.table(frame, caption).map(
+        lambda cell: f"background-color: {COLOURS[cell]}" if cell in STATUSES else ""
     )
-    if isinstance(frame.index, pd.RangeIndex):
-        styler = styler.hide(axis="index")
-    return styler.set_caption(html.escape(plain(caption))) if caption else styler
 
 
 def write(frame: pd.DataFrame, stem: str | Path, *, caption: str = "") -> None:
@@ -250,7 +234,7 @@ def write(frame: pd.DataFrame, stem: str | Path, *, caption: str = "") -> None:
         text = text.reset_index(names=[name or "" for name in text.index.names])
     text = text.map(lambda value: f"{value:.6g}" if isinstance(value, float) else value)
     text = text.replace("nan", "").astype(object).where(text.notna(), "")
-    marked = _escaped(text, lambda part: _line(_markdown(part)))
+    marked = display.escaped_frame(text, lambda part: _line(_markdown(part)))
     table = marked.to_markdown(index=False, disable_numparse=True)
     write_text(stem.with_name(f"{stem.name}.md"), table + "\n")
     write_text(stem.with_name(f"{stem.name}.tex"), _latex_table(text, stem.name, caption))
@@ -276,7 +260,7 @@ def _latex_table(text: pd.DataFrame, name: str, caption: str) -> str:
     parts = [min(width, 24) for width in widest]
     if long and sum(parts) > LINE:  # shrinking would take the page breaks away
         layout = "".join(f"p{{{0.82 * part / sum(parts):.3f}\\linewidth}}" for part in parts)
-    page = _escaped(text, latex).to_latex(
+    page = display.escaped_frame(text, latex).to_latex(
         index=False, escape=False, column_format=layout, longtable=long,
         caption=latex(caption) or None, label=f"tab:{name}", position=None if long else "t",
     )  # fmt: skip
@@ -287,17 +271,6 @@ def _latex_table(text: pd.DataFrame, name: str, caption: str) -> str:
         page = page.replace("\\begin{tabular}", "\\resizebox{\\linewidth}{!}{\\begin{tabular}")
         page = page.replace("\\end{tabular}", "\\end{tabular}}")
     return page
-
-
-def _escaped(frame: pd.DataFrame, escape: Callable[[str], str]) -> pd.DataFrame:
-    """Return a frame whose cells, labels and names are escaped text, or numbers."""
-
-    def text(value):
-        if value is None or isinstance(value, Number) or value is pd.NA or value is pd.NaT:
-            return value
-        return escape(plain(str(value)))
-
-    return frame.map(text).rename(index=text, columns=text).rename_axis(index=text, columns=text)
 
 
 def _markdown(text: str) -> str:

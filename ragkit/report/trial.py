@@ -22,10 +22,10 @@ from ragkit.errors import DataError, MissingData, ModelError, UsageError
 from ragkit.judging import Options, evaluate, load_judge, read_answers
 from ragkit.judging import liverag as claims
 from ragkit.judging import wixqa as ratings
-from ragkit.llm import Client, Rehearsal, ReplayMiss, Share, dollars, ledger_path, printed
+from ragkit.llm import Client, Rehearsal, ReplayMiss, Share, dollars, ledger_path, printed, record
 from ragkit.measures import metrics
 from ragkit.models.endpoint import EndpointEncoder
-from ragkit.report import experiments, records
+from ragkit.report import experiments, notebook, records
 from ragkit.report.experiments import OVERALL, Experiment
 from ragkit.report.records import Choice, is_local
 from ragkit.systems import readers, sweep
@@ -355,26 +355,29 @@ class Trial:
             first = f"{self.experiment.name} cannot run: {missing[0]}"
             raise MissingData(first, "; ".join(missing[1:]) or None)
         written = []
-        for name, retriever, reader, answers in self._answered():
+        for name, retriever, reader, answers, calls in self._answered():
             if answers["failure"].astype(str).str.startswith("pending").any():
                 continue  # judged once the batch has answered
             if self.settings.mode == "run" and answers["answer"].isna().all():
                 self.notes.append(f"{name} answered no question: {answers['failure'].iloc[0]}")
                 continue
-            scores, extra, judge = self._judged(answers, name)
+            with record() as judged:
+                scores, extra, judge = self._judged(answers, name)
             if self.settings.mode == "run":
                 ran = records.Ran(self.experiment, self.dataset, retriever, reader, judge)
-                record = ran.record(name, answers, scores, extra, self.spread)
-                record["notes"] += [self.settings.note] if self.settings.note else []
+                row = ran.record(name, answers, scores, extra, self.spread)
+                row["notes"] += [self.settings.note] if self.settings.note else []
+                row |= {"commit": notebook.commit(), "calls": [*calls, *judged]}
                 profile = self.settings.profile
-                written.append(experiments.save(profile, record, answers, scores))
+                written.append(experiments.save(profile, row, answers, scores))
                 say(f"{name}: {written[-1]}")
         return written
 
     def _answered(self) -> Iterator[tuple]:
-        """Yield name, retriever, reader and answers of each system."""
+        """Yield name, retriever, reader, answers and calls of each system."""
         for retriever in self.retrievers or [None]:
-            runs = self.lists(retriever)
+            with record() as searched:
+                runs = self.lists(retriever)
             for reader in self.readers if runs is not None else ():
                 name = f"{retriever.name}+{reader.name}" if retriever else reader.name
                 spec = dict(reader.chosen)
@@ -385,7 +388,8 @@ class Trial:
                 lost = self.lost.get(retriever.name, {}) if retriever else {}
                 asked = self.questions[~self.questions["question_id"].isin(lost)]
                 options = {"top": self.experiment.top, "system": name}
-                found = own.answer(asked, self.documents, runs, **options)
+                with record() as read:
+                    found = own.answer(asked, self.documents, runs, **options)
                 if lost:  # missing, not answered from no document
                     rows = {"question_id": [*lost], "failure": [*lost.values()], "answer": None}
                     rows |= {"doc_ids": [()] * len(lost), "abstained": False, "system": name}
@@ -393,13 +397,13 @@ class Trial:
                 if "client" in made:
                     self._settled(made["client"])
                 reader.model = own
-                yield name, retriever, reader, found
+                yield name, retriever, reader, found, [*searched, *read]
         for given in self.settings.answers:
             name, _, file = given.partition("=")
             if not file:
                 raise UsageError(f"no file in --answers {given!r}", "as in --answers NAME=FILE")
             found = read_answers(file, self.questions, skip_bad=True)[0].assign(system=name)
-            yield name, None, None, found.assign(failure=None)
+            yield name, None, None, found.assign(failure=None), []
 
     def _judge(self):
         spec, chosen = self.judge_spec, {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,6 @@ def cached_company(
     questions: int | None = None,
     metadata_questions: int | None = None,
     jobs: int = 2,
-    progress: Callable[[str, int, int], None] | None = None,
 ) -> Path:
     """Return the folder of a generated company; generate it if it is not in the cache folder.
 
@@ -32,7 +31,7 @@ def cached_company(
     settings = Settings(documents, seed, questions, metadata_questions)
     counts = {"questions": settings.questions, "metadata_questions": settings.metadata_questions}
     name = "-".join(map(str, ("erb", documents, *counts.values(), seed, version())))
-    options = counts | {"documents": documents, "seed": seed, "jobs": jobs, "progress": progress}
+    options = counts | {"documents": documents, "seed": seed, "jobs": jobs}
     return once(name, partial(generate, **options))
 
 

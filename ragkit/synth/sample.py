@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def cached_company() -> Path:
     """
     code = [store.code_digest(__name__), sha256(paths.SAMPLE / LEDGER)]
     name = f"sample-{store.digest(code)[:12]}"
-    return once(name, lambda folder: _company(folder, paths.SAMPLE, None))
+    return once(name, partial(_company, folder=paths.SAMPLE))
 
 
 def write_sample(

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from ragkit import paths
+from ragkit import display, paths
 from ragkit.errors import UsageError
 from ragkit.files import read_json, remove_temporary, write_jsonl, write_text
 
@@ -35,14 +35,18 @@ def begin(out: Path, stamp: dict) -> None:
     write_json(path, stamp)
 
 
-def once(name: str, make: Callable[[Path], object]) -> Path:
-    """Return a folder of the cache folder that `make` has finished; other processes wait for it."""
+def once(name: str, make: Callable[..., object]) -> Path:
+    """Return a folder of the cache folder that `make(folder, progress=...)` has finished.
+
+    Other processes wait for it.
+    """
     folder = paths.cache_dir() / "generated" / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     with open(folder.with_name(f".{name}.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "statistics.json").exists():
-            make(folder)
+            with display.bar() as bar:
+                make(folder, progress=bar.stage)
     return folder
 
 

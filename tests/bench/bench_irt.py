@@ -36,7 +36,7 @@ def run() -> Iterator[Row]:
         irt.fit(simulated.scores)  # imports
         ours = timed(lambda: irt.fit(simulated.scores), 7)[0]
         epochs = int(os.environ.get("RAGKIT_BENCH_EPOCHS", EPOCHS))
-        options = {"engine": "py-irt", "epochs": epochs, "progress": False}
+        options = {"engine": "py-irt", "epochs": epochs}
         theirs = timed(lambda: irt.fit(simulated.scores, **options))[0] * EPOCHS / epochs
         name = "py-irt, 10,000 epochs" if epochs == EPOCHS else f"py-irt, from {epochs:,} epochs"
         yield beside("em with errors, 20,000 scores", ours, theirs, name, 200)
@@ -152,7 +152,7 @@ def _laws(irt, name: str, scores, likelihood: str) -> Iterator[Row]:
 
 
 def _reference(irt, simulated, matrices) -> Iterator[Row]:
-    options = {"engine": "nuts", "draws": 150, "warmup": 200, "chains": 1, "progress": False}
+    options = {"engine": "nuts", "draws": 150, "warmup": 200, "chains": 1}
     tried = {"40 x 895, seed 0": (simulated.scores, "cb", 0.998)}
     if "grag" in matrices:
         tried["grag"] = (*matrices["grag"], 0.98)

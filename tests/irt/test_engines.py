@@ -8,7 +8,7 @@ from ragkit import irt
 
 def test_nuts_is_seeded_and_feeds_the_checks():
     made = irt.simulate(10, 12, seed=2)
-    options = {"engine": "nuts", "draws": 6, "warmup": 10, "seed": 1, "progress": False}
+    options = {"engine": "nuts", "draws": 6, "warmup": 10, "seed": 1}
     result = irt.fit(made.scores, **options)
     assert result.draws["theta"].shape == (2, 6, 10)
     assert result.draws["theta"].mean(-1) == pytest.approx(0, abs=1e-9)
@@ -26,7 +26,7 @@ def test_nuts_is_seeded_and_feeds_the_checks():
 @pytest.mark.slow
 def test_nuts_mixes_on_a_small_matrix():
     made = irt.simulate(12, 20, seed=2)
-    result = irt.fit(made.scores, engine="nuts", draws=150, warmup=150, seed=1, progress=False)
+    result = irt.fit(made.scores, engine="nuts", draws=150, warmup=150, seed=1)
     assert result.converged, result.info["problems"]
     assert all(row["max_r_hat"] < 1.05 for row in result.info["chains"].values())
     assert all(row["min_ess_bulk"] >= 100 for row in result.info["chains"].values())
@@ -40,7 +40,7 @@ def test_nuts_mixes_on_a_small_matrix():
 def test_py_irt_runs_seeded_and_says_what_is_inert():
     # Seed 3 has two modes, one without abilities: which is found depends on the processor.
     scores = irt.simulate(20, 30, seed=0).scores
-    options = {"engine": "py-irt", "epochs": 250, "lr": 0.08, "progress": False}
+    options = {"engine": "py-irt", "epochs": 250, "lr": 0.08}
     one, two = (irt.fit(scores, seed=5, **options) for _ in range(2))
     assert one.items["diff"].equals(two.items["diff"])
     assert one.info["dropout"] == 0.2
@@ -54,16 +54,14 @@ def test_py_irt_runs_seeded_and_says_what_is_inert():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_py_irt_signed_is_turned_the_right_way(seed):
     scores = irt.simulate(20, 30, seed=3).scores
-    result = irt.fit(
-        scores, engine="py-irt", disc="signed", epochs=150, lr=0.1, seed=seed, progress=False
-    )
+    result = irt.fit(scores, engine="py-irt", disc="signed", epochs=150, lr=0.1, seed=seed)
     assert np.corrcoef(result.subjects["theta"], result.subjects["mean_score"])[0, 1] > 0
 
 
 def test_py_irt_takes_integer_ids_and_one_slope():
     scores = irt.simulate(10, 12, missing=0.1, seed=3).scores
     scores["item_id"] = scores["item_id"].str[1:].astype(int)
-    result = irt.fit(scores, model="1pl", engine="py-irt", epochs=50, progress=False)
+    result = irt.fit(scores, model="1pl", engine="py-irt", epochs=50)
     assert result.items["disc"].nunique() == 1
     assert result.items.index.tolist() == list(range(12))
 
@@ -72,9 +70,7 @@ def test_py_irt_takes_integer_ids_and_one_slope():
 def test_em_against_nuts_at_the_challenge_size():
     made = irt.simulate(sessions=2, shared=105, seed=1)
     default = irt.fit(made.scores)
-    reference = irt.fit(
-        made.scores, engine="nuts", draws=250, warmup=200, chains=2, seed=0, progress=False
-    )
+    reference = irt.fit(made.scores, engine="nuts", draws=250, warmup=200, chains=2, seed=0)
     table = irt.agreement({"em": default, "nuts": reference}).set_index("parameter")
     assert table.loc["theta", "r"] >= 0.998
     assert table.loc["diff", "rho"] >= 0.99

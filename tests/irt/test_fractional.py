@@ -50,5 +50,5 @@ def test_the_continuous_bernoulli_says_when_atoms_carry_it_away():
 def test_every_engine_takes_it():
     scores, _, _ = made(2, atoms=True)
     default = irt.fit(scores, likelihood="fractional")
-    py = irt.fit(scores, likelihood="fractional", engine="py-irt", epochs=150, progress=False)
+    py = irt.fit(scores, likelihood="fractional", engine="py-irt", epochs=150)
     assert default.subjects["theta"].corr(py.subjects["theta"], method="spearman") > 0.97

@@ -129,8 +129,22 @@ def test_html_says_what_it_is(result):
     assert "2pl, cb likelihood, positive disc" in page
     assert "converged after" in page
     assert "reliability of ability" in page
+    assert "font-weight: bold" in page  # the ablest subject
+    assert "<code>.characteristic_curves()</code>" in page
     assert "reliability 0.8" in repr(result)
     assert repr(result).startswith("<IRTResult 2pl cb by em, 25 subjects x 60 items")
+
+
+def test_others_say_what_they_are():
+    made = irt.simulate(30, 20, seed=1)
+    assert repr(made) == "<Simulation of 30 subjects x 20 items, 600 scores>"
+    form = irt.short_form(made.scores, 5)
+    assert "5 of 20" in form._repr_html_()
+    assert "30 subjects, 0.0% of scores missing" in form._repr_html_()
+    fits = [irt.fit(irt.simulate(30, 20, seed=seed).scores) for seed in (1, 2)]
+    link = irt.link(*fits)
+    assert repr(link).startswith("<Link: theta = ")
+    assert f"{link.slope:.3f} (error {link.se_slope:.3f})" in link._repr_html_()
 
 
 def test_simulation_has_the_challenge_design():

@@ -79,6 +79,8 @@ def test_a_preference_is_mapped_back():
     assert found.preferences["preferred"].tolist() == ["a"] * 3
     assert found.preferences["a"].tolist() == [3] * 3
     assert found.preferences[["shared", "only_a", "only_b"]].iloc[0].tolist() == [1, 1, 1]
+    assert repr(found).startswith("<Comparison of ")
+    assert "<code>.preferences</code> each question" in found._repr_html_()
     assert [found.data["pairs"][0][name] for name in ("shared", "only_a", "only_b")] == [
         ["d9"],
         ["d1"],

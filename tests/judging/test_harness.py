@@ -93,6 +93,10 @@ def test_an_evaluation_by_hand():
     assert [task.kind for task, _ in judge.asked].count("fact") == 6
     assert judge.asked[0][0].fields == {"question": "Which colour?", "gold": "red", "answer": "red"}
     assert judge.asked[1][0].fields == {"question": "Which colour?", "fact": "red", "answer": "red"}
+    assert repr(report) == "<Evaluation of sys: 3 answers, judge scripted>"
+    page = report._repr_html_()
+    assert "invalid_extra_documents" in page
+    assert "<code>.verdicts</code> every verdict" in page
 
 
 def test_missing_verdicts_are_counted_and_never_0():

@@ -310,6 +310,7 @@ def test_the_dry_run_counts_without_a_call(endpoint, path):
     with Client("openai:gpt-4o-mini", ledger=path, parameters=limits) as client:
         client.complete(["one"])
         estimate = client.dry_run(["one", "hello world", "hello world", "hello world"])
+        assert "nothing has been asked" in estimate._repr_html_()
         unlimited = client.dry_run([Request("q", parameters={"max_tokens": 5}), "one"])
     assert server.asked.total() == 1
     assert (estimate.requests, estimate.cached, estimate.calls) == (4, 1, 1)

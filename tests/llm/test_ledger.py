@@ -362,7 +362,11 @@ def test_the_summary_counts_by_model_and_purpose(path):
     failed = {"failed": 3, "failures": {"invalid": 1, "refused": 1, "timeout": 1}}
     counts = {"requests": 5, "calls": 6, "attempts": 9, "repaired": 1, "tokens_unknown": 5}
     tokens = {"prompt_tokens": 10, "completion_tokens": 1}
+    failed["cost_usd"] = None  # the model has no price
     assert judge == {"model": "openai:m", "purpose": "judge", **counts, **tokens, **failed}
+    page = ledger._repr_html_()
+    assert "<code>.failures()</code> says why" in page
+    assert page.count("<td") == 2 + 2 * 7  # two facts; two lines
     assert (reader["requests"], reader["tokens_unknown"], reader["failed"]) == (1, 0, 0)
     found = sorted((failure.kind, failure.reason) for failure in failures)
     assert found == [("invalid", "y"), ("refused", "x"), ("timeout", "late")]

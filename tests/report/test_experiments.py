@@ -204,6 +204,16 @@ def test_the_papers_own_run_is_no_substitute(official, vendor, monkeypatch, tmp_
     assert set(board["status"]) <= {"match", "close", "differs"}
     (record,) = experiments.records("paper", name)
     assert record["judge"]["prompts"]["factuality"]["id"].startswith("wixqa:factuality@printed")
+    # Four questions, each read once and judged by two prompts.
+    calls = {one["purpose"]: one for one in record["calls"]}
+    assert {name: one["requests"] for name, one in calls.items()} == {
+        "reader": 4,
+        "judge factuality": 4,
+        "judge context_recall": 4,
+    }
+    assert calls["judge factuality"]["prompt"].startswith("wixqa:factuality@printed")
+    assert all(one["cost_usd"] > 0 for one in calls.values())
+    assert record["commit"]
 
 
 def test_a_reader_fills_its_own_row_alone(official, vendor):

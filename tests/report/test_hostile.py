@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from inspect import isfunction
 from itertools import product
 
@@ -10,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragkit import datasets, explore, irt
+from ragkit import datasets, explore, irt, judging
+from ragkit.llm import Exchange, Ledger, Request
 from ragkit.measures import causes
-from ragkit.report import figures, tables
+from ragkit.report import experiments, figures, tables
 from ragkit.report.plots import irt as item_response
 from ragkit.synth import study
+from ragkit.systems import sweep
 from tests.report import test_plots
 
 HOSTILE = [
@@ -125,6 +128,27 @@ def fitted():
     return irt.fit(made), made
 
 
+def swept():
+    asked, documents, runs, answers = made_by(HOSTILE[0])
+    asked["facts"] = [()] * len(asked)
+    lost = pd.DataFrame(columns=["system", "question_id", "stage", "reason"])
+    one = sweep.System(HOSTILE[0], {"kind": "bm25"})
+    return sweep.Sweep([one], asked, runs, answers.assign(abstained=False), lost)
+
+
+def judged():
+    asked, _, _, answers = made_by(HOSTILE[0])
+    asked["facts"] = [(text,) for text in HOSTILE]
+    return judging.evaluate(asked, answers, judging.load_judge("offline"), system=HOSTILE[0])
+
+
+def ledger(path):
+    book = Ledger(path / "llm.sqlite")
+    labels = {"purpose": HOSTILE[0], "prompt": HOSTILE[1]}
+    book.put(Exchange.pending(Request(HOSTILE[2], **labels), f"openai:{HOSTILE[0]}"))
+    return book
+
+
 PAGES = {
     "table": lambda _: tables.show(frame(), HOSTILE[0]).to_html(),
     "explorer": lambda _: explorer(),
@@ -138,6 +162,13 @@ PAGES = {
         HOSTILE[0], "own", {HOSTILE[1]: questions()}, pd.DataFrame(), portion=HOSTILE[2]
     )._repr_html_(),
     "fit": lambda _: fitted()[0]._repr_html_(),
+    "sweep": lambda _: swept()._repr_html_(),
+    "short form": lambda _: irt.short_form(fitted()[1], 3)._repr_html_(),
+    "evaluation": lambda _: judged()._repr_html_(),
+    "ledger": lambda path: ledger(path)._repr_html_(),
+    "experiment": lambda _: replace(
+        experiments.get("wixqa-table-3"), title=" ".join(HOSTILE)
+    )._repr_html_(),
 }
 
 
@@ -152,7 +183,7 @@ def test_a_page_shows_text_as_text(name, tmp_path):
     text = PAGES[name](tmp_path)
     assert not [raw for raw in RAW if raw in text]
     assert "&lt;script&gt;" in text or "\\u003cscript" in text
-    if name not in ("maps", "dataset", "fit"):
+    if name != "maps":
         assert not set(UNSEEN) & set(text)
 
 

@@ -19,6 +19,7 @@ from ragkit.report import pipeline
 from ragkit.report.site import PAGES, lab
 from tests.report.test_site import write_executed
 
+WORKSPACE = "default-37a8.jupyterlab-workspace"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or ""
 
 
@@ -39,6 +40,15 @@ def test_the_index_names_every_notebook_its_figure_and_its_run(page):
     assert "make report PROFILE=paper" in text
 
 
+def test_the_layout_has_the_name_that_lab_looks_for(tmp_path):
+    from jupyterlab_server.workspaces_handler import WorkspacesManager
+
+    shutil.copy(PAGES / "workspace.json", tmp_path / WORKSPACE)
+    found = WorkspacesManager(str(tmp_path)).load("default")
+    assert found["data"]["layout-restorer:data"]["left"]["current"] == "@jupyterlab/toc:plugin"
+    assert WORKSPACE in (paths.ROOT / "Makefile").read_text("utf-8")
+
+
 @pytest.fixture
 def server(page, tmp_path):
     """JupyterLab as `make lab` starts it, on a free port of this machine."""
@@ -57,7 +67,8 @@ def server(page, tmp_path):
         "--IdentityProvider.token=",
         "--port-retries=0",
     ]
-    command += [f"--LabApp.app_settings_dir={settings}"]
+    command += [f"--LabApp.app_settings_dir={settings}", f"--LabApp.workspaces_dir={settings}"]
+    shutil.copy(PAGES / "workspace.json", settings / WORKSPACE)
     command += ["--LabApp.default_url=/lab/tree/build/index.ipynb"]
     with open(tmp_path / "lab.log", "w") as log:
         process = subprocess.Popen(
@@ -93,6 +104,9 @@ def test_lab_opens_on_the_index(server):
         view.wait_for_timeout(3000)
         assert view.url.endswith("/lab/tree/build/index.ipynb")
         assert view.locator("dialog[open], .jp-Dialog, .Toastify__toast").count() == 0
+        contents = view.locator(".jp-TableOfContents")
+        assert contents.is_visible()
+        contents.get_by_text("The notebooks", exact=True).wait_for()
         image = view.locator("img[alt^='Across: recall']").first
         assert image.evaluate("image => image.naturalWidth") > 0
         kept = paths.BUILD / "screenshots" / "lab.png"

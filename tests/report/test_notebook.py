@@ -84,7 +84,8 @@ def test_a_run_writes_the_executed_copy_and_a_log(tmp_path):
     log = target.with_suffix(".log").read_text("utf-8")
     assert "seed=41" in log
     assert "[work]\nseed 41" in log
-    assert set(nbformat.read(target, 4).metadata["ragkit"]) == {"commit"}
+    assert set(nbformat.read(target, 4).metadata["ragkit"]) == {"commit", "calls"}
+    assert nbformat.read(target, 4).metadata["ragkit"]["calls"] == []
 
 
 def test_a_failure_names_cell_line_log_and_resume(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -13,7 +14,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from ragkit.cli import declare, root
 from ragkit.datasets import reported
-from ragkit.report import figures, pipeline, scoreboard, site, tables
+from ragkit.llm import Ledger
+from ragkit.report import experiments, figures, pipeline, scoreboard, site, tables
 from ragkit.report.site import code
 from ragkit.report.site.executed import Executed
 
@@ -26,7 +28,15 @@ def shown(**data):
     return new_output("execute_result", data=data)
 
 
-def write_executed(root: Path, name: str) -> None:
+def called(**named):
+    """What a run recorded of one model."""
+    labels = {"model": "openai:m", "purpose": "reader", "prompt": "p@1", "ledger": "build/l.sqlite"}
+    counts = {"requests": 1200, "failed": 0, "prompt_tokens": 34567}
+    price = {"completion_tokens": 89, "cost_usd": 1.25, "prices": "2026-01-02"}
+    return {**labels, **counts, **price, **named}
+
+
+def write_executed(root: Path, name: str, **recorded) -> None:
     """An executed notebook with one figure, one compared table, noise and an answer."""
     import base64
 
@@ -58,7 +68,7 @@ def write_executed(root: Path, name: str) -> None:
     ]  # fmt: skip
     book = new_notebook(cells=cells)
     book.metadata["papermill"] = {"duration": 90.0, "parameters": {"k": 5}}
-    book.metadata["ragkit"] = {"commit": "abc"}
+    book.metadata["ragkit"] = {"commit": "abc", **recorded}
     (root / "notebooks").mkdir(parents=True, exist_ok=True)
     nbformat.write(book, root / "notebooks" / f"{name}.ipynb")
 
@@ -132,6 +142,61 @@ def test_sources_say_what_was_found_and_what_was_not_run(plan, tmp_path):
     assert after == before
 
 
+@pytest.mark.parametrize(
+    ("recorded", "words"),
+    [
+        ({}, "this run did not record what it asked"),
+        ({"calls": []}, "no language model was called"),
+        # The replay of the sample is told with the sample.
+        ({"calls": [called(ledger="data/sample/ledger.jsonl.xz")]}, "no language model was called"),
+        (
+            {"calls": [called()]},
+            "`openai:m`, reader, prompt `p@1`: 1,200 requests in the ledger `build/l.sqlite`, "
+            "0 without a value; 34,567 tokens in, 89 out; price $1.25, by",
+        ),
+        (
+            {"calls": [called(cost_usd=None, prompt_tokens=None)]},
+            "unknown tokens in, 89 out; price",
+        ),
+    ],
+)
+def test_a_page_says_which_models_were_called(plan, recorded, words):
+    write_executed(plan.root, "11-wixqa-retrieval", **recorded)
+    (step,) = [step for step in plan.steps if step.name == "11-wixqa-retrieval"]
+    said = " ".join(site._provenance(plan, Executed(step, plan.root)).split())
+    assert words in said
+    assert "- Code: commit `abc`. - " in said
+    with Ledger(site.LEDGER, readonly=True) as book:
+        asked = sum(row.repair_of is None for row in book)
+    assert f"made from {asked:,} requests that `openai:careful-authors` answered" in said
+
+
+def test_a_number_of_an_experiment_leads_to_its_record(plan, tmp_path):
+    folder = tmp_path / "source"
+    site.write_sources(plan, folder, declare.helps())
+    assert not (folder / "experiments.md").exists()
+    assert "experiments" not in (folder / "index.md").read_text("utf-8").split()
+    value = {"metric": "token_f1", "type": "overall", "value": 0.25, "low": None, "high": None}
+    record = {
+        "experiment": "wixqa-table-3", "paper": "wixqa", "system": "bm25+gpt_4o",
+        "fills": {"retriever": "bm25", "reader": "gpt_4o"}, "data": "<b>sample", "commit": "abc",
+        "judge": {"name": "offline"}, "reader": {"name": "openai:gpt-4o", "prompt": "a@1"},
+        "departures": {"all": ["sample"], "reader": [], "judge": {}}, "notes": ["judge offline"],
+        "values": [{**value, "n": 4, "of": 5}], "spread": [], "calls": [called()],
+    }  # fmt: skip
+    path = experiments.place("sample", record)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(record))
+    site.write_sources(plan, folder, declare.helps())
+    page = (folder / "experiments.md").read_text("utf-8")
+    for words in ('<span id="ran-0">', "commit `abc`", "&lt;b&gt;sample", "1,200 requests", "0.250", "4 of 5"):  # fmt: skip
+        assert words in page
+    assert "experiments" in (folder / "index.md").read_text("utf-8").split()
+    board = (folder / "scoreboard.html").read_text("utf-8")
+    assert board.count("experiments.html#ran-0") == 1
+    assert "notebooks/11-wixqa-retrieval.html#cell-compare" in board
+
+
 def test_every_notebook_answers_with_a_line_of_its_own_takeaways():
     for step in pipeline.catalogue():
         book = nbformat.read(step.path, 4)
@@ -146,7 +211,7 @@ def test_the_drawn_rooms_are_those_of_the_code():
     rooms = [room for floor in code.rooms()["floors"] for room in floor]
     assert {"cli", "report", "store", "paths"} <= {room["name"] for room in rooms}
     (irt,) = [room for room in rooms if room["name"] == "irt"]
-    assert irt["imports"] == "checks, errors"
+    assert irt["imports"] == "checks, display, errors"
     assert all(room["lines"] > 0 for room in rooms)
     assert sum(map(len, code.modules().values())) > 80
 

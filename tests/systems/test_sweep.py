@@ -99,6 +99,10 @@ def test_runs_are_the_retrievers_own():
     assert result.answers.empty
     assert result.failures.empty
     assert repr(result) == "<Sweep: 2 systems x 6 questions, 0 of 12 cells failed>"
+    page = result._repr_html_()
+    assert "nDCG@10" in page
+    assert "<code>.scores()</code>" in page
+    assert ">abstained<" not in page  # nobody read
 
 
 def test_answers_and_scores_by_hand():
@@ -192,6 +196,7 @@ def test_a_failed_system_is_missing_and_said():
     broken = System("broken", {"kind": "counting", "bad": "weights"}, reader=reading().reader)
     result = sweep.run([broken, PLAIN], DOCUMENTS, QUESTIONS)
     assert result.failures["stage"].tolist() == ["rank"] * 6
+    assert "<code>.failures</code> says why" in result._repr_html_()
     assert "the weights are not here" in result.failures["reason"][0]
     for found in (result.runs["system"], result.scores()["subject_id"]):
         assert set(found) == {"plain"}

@@ -56,6 +56,8 @@ def test_recall_worked_by_hand():
     typed = found.summary(by_type=True, n_resamples=200).set_index(["type", "size"])["mean"]
     assert typed["basic", 10] == 0.5
     assert typed["both", 10] == 0.5
+    assert repr(found) == "<Scaling: 1 systems, 3 sizes from 3 to 10 documents, 3 questions>"
+    assert "Mean recall@3 (0 to 1, higher is better)" in found._repr_html_()
 
 
 def test_recall_is_that_of_the_metrics():

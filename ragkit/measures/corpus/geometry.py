@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import entropy, t
 
-from ragkit import checks
+from ragkit import checks, display
 from ragkit.errors import DataError, UsageError
 
 LEVEL = 0.95
@@ -338,7 +338,7 @@ def profile(
     near_duplicates, the share (0 to 1) of documents with a neighbour at a cosine of 0.9 or more.
     """
     rows = []
-    for number in range(seed, seed + repeats):
+    for number in display.progress(range(seed, seed + repeats), "parts"):
         part = _part(embeddings, size, number)
         found = cluster_similarity(part, seed=number)
         closest = neighbours(part, draw(len(part), 1000, number), k=1).similarity[:, 0]
@@ -370,7 +370,8 @@ def similarity_by_k(
     Source: EnterpriseRAG-Bench, section 3.2: "varied k across a range of values from 5 through 50".
     """
     ks, rows = list(ks), []
-    for (name, embeddings), seed in product(corpora.items(), seeds):
+    cells = list(product(corpora.items(), seeds))
+    for (name, embeddings), seed in display.progress(cells, "clusters"):
         part = _part(embeddings, size, seed)
         for k in ks:
             found = _shape(part, cluster(part, k, seed), "in_cluster", "cross_cluster")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ragkit import checks
+from ragkit import checks, display
 from ragkit.errors import DataError, UsageError
 from ragkit.measures.corpus.geometry import cluster, draw, matrix, unit
 
@@ -121,7 +121,8 @@ def atlas(
         raise UsageError(f"{len(documents):,} documents, but {len(embeddings):,} embeddings")
     labels, frames = cluster(embeddings, k, seed).labels, []
     names = cluster_terms(documents["text"], labels, n=2)
-    for method, draw_map in (("t-SNE", map_tsne), ("UMAP", map_umap)):
+    methods = (("t-SNE", map_tsne), ("UMAP", map_umap))
+    for method, draw_map in display.progress(methods, "maps"):
         flat, rows, trust = draw_map(embeddings, seed, sample=sample)
         found = documents.iloc[rows][["doc_id", "source", "title"]].reset_index(drop=True)
         found = found.assign(x=flat[:, 0], y=flat[:, 1], method=method, trustworthiness=trust)

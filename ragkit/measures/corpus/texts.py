@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ragkit import checks, schema
+from ragkit import checks, display, schema
 from ragkit import text as tokenizers
 from ragkit.errors import DataError, UsageError
 from ragkit.measures.corpus.geometry import matrix, unit
@@ -155,7 +155,7 @@ def closest_siblings(texts: Sequence[str], *, n: int = 5) -> tuple[np.ndarray, n
     similarity = np.where(sizes > 0, 0.0, np.nan)
     sibling = np.full(len(texts), -1)
     columns = phrases.T.tocsr()
-    for start in range(0, len(texts), BLOCK):
+    for start in display.progress(range(0, len(texts), BLOCK), "siblings"):
         rows = np.arange(start, min(start + BLOCK, len(texts)))
         common = (phrases[rows] @ columns).tocsr()
         at, other = np.repeat(rows, np.diff(common.indptr)), common.indices

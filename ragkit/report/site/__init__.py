@@ -6,23 +6,27 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
-from ragkit import datasets
+from ragkit import datasets, display, paths
 from ragkit.errors import DataError, MissingData, RagkitError
 from ragkit.files import write_text
-from ragkit.report import figures, results, scoreboard, tables
+from ragkit.llm import Ledger, dollars
+from ragkit.report import experiments, figures, results, scoreboard, tables
 from ragkit.report.pipeline import Plan
 from ragkit.report.site import code
 from ragkit.report.site.executed import Executed
 
+LEDGER = paths.SAMPLE / "ledger.jsonl.xz"
 PAGES = Path(__file__).with_name("pages")
 TEMPLATES = ("index", "scoreboard", "notebooks", "gallery", "architecture", "reference", "guides")
 SHOWN = ["paper", "table", "row", "column", "metric", "printed", "measured", "status"]
@@ -57,12 +61,15 @@ def write_sources(plan: Plan, folder: Path, commands: dict[str, str]) -> None:
     guides = {f"guides/{path.stem}.md": path for path in sorted((PAGES / "guides").glob("*.md"))}
     texts = {name: path.read_text("utf-8") for name, path in guides.items()} | code.reference()
     content = {"profile": plan.profile, "run": run, "guides": list(guides), **code.rooms()}
+    content["ran"] = _ran(plan)
     content |= _home(plan, run) | {"modules": code.modules(), "workflow": code.workflow(plan)}
     for name in TEMPLATES:
         texts[f"{name}.md"] = render(name, **content)
     texts["reference/commands.md"] = render("commands", commands=commands)
+    if content["ran"]:
+        texts["experiments.md"] = render("experiments", store=plan.store, **content)
     if content["board"] is not None:
-        texts["scoreboard.html"] = _table(content["board"], run)
+        texts["scoreboard.html"] = _table(content["board"], run, plan.profile)
     for one in run:
         texts[f"notebooks/{one.step.name}.ipynb"] = one.page(_provenance(plan, one))
     for name, text in texts.items():
@@ -83,7 +90,8 @@ def write_sources(plan: Plan, folder: Path, commands: dict[str, str]) -> None:
 def render(name: str, **content) -> str:
     """Return the page `pages/NAME.md` with its content."""
     pages = Environment(loader=FileSystemLoader(PAGES), trim_blocks=True, lstrip_blocks=True)
-    pages.filters["alt"] = figures.told
+    pages.filters |= {"alt": figures.told, "dollars": dollars}
+    pages.filters["count"] = lambda number: "unknown" if number is None else f"{number:,}"
     return pages.get_template(f"{name}.md").render(content)
 
 
@@ -119,7 +127,7 @@ def _commands(board: pd.DataFrame) -> list[dict]:
     return [{"numbers": n, "command": command} for command, n in counted.items()]
 
 
-def _table(board: pd.DataFrame, run: list[Executed]) -> str:
+def _table(board: pd.DataFrame, run: list[Executed], profile: str) -> str:
     """Return the scoreboard as a table that a browser sorts and filters without network."""
     from itables import options, to_html_datatable
     from itables.javascript import generate_init_offline_itables_html
@@ -129,9 +137,14 @@ def _table(board: pd.DataFrame, run: list[Executed]) -> str:
         with suppress(MissingData):  # a notebook may measure nothing that is printed
             measured = results.read(one.root.name, one.step.name, "measured")
             cells |= {tuple(map(str, key)): one for key in measured[tables.KEY].to_numpy()}
+    ran = experiments.filled(profile).astype(dict.fromkeys(tables.KEY, str))
+    ran = dict(zip(ran[tables.KEY].itertuples(index=False, name=None), ran["ran"], strict=True))
     shown = board.copy()
     links = []
     for row in shown[tables.KEY].astype(str).itertuples(index=False):
+        if tuple(row) in ran:  # in the place of what a notebook measured
+            links.append(f'<a href="experiments.html#ran-{ran[tuple(row)]}">an experiment</a>')
+            continue
         one = cells.get(tuple(row))
         anchor = one.cell_of(tables.title(row.paper, row.table)) if one else ""
         place = f"notebooks/{one.step.name}.html#cell-{anchor}" if one else ""
@@ -146,7 +159,7 @@ def _table(board: pd.DataFrame, run: list[Executed]) -> str:
     shown = shown[SHOWN].fillna("").assign(note=notes)
     for name in ("row", "column", "metric"):
         shown[name] = shown[name].astype(str).str.replace("_", " ")
-    shown = shown.map(lambda cell: tables.escaped(str(cell)))
+    shown = shown.map(lambda cell: display.escaped(cell))
     shown.insert(len(SHOWN), "measured in", links)
     right = [
         {"targets": [SHOWN.index("printed"), SHOWN.index("measured")], "className": "dt-right"}
@@ -160,16 +173,43 @@ def _table(board: pd.DataFrame, run: list[Executed]) -> str:
 
 
 def _provenance(plan: Plan, one: Executed) -> str:
-    """Return a list in Markdown: data with digests, parameters, commit, minutes."""
+    """Return a list in Markdown: data with digests, parameters, commit, models called, minutes."""
     given = one.book.metadata["papermill"].get("parameters", {})
+    content = {"sample": plan.profile == "sample", "store": plan.store}
+    content["files"] = _files(plan, *one.step.datasets, *one.step.optional)
+    made = one.book.metadata.get("ragkit", {})
+    calls = made.get("calls")
+    # The calls that wrote the sample are told with the sample, whoever replays them.
+    own = os.path.relpath(LEDGER, paths.ROOT)
+    calls = calls and [row for row in calls if row["ledger"] != own]
+    written = _written() if plan.profile == "sample" or one.step.shows_sample else []
+    content |= {"calls": calls, "written": written, "commit": made.get("commit")}
+    return render("provenance", one=one, given=given, **content)
+
+
+def _files(plan: Plan, *names: str) -> list[dict]:
+    """Return the files of datasets that are at hand, or what is wrong with them."""
     files = []
-    for name in (*one.step.datasets, *one.step.optional) if plan.store else ():
+    for name in names if plan.store else ():
         for path in datasets.files(name):
             try:
                 if found := plan.store.find(path):
                     files.append({"name": name, "found": found})
             except DataError as error:
                 files.append({"name": name, "path": path, "error": error.message})
-    content = {"sample": plan.profile == "sample", "store": plan.store, "files": files}
-    commit = one.book.metadata.get("ragkit", {}).get("commit")
-    return render("provenance", one=one, given=given, commit=commit, **content)
+    return files
+
+
+def _ran(plan: Plan) -> list[dict]:
+    """Return the records of experiments, each with the files of its paper."""
+    found = experiments.records(plan.profile)
+    files = {one["paper"]: _files(plan, one["paper"]) for one in found}
+    return [{"calls": None, **one, "files": files[one["paper"]]} for one in found]
+
+
+@cache
+def _written() -> list[dict]:
+    """Return how the embedded sample was written: requests and tokens by model."""
+    with Ledger(LEDGER, readonly=True) as book:
+        table = pd.DataFrame(book.summary())
+    return table.groupby("model", as_index=False)["requests"].sum().to_dict("records")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragkit import display
 from ragkit.files import atomic_path, write_jsonl, write_text
 from ragkit.measures import metrics
 from ragkit.systems.sweep.systems import System
@@ -47,6 +48,24 @@ class Sweep:
         return (
             f"<Sweep: {len(self.systems)} systems x {len(self.questions):,} questions, "
             f"{len(self.failures):,} of {cells:,} cells failed>"
+        )
+
+    def _repr_html_(self) -> str:
+        summary = self.summary()
+        counts = ["answers", "empty", "abstained", "failed"]
+        shown = summary.drop(columns=[name for name in counts if not summary[name].any()])
+        facts = {
+            "systems": f"{len(self.systems):,}",
+            "questions": f"{len(self.questions):,}",
+            "failed": f"{len(self.failures):,} of {len(self.systems) * len(self.questions):,} cells",
+        }
+        caption = "Means of the metrics (0 to 1, higher is better; the best is bold), and counts"
+        after = "Next: `.scores()` has every cell; one metric of it is what `irt.fit` takes."
+        if len(self.failures):
+            after = "Next: `.failures` says why cells failed; the same call tries them again."
+        metrics = [name for name in shown if name not in counts]
+        return display.card(
+            "Sweep", facts, display.table(shown, caption, high=metrics), after=after
         )
 
     def scores(self, metric: str | Sequence[str] | None = None) -> pd.DataFrame:

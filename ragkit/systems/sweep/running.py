@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ragkit import checks, datasets, models, paths, schema
+from ragkit import checks, datasets, display, models, paths, schema
 from ragkit.errors import ModelError, RagkitError, UsageError
 from ragkit.store import Store, canonical, digest
 from ragkit.systems.readers.base import Document, Library
@@ -249,11 +249,10 @@ def _answerer(spec) -> Callable[[list], list]:
 def _compute(step: str, tasks: list[Task], jobs: int) -> dict[tuple[str, str], Any]:
     """Return the result of each cell: kept, or computed by the processes, or an error."""
     from joblib import Parallel, delayed
-    from tqdm.auto import tqdm
 
     jobs, found = jobs if any(map(_missing, tasks)) else 1, {}
     calls = Parallel(n_jobs=jobs, return_as="generator")(map(delayed(_finish), tasks))
-    for task, values in zip(tasks, tqdm(calls, step, len(tasks), disable=None), strict=True):
+    for task, values in zip(tasks, display.progress(calls, step, len(tasks)), strict=True):
         for cells, value in zip(task.cells, values, strict=True):
             found |= dict.fromkeys(cells, value)
     return found

@@ -24,7 +24,7 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from ragkit import checks, models, schema
+from ragkit import checks, display, models, schema
 from ragkit.errors import DataError, UsageError
 from ragkit.measures import corpus, metrics, stats
 from ragkit.store import Store
@@ -126,6 +126,21 @@ class Scaling:
     costs: pd.DataFrame
     density: pd.DataFrame
     k: int
+
+    def __repr__(self) -> str:
+        sizes = sorted(self.recalls["size"].unique())
+        return (
+            f"<Scaling: {self.recalls['system'].nunique()} systems, {len(sizes)} sizes from "
+            f"{sizes[0]:,} to {sizes[-1]:,} documents, {self.recalls['question_id'].nunique():,} "
+            "questions>"
+        )
+
+    def _repr_html_(self) -> str:
+        means = self.recalls.groupby(["system", "size"], sort=False)["recall"].mean().unstack()
+        caption = f"Mean recall@{self.k} (0 to 1, higher is better) by documents in the corpus"
+        after = "Next: `.summary()` has intervals, `.tested()` trends, `.costs` seconds and bytes."
+        shown = display.table(means, caption, high=list(means))
+        return display.card("Retrieval over corpus sizes", {"": repr(self)}, shown, after=after)
 
     def table(self, system: str) -> pd.DataFrame:
         """Return a system's recalls, questions by sizes."""
@@ -249,8 +264,6 @@ def scaling(
     ----------
     EnterpriseRAG-Bench, section 6.2 and Figure 3.
     """
-    from tqdm.auto import tqdm
-
     options = {"k": k, "density": density, "timed": timed}
     options = {name: checks.whole(value, name) for name, value in options.items()} | {"seed": seed}
     wanted = _wanted(systems, sizes)
@@ -265,7 +278,7 @@ def scaling(
     found = {}
     with Store(store) as kept:
         cells = [(name, size) for name, its in wanted.items() for size in its]
-        for name, size in tqdm(cells, desc="sizes", disable=None):
+        for name, size in display.progress(cells, "sizes"):
             spec, smallest = systems[name], min(wanted[name])
 
             def measure(spec=spec, size=size, smallest=smallest) -> dict:

@@ -1,0 +1,119 @@
+"""Cards, tables whose best values are bold, and the one progress bar."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pytest
+import tqdm.auto
+from bs4 import BeautifulSoup
+
+from ragkit import display
+
+FRAME = pd.DataFrame({"up": [1.0, 3.0, 3.0], "down": [5, 4, 6], "same": [1, 1, 1], "name": list("abc")})  # fmt: skip
+
+
+def bold(styler) -> set[str]:
+    """Return the texts of the bold cells, as a browser would find them."""
+    soup = BeautifulSoup(styler.to_html(), "html.parser")
+    rules = re.findall(r"([^{}]+)\{\s*font-weight: bold;\s*\}", soup.style.string)
+    names = {name.strip().lstrip("#") for rule in rules for name in rule.split(",")}
+    return {(tag["id"].rpartition("_")[2], tag.text) for tag in soup.find_all("td", id=names)}
+
+
+def test_the_best_values_of_a_table_are_bold():
+    shown = display.table(FRAME, high=["up", "same"], low=["down"])
+    assert bold(shown) == {("col0", "3"), ("col1", "4")}
+    assert bold(display.table(FRAME.head(0), high=["up"])) == set()
+    lost = FRAME.assign(up=[float("nan"), 2.0, float("nan")])
+    assert bold(display.table(lost, high=["up"])) == set()  # one value alone is not the best
+
+
+def test_equal_tables_have_equal_bytes_and_others_ids_of_their_own():
+    one, same = (display.table(FRAME, high=["up"]).to_html() for _ in range(2))
+    other = display.table(FRAME.assign(up=0.5), high=["up"]).to_html()
+    assert one == same
+    (first,), (second,) = (set(re.findall(r'id="(T_\w{10})"', page)) for page in (one, other))
+    assert first != second
+
+
+def test_a_card_escapes_leaves_out_what_is_empty_and_shows_code():
+    page = display.card("<b>", {"a": "", "b": None, "c": 0, "<i>": "<u>"}, after="Next: `x < 1`.")
+    soup = BeautifulSoup(page, "html.parser")
+    assert [tag.text for tag in soup.find_all("th")] == ["c", "<i>"]
+    assert [tag.text for tag in soup.find_all("td")] == ["0", "<u>"]
+    assert [tag.text for tag in soup.find_all("b")] == ["<b>"]
+    assert soup.code.text == "x < 1"
+    assert not {"i", "u"} & {tag.name for tag in soup.find_all()}
+
+
+class Fake:
+    """tqdm's bar, which remembers what it showed."""
+
+    made: list = []
+
+    def __init__(self, desc, total, initial, unit, leave, disable):
+        assert (leave, disable) == (False, None)
+        self.what, self.total, self.n, self.closed = desc, total, initial, False
+        self.made.append(self)
+
+    def update(self, n):
+        self.n += n
+
+    def set_description(self, what, refresh):
+        self.what = what
+
+    def reset(self, total):
+        self.total, self.n = total, 0
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    monkeypatch.setattr(tqdm.auto, "tqdm", Fake)
+    monkeypatch.setattr(Fake, "made", [])
+    monkeypatch.setattr(display, "SILENT", -1.0)
+    return Fake.made
+
+
+def test_a_bar_counts_and_goes(bars):
+    for number in display.progress(range(3), "steps"):
+        if number:
+            (shown,) = bars
+            assert (shown.what, shown.total, shown.n, shown.closed) == ("steps", 3, number, False)
+    assert (shown.n, shown.closed) == (3, True)
+
+
+def test_what_is_quick_shows_no_bar(bars, monkeypatch):
+    monkeypatch.setattr(display, "SILENT", 60.0)
+    assert list(display.progress("ab", "steps")) == ["a", "b"]
+    assert bars == []
+
+
+def test_there_is_one_bar_at_a_time_and_none_is_left_behind(bars):
+    def fails():
+        with display.bar("inner", 1) as inner:
+            inner.update()
+            raise ValueError
+
+    with display.bar("outer", 2) as outer:
+        with pytest.raises(ValueError):
+            fails()
+        outer.update()
+    assert [shown.what for shown in bars] == ["outer"]
+    next(display.progress(range(9), "left"))  # an iterator that is dropped
+    with display.bar("next", 1) as following:
+        following.update()
+    assert [shown.what for shown in bars] == ["outer", "next"]
+    assert all(shown.closed for shown in bars)
+
+
+def test_a_bar_goes_through_stages(bars):
+    with display.bar() as made:
+        for stage, done, total in (("plan", 1, 2), ("plan", 2, 2), ("write", 3, 9)):
+            made.stage(stage, done, total)
+            (shown,) = bars
+            assert (shown.what, shown.n, shown.total) == (stage, done, total)
