@@ -42,6 +42,7 @@ def test_every_vote_of_three(votes, gold_paper, gold_code, other_paper, other_co
         ((R, V), R, V),
         ((R, R, I, I), R, I),
         ((None, I, I), I, I),
+        ((None, I), R, None),  # one of two is none
         ((None, None, I), R, None),  # one of three is no majority of the panel
         ((None, R, R), R, R),
         ((None, R, I), R, I),
@@ -51,6 +52,15 @@ def test_ties_favour_the_gold_set_and_missing_votes_make_no_majority(votes, gold
     for order in itertools.permutations(votes):
         assert classify(order, gold=True) == gold
         assert classify(order, gold=False) == other
+
+
+@pytest.mark.parametrize(
+    ("votes", "gold", "other"),
+    [((V, I), R, V), ((R, V), R, R), ((R, I), R, V), ((V, I, I, I), I, I), ((R, R, R, I), R, R)],
+)
+def test_means_at_the_bounds_of_the_released_code(votes, gold, other):
+    assert classify(votes, gold=True, rules="code") == gold
+    assert classify(votes, gold=False, rules="code") == other
 
 
 @given(
@@ -170,6 +180,18 @@ def test_without_a_new_answer_the_old_set_stays():
     assert found.note == "failed: no answer"
 
 
+def test_a_new_answer_that_failed_stands_in_the_way_of_no_other():
+    def script(task, number):
+        if task.kind == "regenerate" and task.fields["question"] == "Why?":
+            raise LookupError("no answer")
+        return {"answer": "new", "facts": []} if task.kind == "regenerate" else R
+
+    rows = [question(("g1",), "a"), question(("g1",), "b") | {"text": "How?"}]
+    found = review(rows, {"a": ["c1"], "b": ["c1"]}, DOCUMENTS, [Scripted(script)])
+    assert [found[name].status for name in "ab"] == ["undecided", "changed"]
+    assert (found["b"].answer, found["b"].facts) == ("new", (NOT_X,))
+
+
 def test_a_judge_on_three_seats_gives_three_verdicts():
     judge = Scripted(lambda task, number: (R, I, V)[number % 3])
     found = reviewed([judge] * 3, gold=("g1",), correct=False, round=2)
@@ -245,3 +267,5 @@ def test_bad_panels_and_documents():
         reviewed([judge], ["c9"])
     with pytest.raises(UsageError, match="no rules"):
         reviewed([judge], rules="mine")
+    with pytest.raises(UsageError, match="no rules 'mine'"):
+        classify((R,), gold=True, rules="mine")

@@ -73,8 +73,8 @@ class Pool(Pipeline):
 
     def _unknown(self, task: Task, data: dict) -> str:
         keys = (key for found in data["found"].values() for key in found)
-        lost = next((key for key in keys if key not in self.library.rows), "")
-        return f"there is no document {lost!r}" if lost else ""
+        lost = [key for key in keys if key not in self.library.rows]
+        return f"there is no document {lost[0]!r}" if lost else ""
 
     def _vote(self, judge: int, drafts, pools, votes) -> None:
         """Add the labels of a judge to the votes on each draft."""
