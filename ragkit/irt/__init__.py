@@ -32,7 +32,7 @@ check_short_forms     ways to choose items compared on left-out subjects
 """
 
 from ragkit.irt.compare import compare_likelihoods, crps, heldout, nearest
-from ragkit.irt.data import Scores, prepare
+from ragkit.irt.data import Scores
 from ragkit.irt.diagnostics import (
     agreement,
     converged,
@@ -48,7 +48,6 @@ from ragkit.irt.fitting import ENGINES, fit
 from ragkit.irt.itemfit import calibration, item_fit, q3
 from ragkit.irt.likelihood import Bernoulli, ContinuousBernoulli, get_likelihood
 from ragkit.irt.linking import Link, link
-from ragkit.irt.nuts import chain_summary
 from ragkit.irt.result import IRTResult, load
 from ragkit.irt.short_form import ShortForm, check_short_forms, load_short_form, short_form
 from ragkit.irt.simulate import Simulation, simulate

@@ -20,6 +20,7 @@ import pandas as pd
 
 from ragkit import display
 from ragkit.checks import whole
+from ragkit.errors import UsageError
 from ragkit.irt.data import require_long
 from ragkit.irt.diagnostics import split_half
 from ragkit.irt.fitting import fit
@@ -35,7 +36,12 @@ OWN = "item's own scores"
 
 
 def nearest(scores: pd.DataFrame, levels: Sequence[float]) -> pd.DataFrame:
-    """Return long scores with each score moved to the nearest of `levels` (ties downwards)."""
+    """Return long scores with each score moved to the nearest of `levels` (ties downwards).
+
+    `levels` are on the scale of the scores, in any order, and at least one (`UsageError`).
+    """
+    if not len(levels):
+        raise UsageError("levels should be several numbers, found none")
     levels = np.sort(np.asarray(levels, float))
     place = np.searchsorted((levels[1:] + levels[:-1]) / 2, scores["score"].to_numpy(float))
     return scores.assign(score=levels[place])
@@ -50,7 +56,12 @@ def crps(result: IRTResult, scores: pd.DataFrame) -> pd.Series:
         Parameters are taken as known. The fractional quasi-likelihood predicts a mean and no
         distribution: its values are NaN.
     scores : pandas.DataFrame
-        Long: subject_id, item_id, score, of fitted subjects and items.
+        Long: subject_id, item_id, score, of fitted subjects and items (`DataError` otherwise).
+
+    Returns
+    -------
+    pandas.Series
+        One value a row of `scores`.
     """
     low, high = result.score_range
     value = result.family.crps(result._cell_eta(scores), result._rescaled(scores))
@@ -184,8 +195,7 @@ def compare_likelihoods(
     """
     likelihoods = dict(likelihoods or LIKELIHOODS)
     cells = _held_out(scores, likelihoods, ("squared", "crps"), folds, seed, options, levels)
-    base = next(iter(likelihoods))
-    rows = {name: _losses(cells, name, base) for name in (OWN, *likelihoods)}
+    rows = _losses(cells, next(iter(likelihoods)))
     difficulty = None
     for name, arguments in likelihoods.items():
         row, own = rows[name], _seen(scores, levels, arguments)
@@ -203,20 +213,17 @@ def compare_likelihoods(
     return table.assign(n=len(cells))
 
 
-def _losses(cells: pd.DataFrame, name: str, base: str) -> dict[str, float]:
-    """Return the mean losses of one likelihood and their differences from the first's."""
-    row = {
-        "rmse": float(np.sqrt(cells[name, "squared"].mean())),
-        "crps": float(cells[name, "crps"].mean(skipna=False)),
-    }
-    for short, kind in (("mse", "squared"), ("crps", "crps")):
-        difference = cells[name, kind] - cells[base, kind]
-        centred = difference - difference.mean(skipna=False)
-        by_item = centred.groupby(level=0).sum(min_count=1)
-        row[f"{short}_difference"] = float(difference.mean(skipna=False))
-        error = np.sqrt((by_item**2).sum(skipna=False)) / len(cells)
-        row[f"se_{short}_difference"] = float(error)
-    return row
+def _losses(cells: pd.DataFrame, base: str) -> dict[str, dict]:
+    """Return each likelihood's mean losses and their differences from the first's."""
+    squared, ranked = (cells.xs(kind, axis=1, level=1) for kind in ("squared", "crps"))
+    table = {"rmse": np.sqrt(squared.mean()), "crps": ranked.mean(skipna=False)}
+    for short, losses in {"mse": squared, "crps": ranked}.items():
+        difference = losses.sub(losses[base], axis=0)
+        mean = difference.mean(skipna=False)
+        by_item = (difference - mean).groupby(level=0).sum(min_count=1)
+        table[f"{short}_difference"] = mean
+        table[f"se_{short}_difference"] = np.sqrt((by_item**2).sum(skipna=False)) / len(cells)
+    return pd.DataFrame(table).to_dict("index")
 
 
 def _own(train: pd.DataFrame, test: pd.DataFrame) -> dict:

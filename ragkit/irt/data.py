@@ -28,6 +28,9 @@ class Scores:
     score_range : (float, float)
     components : numpy.ndarray of int
         The connected part of the design each subject belongs to.
+    n_subjects, n_items, n_cells, n_groups : int
+    full : bool
+        Whether every subject has a score on every item, and there is no facet.
     """
 
     subjects: pd.Index
@@ -40,25 +43,14 @@ class Scores:
     groups: pd.Index | None = None
     components: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
 
-    @property
-    def n_subjects(self) -> int:
-        return len(self.subjects)
-
-    @property
-    def n_items(self) -> int:
-        return len(self.items)
-
-    @property
-    def n_groups(self) -> int:
-        return 0 if self.groups is None else len(self.groups)
-
-    @property
-    def n_cells(self) -> int:
-        return self.x.size
-
-    @property
-    def full(self) -> bool:
-        return self.subject is None
+    def __post_init__(self):
+        self.n_subjects, self.n_items, self.n_cells = (
+            len(self.subjects),
+            len(self.items),
+            self.x.size,
+        )
+        self.n_groups = 0 if self.groups is None else len(self.groups)
+        self.full = self.subject is None
 
     def per_item(self, statistic: str) -> np.ndarray:
         """Return the "count", "mean", "min" or "max" of each item's rescaled scores."""
@@ -132,29 +124,7 @@ def prepare(
     group: str | None = None,
     disconnected: str = "raise",
 ) -> Scores:
-    """Check scores and turn them into arrays.
-
-    Parameters
-    ----------
-    scores : pandas.DataFrame
-        Long, with the columns `subject_id`, `item_id` and `score`, one row per cell, a missing
-        cell being no row; or wide, subjects in the index, items in the columns, a missing cell
-        NaN. The frame is left as it is.
-    score_range : (low, high)
-        The range the scores were given in; it is mapped to [0, 1] linearly.
-    likelihood : {"cb", "bernoulli", "fractional", "graded"}
-    group : str, optional
-        A column of a long frame: the judge or condition a score was given under.
-    disconnected : {"raise", "assume-equal"}
-        What to do if subjects fall into parts that share no items.
-
-    Raises
-    ------
-    DataError
-        A missing column; an empty id; a score that is not a number, not finite or out of range; a
-        repeated cell; fewer than two subjects or items; scores that are all the same; parts
-        without a shared item. The message names the row (from 1), subject and item.
-    """
+    """Check scores and turn them into arrays; arguments and errors are those of `fit`."""
     low, high = interval(score_range)
     choice(disconnected, "value of disconnected", ("raise", "assume-equal"))
     if not isinstance(scores, pd.DataFrame):

@@ -75,9 +75,13 @@ def recovery(
 def correlations(results: Mapping[str, IRTResult]) -> pd.DataFrame:
     """Return how difficulty goes with the mean score and with discrimination, for several fits.
 
+    Parameters
+    ----------
+    results : mapping of name to IRTResult
+
     Returns
     -------
-    DataFrame
+    pandas.DataFrame
         One row a fit: Pearson correlations over items of diff with mean_score, disc and log_disc,
         then items, flagged, converged (the LiveRAG paper, section 3.2).
     """
@@ -107,11 +111,17 @@ def converged(results: Mapping[str, IRTResult]) -> tuple[dict[str, IRTResult], s
 def agreement(results: Mapping[str, IRTResult]) -> pd.DataFrame:
     """Compare fits of the same scores: engines, seeds or models.
 
+    Parameters
+    ----------
+    results : mapping of name to IRTResult
+        At least two (`UsageError`).
+
     Returns
     -------
     pandas.DataFrame
-        One row per pair and parameter: Pearson `r`, Spearman `rho`, Kendall `tau`, `n` shared, and
-        `shift`, the mean absolute difference in units of the pair's pooled standard error.
+        One row per pair and parameter: Pearson `r`, Spearman `rho`, Kendall `tau` (NaN if fewer than
+        three are shared), `n` shared, and `shift`, the mean absolute difference in units of the
+        pair's pooled standard error.
     """
     if len(results) < 2:
         raise UsageError("agreement needs at least two results")
@@ -141,7 +151,7 @@ def split_half(
     Parameters
     ----------
     scores : pandas.DataFrame
-        Long.
+        Long, of at least four items or subjects (`DataError` otherwise).
     splits : int
     by : {"items", "subjects"}
         Halves of items give the reliability of ability; halves of subjects that of difficulty and
@@ -180,6 +190,15 @@ def prior_sensitivity(
 ) -> pd.DataFrame:
     """Refit with the prior's sds at multiples of their values.
 
+    Parameters
+    ----------
+    scores : pandas.DataFrame
+        Long or wide, as for `fit`.
+    factors : sequence of float
+        Above 0.
+    **options
+        Of `fit`, with a prior (`UsageError`).
+
     Returns
     -------
     pandas.DataFrame
@@ -203,26 +222,18 @@ def prior_sensitivity(
 
 
 def _statistics(data: Scores) -> pd.Series:
-    subject, item, x = data.cells()
-    mean = data.per_subject("mean")
-    rest = mean[subject] - x / data.per_subject("count")[subject]
-
-    def total(values: np.ndarray) -> np.ndarray:
-        return np.bincount(item, values, data.n_items)
-
-    one, two = (v - (total(v) / data.per_item("count"))[item] for v in (x, rest))
-    spread = np.sqrt(total(one**2) * total(two**2))
-    useful = spread > 1e-12
+    x, scores = data.cells()[2], pd.DataFrame(data.matrix())
+    mean = scores.mean(axis=1)
+    rest = scores.div(-scores.count(axis=1), axis=0).add(mean, axis=0)  # of a subject's scores
+    varied = scores.columns[scores.std() > 1e-9]
     values = {
         "mean": x.mean(),
         "sd": x.std(),
         "at_low": (x <= 0).mean(),
         "at_high": (x >= 1).mean(),
         "item_sd": data.per_item("mean").std(),
-        "subject_sd": mean.std(),
-        "item_total": np.nan
-        if not useful.any()
-        else np.mean(total(one * two)[useful] / spread[useful]),
+        "subject_sd": mean.std(ddof=0),
+        "item_total": scores[varied].corrwith(rest[varied]).mean(),
     }
     return pd.Series(values)
 
@@ -243,6 +254,7 @@ def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) 
     Parameters
     ----------
     result : IRTResult
+        With its scores, as one that was loaded is not (`UsageError`).
     draws : int
         Replicates, at least 19; each costs a fit.
     seed : int
@@ -317,7 +329,7 @@ def loo(result: IRTResult, *, draws: int = 400):
     Parameters
     ----------
     result : IRTResult
-        Of `engine="nuts"`.
+        Of `engine="nuts"`, and with its scores, as one that was loaded is not (`UsageError`).
     draws : int
         The most draws used, thinned evenly, so that memory stays at 8 bytes x draws x scores.
     """

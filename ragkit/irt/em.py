@@ -46,12 +46,10 @@ def fit_em(data: Scores, setup: Setup, *, tol: float = 1e-6, max_iter: int = 500
         moved = max(abs(x - vars(before)[name]) for name, x in vars(model.prior).items())
         if bounded:
             problems = [f"the prior's {bounded} reached its bound: fix the prior (prior='weak')"]
-            break
-        if moved < _HYPER_TOL:
+        if bounded or moved < _HYPER_TOL:
             break
     else:
-        if setup.hierarchical:
-            problems = ["the estimates of the prior did not settle: fix the prior (prior='weak')"]
+        problems = ["the estimates of the prior did not settle: fix the prior (prior='weak')"]
     problems += _problems(model, optimum, tol, max_iter)
     return _estimates(model, optimum, setup.scale, problems)
 
@@ -79,47 +77,38 @@ def _estimated(model: Model, optimum: Optimum) -> tuple[Prior, str]:
 
 def _problems(model: Model, optimum: Optimum, tol: float, max_iter: int) -> list[str]:
     """Return why the optimum is not to be trusted, each with what to do about it."""
-    out = []
-    alpha, _, _, _ = model.unpack(optimum.vector)
-    a = np.abs(model.slopes(alpha))
-    data = model.data
-    steep = a > DISC_NEAR
-    ends = (data.x == 0) | (data.x == 1)
-    if model.family.name == "cb":
-        advice = (
-            f"{100 * ends.mean():.0f} % of the scores lie exactly at the ends, where the continuous "
-            "Bernoulli has no highest density: use likelihood='fractional' or 'graded'"
+    out, data, theta = [], model.data, np.abs(optimum.abilities.mean)
+    a = np.abs(model.slopes(model.unpack(optimum.vector)[0]))
+    steep, far = a > DISC_NEAR, theta > ABILITY_NEAR
+    narrow = "use prior='weak'" if model.prior is None else "use a narrower prior"
+    advice = f"its scores are separated by ability: leave it out, or {narrow}"
+    constant = "leave out subjects with constant scores"
+    if cb := model.family.name == "cb":
+        ends = 100 * np.mean((data.x == 0) | (data.x == 1))
+        constant = advice = (
+            f"{ends:.0f} % of the scores lie exactly at the ends, where the continuous Bernoulli has "
+            "no highest density: use likelihood='fractional' or 'graded'"
         )
-    elif model.prior is None:
-        advice = "its scores are separated by ability: use prior='weak'"
-    else:
-        advice = "its scores are separated by ability: leave it out, or use a narrower prior"
     if steep.any():
-        name = quoted(data.items, a.argmax())
         out.append(
-            f"the discrimination of {int(steep.sum())} items, such as {name}, reached the end of "
-            f"its range ({DISC_END:g}): {advice}"
+            f"the discrimination of {int(steep.sum())} items, such as "
+            f"{quoted(data.items, a.argmax())}, reached the end of its range ({DISC_END:g}): {advice}"
         )
-    far = np.abs(optimum.abilities.mean) > ABILITY_NEAR
     if far.any():
-        name = quoted(data.subjects, np.abs(optimum.abilities.mean).argmax())
         out.append(
-            f"the ability of {int(far.sum())} subjects, such as {name}, reached the end of its "
-            f"range ({NODES[-1]:g} sd): "
-            + (advice if model.family.name == "cb" else "leave out subjects with constant scores")
+            f"the ability of {int(far.sum())} subjects, such as "
+            f"{quoted(data.subjects, theta.argmax())}, reached the end of its range "
+            f"({NODES[-1]:g} sd): {constant}"
         )
     if not optimum.information.definite:
-        out.append(
-            "the information matrix is not positive definite, so errors are missing: "
-            + ("use prior='weak'" if model.prior is None else "use a narrower prior")
-        )
+        said = "the information matrix is not positive definite, so errors are missing"
+        out.append(f"{said}: {narrow}")
     limit = 0.05 if optimum.information.form == "apart" else tol
     if not out and not optimum.gradient <= limit:
-        ended = optimum.iterations >= max_iter
-        hint = advice if model.family.name == "cb" else "use a narrower prior"
+        hint = "raise max_iter" if optimum.iterations >= max_iter else advice if cb else narrow
         out.append(
             f"the optimiser stopped after {optimum.iterations} iterations, "
-            f"{optimum.gradient:.1e} errors from the optimum: {'raise max_iter' if ended else hint}"
+            f"{optimum.gradient:.1e} errors from the optimum: {hint}"
         )
     return out
 

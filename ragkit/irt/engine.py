@@ -9,15 +9,15 @@ Aitkin, Psychometrika 1981) plus a fixed, weakly informative log prior:
     graded     log gaps between thresholds ~ N(0, 1)
     judges     severities ~ N(0, 5^2), summing to zero
 
-(in slope and intercept the signed log-likelihood is concave, so an item can cross a = 0). The
-maximum is that of the density of (alpha, d), in which posteriors are closest to normal.
+and the factor exp(-(a / 10)^4 / 4), which ends the range of a discrimination. In slope and
+intercept the signed log-likelihood is concave, so an item can cross a = 0. The maximum is that of
+the density of (alpha, d), in which posteriors are closest to normal.
 
-and the factor exp(-(a / 10)^4 / 4), which ends the range of a discrimination. By Fisher's identity
-the gradient is that of an M step. From items fitted to the subjects' mean scores, L-BFGS climbs it in
-coordinates whitened by each item's information, and Newton's method with the observed information finishes. The
-distribution of ability is N(0, 1) in the fit; afterwards the scale is moved so that the abilities
-of the population have mean 0 and variance 1 exactly, that is mean(EAP) = 0 and
-mean(EAP^2 + error^2) = 1.
+By Fisher's identity the gradient is that of an M step. From items fitted to the subjects' mean
+scores, L-BFGS climbs in coordinates whitened by each item's information, and Newton's method with
+the observed information finishes. The distribution of ability is N(0, 1) in the fit; afterwards the
+scale is moved so that the abilities of the population have mean 0 and variance 1 exactly, that is
+mean(EAP) = 0 and mean(EAP^2 + error^2) = 1.
 """
 
 from __future__ import annotations

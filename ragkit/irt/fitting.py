@@ -105,9 +105,12 @@ def fit(
     Raises
     ------
     UsageError
-        An unknown model, likelihood, engine or option.
+        An unknown name or option, a range that is no interval, or what the engine cannot fit.
     DataError
-        Scores that cannot be fitted; see `prepare`.
+        A missing column; an empty id; a score that is not a number, not finite or out of range; a
+        repeated cell; fewer than two subjects or items; scores that are all the same, or that the
+        likelihood does not take; parts without a shared item. The message names the row (from 1),
+        subject and item.
 
     Examples
     --------

@@ -25,6 +25,11 @@ def _residuals(result: IRTResult) -> pd.DataFrame:
 def item_fit(result: IRTResult) -> pd.DataFrame:
     """Return fit statistics of each item.
 
+    Parameters
+    ----------
+    result : IRTResult
+        That holds its scores, as one that was loaded does not (`UsageError`).
+
     Returns
     -------
     pandas.DataFrame
@@ -36,25 +41,21 @@ def item_fit(result: IRTResult) -> pd.DataFrame:
         share of right answers at each total score; NaN elsewhere.
     """
     cells, data = _residuals(result), result.data
-    square = cells["residual"] ** 2
-    cells = cells.assign(square=square, standardised=square / cells["variance"])
-    by_item = cells.groupby("item_id", sort=False)[
-        ["square", "variance", "residual", "standardised"]
-    ]
-    total = by_item.sum().reindex(result.items.index)
+    item = data.cells()[1]
+    square, variance = cells["residual"] ** 2, cells["variance"]
+    columns = square, square / variance, cells["residual"], variance
+    total, scaled, residual, variance = (np.bincount(item, c, data.n_items) for c in columns)
     table = pd.DataFrame(
         {
-            "infit": total["square"] / total["variance"],
-            "outfit": total["standardised"] / data.per_item("count"),
-            "z": total["residual"] / np.sqrt(total["variance"]),
-            "s_x2": np.nan,
-            "df": np.nan,
-            "p": np.nan,
-        }
+            "infit": total / variance,
+            "outfit": scaled / data.per_item("count"),
+            "z": residual / np.sqrt(variance),
+            **dict.fromkeys(("s_x2", "df", "p"), np.nan),
+        },
+        result.items.index,
     )
-    complete = data.n_cells == data.n_subjects * data.n_items and not data.n_groups
-    if complete and cells["x"].isin((0, 1)).all():
-        x = cells["x"].to_numpy().reshape(data.n_items, data.n_subjects)
+    x = data.matrix().T
+    if np.isin(x, (0, 1)).all() and not data.n_groups:  # right or wrong, and complete
         table[["s_x2", "df", "p"]] = _s_x2(result, x)
     return table
 
@@ -118,6 +119,7 @@ def q3(result: IRTResult, *, least: int = 10) -> pd.DataFrame:
     Parameters
     ----------
     result : IRTResult
+        As for `item_fit`.
     least : int
         Pairs with fewer subjects in common are left out.
 
@@ -144,6 +146,12 @@ def q3(result: IRTResult, *, least: int = 10) -> pd.DataFrame:
 
 def calibration(result: IRTResult, *, bins: int = 5) -> pd.DataFrame:
     """Compare the mean score with the expected one over bins of ability.
+
+    Parameters
+    ----------
+    result : IRTResult
+        As for `item_fit`.
+    bins : int
 
     Returns
     -------

@@ -314,20 +314,10 @@ LIKELIHOODS = {"cb": ContinuousBernoulli, "bernoulli": Bernoulli, "fractional": 
 def get_likelihood(
     name: str, levels: Sequence[float] | None = None, score_range: tuple[float, float] = (0, 1)
 ) -> type[_Natural] | Graded:
-    """Return the likelihood called `name`, "cb", "bernoulli" or "fractional", or "graded".
+    """Return the likelihood called `name`: "cb", "bernoulli", "fractional" or "graded".
 
-    Parameters
-    ----------
-    name : str
-    levels : sequence of float
-        For "graded" only: the values that a score can take, ascending, on the original scale.
-    score_range : (low, high)
-        The range of the scores, which "graded" maps to [0, 1].
-
-    Raises
-    ------
-    UsageError
-        An unknown name, or "graded" without levels.
+    "graded" needs `levels`, the values that a score can take, ascending, and their range, which it
+    maps to [0, 1]. An unknown name, or "graded" without levels, raises `UsageError`.
     """
     if name == "graded" and levels is not None:
         return Graded(levels, score_range)

@@ -53,7 +53,7 @@ class Link:
         return card("Link of two fits", facts, table(far, caption), after=after)
 
     def apply(self, other: IRTResult) -> IRTResult:
-        """Return `other` on the reference's scale."""
+        """Return `other` on the reference's scale; what it predicts stays the same."""
         slope, intercept = self.slope, self.intercept
 
         def moved(table: Mapping, place: Sequence[str], spread: Sequence[str], inverse=()) -> dict:
@@ -73,8 +73,8 @@ class Link:
         if draws is not None:
             draws = moved(draws, ["theta", "diff"], ["severity"], ["disc"])
         notes = [*other.info["notes"], f"linked by {self.method} over {len(self.items)} items"]
-        prior = [slope * other.info["ability_prior"][0] + intercept]
-        prior += [slope * other.info["ability_prior"][1]]
+        middle, unit = other.info["ability_prior"]
+        prior = [slope * middle + intercept, slope * unit]
         info = {**other.info, "notes": notes, "ability_prior": prior}
         return replace(other, items=items, subjects=subjects, info=info, facets=facets, draws=draws)
 
@@ -93,10 +93,16 @@ def link(reference: IRTResult, other: IRTResult, *, method: str = "haebara") -> 
         N(0, 1) (Haebara, Japanese Psychological Research 1980); "mean-sigma" equates mean and sd
         of their difficulties.
 
+    Returns
+    -------
+    Link
+
     Raises
     ------
     DataError
         If fewer than three items are shared.
+    UsageError
+        If the likelihoods, or the levels of graded scores, differ.
     """
     choice(method, "method", ("haebara", "mean-sigma"))
     shared = reference.items.index.intersection(other.items.index)

@@ -166,7 +166,7 @@ def fit_nuts(data: Scores, setup: Setup, *, draws=500, warmup=300, chains=2) -> 
     moments = {name: (v.mean((0, 1)), v.var((0, 1))) for name, v in scaled.items()}
     alpha = scaled.pop("alpha")
     kept = {**scaled, "disc": np.exp(alpha) if setup.positive else alpha}
-    summary = chain_summary(kept)
+    summary = _chain_summary(kept)
     worst = max(row["max_r_hat"] for row in summary.values())
     fewest = min(row["min_ess_bulk"] for row in summary.values())
     problems = []
@@ -183,13 +183,10 @@ def fit_nuts(data: Scores, setup: Setup, *, draws=500, warmup=300, chains=2) -> 
     return Estimates(moments, info, draws=kept)
 
 
-def chain_summary(draws: Mapping[str, np.ndarray]) -> dict[str, dict[str, float]]:
+def _chain_summary(draws: Mapping[str, np.ndarray]) -> dict[str, dict[str, float]]:
     """Return the worst r-hat and the smallest effective sample sizes of each kind of parameter.
 
-    Parameters
-    ----------
-    draws : mapping of str to numpy.ndarray
-        Arrays of shape (chains, draws, parameters).
+    `draws` holds arrays of shape (chains, draws, parameters).
     """
     az = arviz_quiet()
     out = {}

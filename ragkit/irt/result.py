@@ -40,9 +40,9 @@ class IRTResult:
         the range, so higher is harder; `disc` the slope there; `log_disc` its logarithm (NaN where
         `disc` is negative); graded models have `threshold_1`, ..., whose mean is `diff`; `se_diff`,
         `se_disc`, `se_log_disc` posterior standard deviations (`se_disc = disc * se_log_disc` for
-        positive models); `n` scores, `mean_score` on the original scale; `flag`, its words separated by spaces: `constant` (all scores equal), `negative`
-        (the slope is negative, or would be if the model allowed it), `few` (fewer than 5 scores),
-        `disconnected`.
+        positive models); `n` scores, `mean_score` on the original scale; `flag`, its words
+        separated by spaces: `constant` (all scores equal), `negative` (the slope is negative, or
+        would be if the model allowed it), `few` (fewer than 5 scores), `disconnected`.
     subjects : pandas.DataFrame
         Indexed by `subject_id`: `theta`, `se_theta`, `n`, `mean_score`, `flag` (`constant`,
         `few`, `disconnected`). Abilities have mean 0 and mean square 1, error included.
@@ -69,7 +69,7 @@ class IRTResult:
 
     @property
     def converged(self) -> bool:
-        """Whether the engine met its own criterion."""
+        """Whether the engine met its own criterion; py-irt has none but that it did not diverge."""
         return bool(self.info["converged"])
 
     @property
@@ -157,6 +157,7 @@ class IRTResult:
         theta : array of float, optional
             Abilities; 121 from -4 to 4 by default.
         items : iterable of item ids, optional
+            All by default; one that was not fitted raises `UsageError`.
         """
         theta, chosen = _grid(theta), self._pick(items)
         mean = self._on_scale(self.family.mean_variance(self._eta(theta[:, None], chosen))[0])
@@ -168,7 +169,7 @@ class IRTResult:
         """Return each item's Fisher information about ability, abilities x items.
 
         The test's information is the sum over the items, `.sum(axis=1)`; its inverse square root
-        is the error of an ability measured by them.
+        is the error of an ability measured by them. Arguments are those of `characteristic_curves`.
         """
         theta, chosen = _grid(theta), self._pick(items)
         value = self.family.information(self._eta(theta[:, None], chosen))
@@ -183,8 +184,13 @@ class IRTResult:
         Parameters
         ----------
         cells : pandas.DataFrame, optional
-            Columns `subject_id`, `item_id` (and `group` if the model has a facet). Without it, all
-            subjects x items are returned, at severity 0.
+            Columns `subject_id`, `item_id` (and `group` if the model has a facet); what was not
+            fitted raises `DataError`.
+
+        Returns
+        -------
+        pandas.Series or pandas.DataFrame
+            One score a row of `cells`; without `cells` subjects x items, at severity 0.
         """
         if cells is None:
             curves = self.characteristic_curves(self.subjects["theta"])
@@ -211,7 +217,11 @@ class IRTResult:
         return float(self.pointwise(scores).sum())
 
     def pointwise(self, scores: pd.DataFrame | None = None) -> pd.Series:
-        """Return the log-likelihood of each score at the estimates."""
+        """Return the log-likelihood of each score at the estimates.
+
+        `scores` are as for `fit`, in the long form and of fitted subjects and items (`DataError`
+        otherwise); the fitted ones by default.
+        """
         if scores is None:
             scores = self._fitted().frame()
         value = self.family.log_density(self._cell_eta(scores), self._rescaled(scores))
@@ -246,6 +256,7 @@ class IRTResult:
         ----------
         scores : pandas.DataFrame
             Long: subject_id, item_id, score on the original scale, group where there is a facet.
+            No scores, two on one item, one out of range and other items raise `DataError`.
 
         Returns
         -------
@@ -281,7 +292,10 @@ class IRTResult:
     # --- on disk ------------------------------------------------------------------------------
 
     def save(self, folder: str | Path) -> Path:
-        """Write `items.csv`, `subjects.csv`, `fit.json` (`facets.csv`, `draws.npz`) to `folder`."""
+        """Write `items.csv`, `subjects.csv`, `fit.json` (`facets.csv`, `draws.npz`).
+
+        Returns `folder`, which is made where it does not exist.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         frames = {"items": self.items, "subjects": self.subjects, "facets": self.facets}
@@ -301,7 +315,10 @@ class IRTResult:
 
 
 def load(folder: str | Path) -> IRTResult:
-    """Read what `IRTResult.save` wrote. The fitted scores are not part of it."""
+    """Read what `IRTResult.save` wrote. The fitted scores are not part of it.
+
+    Raises `MissingData` if there is no fit in `folder`, `DataError` if it cannot be read.
+    """
     folder = Path(folder)
     path = folder / "fit.json"
     if not path.exists():

@@ -62,7 +62,8 @@ def simulate(
 
     `simulate(sessions=2, shared=105)` has the size of the LiveRAG challenge: 895 questions, of
     which each of two sessions asked 500, 105 of them shared. The default spread of difficulty is
-    that of the paper's quartiles (section 4): (0.236 + 2.143) / 1.349 is about 1.75.
+    that of the paper's quartiles (section 4): (0.236 + 2.143) / 1.349 is about 1.75. Numbers out of
+    their ranges raise `UsageError`.
 
     Parameters
     ----------
@@ -81,10 +82,15 @@ def simulate(
     severity : dict, optional
         Judges and their severities; every cell is given to one of them at random.
     score_range : (low, high)
+        The range of the scores.
     standardize : bool
         Give the abilities a mean of exactly 0 and an sd of exactly 1 over the subjects, the scale
         that `fit` reports by default. Otherwise they are a plain draw from N(0, 1).
     seed : int
+
+    Returns
+    -------
+    Simulation
     """
     if n_subjects < 2 or n_items < 2:
         raise UsageError("a simulation needs at least 2 subjects and 2 items")

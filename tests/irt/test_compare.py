@@ -70,6 +70,8 @@ def test_nearest_moves_scores_and_leaves_the_frame():
     scores = pd.DataFrame({"score": [0.0, 0.24, 0.25, 0.26, 0.9]})
     assert irt.nearest(scores, [1, 0, 0.5])["score"].tolist() == [0, 0, 0, 0.5, 1]
     assert scores["score"].tolist() == [0.0, 0.24, 0.25, 0.26, 0.9]
+    with pytest.raises(UsageError, match="found none"):
+        irt.nearest(scores, [])
 
 
 def test_the_likelihood_that_generated_the_scores_predicts_them_best():

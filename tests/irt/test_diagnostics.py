@@ -6,6 +6,7 @@ import pytest
 
 from ragkit import irt
 from ragkit.errors import DataError, UsageError
+from ragkit.irt.nuts import _chain_summary
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +213,7 @@ def test_chain_summary_tells_mixed_from_stuck():
     rng = np.random.default_rng(0)
     good = rng.normal(size=(2, 500, 3))
     bad = good + np.array([0, 5])[:, None, None]
-    table = irt.chain_summary({"good": good, "bad": bad})
+    table = _chain_summary({"good": good, "bad": bad})
     assert table["good"]["max_r_hat"] < 1.02
     assert table["good"]["min_ess_bulk"] > 500
     assert table["bad"]["max_r_hat"] > 1.5
