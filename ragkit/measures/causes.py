@@ -7,7 +7,7 @@ it judged? The first step that fails is the cause, so the causes partition all w
 A language model read 200 wrong answers of three systems on the embedded sample and named each one's
 cause before it saw the one given here (`tests/goldens/causes.csv`). Of 100 with an even share of each
 cause they agree on 94 (95 % interval 88 to 97 %), of 100 drawn at random on 95 (89 to 98 %). The
-first seven causes follow from ids and abstentions; of the 104 answers that are "not used" or "judged
+first eight causes follow from ids and abstentions; of the 104 answers that are "not used" or "judged
 wrong" they agree on 94. A right abstention that is judged wrong is a "no gold document".
 """
 
@@ -24,6 +24,7 @@ CAUSES = {
     "no answer": "the system failed",
     "no gold document": "no document is known to answer it",
     "not in the corpus": "no gold document is in the corpus",
+    "not traced": "neither the system's lists nor the documents that it read are known",
     "not retrieved": "no gold document is in the ranked list",
     "not delivered": "a gold document is in the list, the reader was given none",
     "partly delivered": "the reader was given some of the gold documents, not all",
@@ -73,6 +74,7 @@ def trace(
     lost = asked.loc[~asked["question_id"].isin(given.index), "question_id"]
     if len(lost):
         raise DataError(f"answers: no row for question {lost.iloc[0]!r}")
+    followed = len(runs) > 0 or given["doc_ids"].map(len).any()
     here, ranks = set(documents["doc_id"]), runs.groupby("question_id")
     lists = {key: dict(zip(rows["doc_id"], rows["rank"], strict=True)) for key, rows in ranks}
     rows = []
@@ -89,17 +91,18 @@ def trace(
             "delivered": len(gold & set(answer["doc_ids"])), "used": share,
             "correct": bool(correct[question.question_id]),
         }  # fmt: skip
-        row["cause"] = "" if row["correct"] else _cause(row, text, silent, used)
+        row["cause"] = "" if row["correct"] else _cause(row, text, silent, used, followed)
         rows.append(row)
     columns = ["question_id", "type", "gold", *_STEPS, "cause"]
     return pd.DataFrame(rows, columns=columns).set_index("question_id")
 
 
-def _cause(row: dict, text: str | None, silent: bool, used: float) -> str:
+def _cause(row: dict, text: str | None, silent: bool, used: float, followed: bool) -> str:
     steps = {
         "no answer": text is None,
         "no gold document": not row["gold"],
         "not in the corpus": not row["corpus"],
+        "not traced": not followed,
         "not retrieved": pd.isna(row["rank"]) and not row["delivered"],
         "not delivered": not row["delivered"],
         "partly delivered": row["delivered"] < row["gold"],

@@ -58,7 +58,7 @@ def frames(cases=CASES):
 def test_every_cause_by_hand():
     traced = causes.trace(*frames())
     assert traced["cause"].to_dict() == {key: case[6] for key, case in CASES.items()}
-    assert set(traced["cause"]) == {"", *causes.CAUSES}
+    assert set(traced["cause"]) == {"", *causes.CAUSES} - {"not traced"}
     assert traced.loc["cut", "rank"] == 2
     assert traced.loc["strict", "used"] == 1.0
     assert traced.loc["ignored", "used"] == 0.0
@@ -66,7 +66,7 @@ def test_every_cause_by_hand():
 
 def test_what_mending_a_cause_gains():
     table = causes.summarise(causes.trace(*frames()))
-    assert list(table.index) == list(causes.CAUSES)
+    assert list(table.index) == [name for name in causes.CAUSES if name != "not traced"]
     assert table["wrong"].sum() == 10
     assert table["one"].tolist() == table["wrong"].tolist()
     assert table.loc["abstained", "most"] == pytest.approx(2 / 12)
@@ -90,6 +90,16 @@ def test_an_answer_that_nothing_is_known_of_is_no_abstention():
         traced = causes.trace(questions, documents, runs, answers, correct)
         assert traced.loc["silent", "cause"] == "not used"
         assert traced.loc["empty", "cause"] == "abstained"
+
+
+def test_answers_alone_do_not_tell_where_documents_were_lost():
+    """A file of answers may name no documents: that nothing was retrieved is not known."""
+    questions, documents, runs, answers, correct = frames()
+    answers["doc_ids"] = [()] * len(answers)
+    traced = causes.trace(questions, documents, runs.iloc[:0], answers, correct)
+    lost = {"cut", "half", "silent", "empty", "ignored", "strict", "unseen"}
+    assert set(traced.index[traced["cause"] == "not traced"]) == lost
+    assert traced.loc["absent", "cause"] == "not in the corpus"
 
 
 @settings(max_examples=60, deadline=None)
@@ -118,7 +128,12 @@ def exclusive(gold, text, abstained, given, ranked):
         "no answer": not answered,
         "no gold document": answered and not gold,
         "not in the corpus": answered and bool(gold) and not here,
-        "not retrieved": answered and bool(here) and not got and not listed,
+        "not traced": answered and bool(here) and not given and not ranked,
+        "not retrieved": answered
+        and bool(here)
+        and bool(given or ranked)
+        and not got
+        and not listed,
         "not delivered": answered and bool(here) and not got and bool(listed),
         "partly delivered": answered and bool(here) and bool(got) and got != set(gold),
         "abstained": answered and whole and silent,
