@@ -104,6 +104,10 @@ def test_a_reranker_scores_whole_documents():
         ('[a]\nretriever = "bm25"\nrerank = 3', "rerank should be a name, or a table"),
         ('[a]\nretriever = "bm25"\nreader = "extractor"', "no reader is called 'extractor'"),
         ('[a]\nretriever = "bm25"\nreader = "openai:"', "openai:NAME"),
+        (
+            '[a]\nretriever = "bm25"\nreader = { kind = "openai:m", client = "x" }',
+            "no option.*'client'",
+        ),
         ('[a]\nretriever = "bm25"\ntop = 0', "top should be a whole number of at least 1"),
         ('[a]\nretriever = "bm25"\nwords = true', "words should be a whole number of at least 1"),
         ('[x]\nretriever = "bm25"\n["a b"]\nword = 1', "line 3: system 'a b'"),
@@ -126,7 +130,7 @@ OPTIONS = {
     "qdrant": "server encoder exact fields overwrite",
     "agent": "policy steps seconds sandbox budget",
     "rerank": "reranker depth long window_tokens overlap fields",
-    "reader": "reranker sentences threshold",
+    "reader": "reranker sentences threshold most",
     "openai:toy": "concurrency budget timeout",
 }
 
@@ -144,6 +148,7 @@ OPTIONS = {
         ('kind = "hybrid", retrievers = [], weights = ["a"]', "", "weights .* a list of numbers"),
         ('kind = "opensearch", overwrite = 1', "", "overwrite should be true or false, found 1"),
         ('kind = "bm25"', 'kind = "openai:toy", parameters = 3', "parameters should be a table"),
+        ('kind = "bm25"', 'kind = "openai:toy", prices = 3', "prices should be a text, found 3"),
     ],
 )
 def test_types_are_named_in_words(tmp_path, retriever, more, words):

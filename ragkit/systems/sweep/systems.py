@@ -189,6 +189,8 @@ def _declared(value: Any, key: str) -> dict[str, Any]:
         raise UsageError(f"{key} should be a name, or a table that has one, found {value!r}")
     kind, _, model = spec["kind"].partition(":")
     if key == "reader":  # `readers.reader` refuses unknown names and options
+        for name in UNDECLARED & set(spec):
+            raise UsageError(f"no option of {spec['kind']} {name!r} in a declaration")
         _check_types(spec, READERS.get(kind))
         return dict(spec)
     kinds = {key: RERANK} if key == "rerank" else RETRIEVERS
@@ -213,7 +215,7 @@ def _check_types(spec: Mapping[str, Any], path: str | None) -> None:
     from pydantic import TypeAdapter, ValidationError
 
     hints = get_type_hints(_class(path).__init__) if path else {}
-    hints |= dict.fromkeys((*MODELS, "server"), str)
+    hints |= dict.fromkeys((*MODELS, "server", "environment", "prices"), str)
     for name in filter(hints.get, spec):
         try:
             TypeAdapter(hints[name]).validate_json(json.dumps(spec[name]), strict=True)
