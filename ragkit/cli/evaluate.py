@@ -27,7 +27,12 @@ def command(questions, answers, versus, judge, out, system, versus_system, panel
     if versus is None and system is None:
         frame = read_questions(questions, skip_bad=options.skip_bad)[0]
         systems = read_answers(answers, frame, skip_bad=options.skip_bad)[0]["system"].unique()
-    lost = 0
+    reports, lost = dict.fromkeys(systems, out), 0
+    if len(systems) > 1:
+        parts = {one: f"{out.stem}.{one.replace('/', '-')}{out.suffix}" for one in systems}
+        reports = {one: out.with_name(part) for one, part in parts.items()}
+        if len(set(reports.values())) < len(systems):
+            raise UsageError("two systems would have one report", "--system chooses one of them")
     try:
         if dry_run:
             others = [(versus, versus_system)] if versus else []
@@ -37,7 +42,7 @@ def command(questions, answers, versus, judge, out, system, versus_system, panel
             _show_estimate(sum(parts, []))
             return
         for one in systems:
-            path = out
+            path = reports[one]
             if versus:
                 pair = (system, versus_system)
                 report = compare(questions, answers, versus, own, options, systems=pair, out=path)
@@ -47,8 +52,6 @@ def command(questions, answers, versus, judge, out, system, versus_system, panel
                     said += "a difference of {detectable:.3f} would be found four times of five"
                     click.echo(said.format(**row) if row["low"] is not None else row["metric"])
             else:
-                if len(systems) > 1:
-                    path = out.with_name(f"{out.stem}.{one.replace('/', '-')}{out.suffix}")
                 report = evaluate(questions, answers, own, options, system=one, out=path)
                 lost += _show(report)
             click.echo(f"written to {path}")

@@ -73,6 +73,14 @@ def test_all_systems_of_a_file_or_one(run):
     assert read(run.folder / "R.y-z.json").questions["correctness"].tolist() == [0, 0, 0]
     assert not (run.folder / "R.json").exists()
     assert run("--system", "x", answers_file="two.jsonl")[0] == 0
+    write_jsonl(
+        run.folder / "near.jsonl",
+        [{**row, "system": f"y{row['system'][1:2] or '-'}z"} for row in rows],
+    )
+    status, said = run(answers_file="near.jsonl", out="N.json")
+    assert status == 1
+    assert "two systems would have one report" in said.err
+    assert not list(run.folder.glob("N*"))
     assert read(run.folder / "R.json").data["systems"] == ["x"]
     status, said = run("--system", "u", answers_file="two.jsonl")
     assert status == 1
