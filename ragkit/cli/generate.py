@@ -94,7 +94,7 @@ def sample(out):
 
 def _options(given, ledger, batch):
     """Return how a model is asked, and the other settings."""
-    from ragkit.synth.author import AuthorOptions
+    from ragkit.synth.stages import AuthorOptions
 
     ledger = given.pop("ledger") or ledger
     asked = {name: given.pop(name) for name in ("budget", "concurrency")}

@@ -12,10 +12,10 @@ from typing import Any
 from ragkit import paths, store
 from ragkit.errors import DataError
 from ragkit.files import read_jsonl, sha256, write_jsonl, write_text
-from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import generate_company
 from ragkit.synth.datamorgana import make_questions
 from ragkit.synth.helpcentre import generate_helpcentre
+from ragkit.synth.stages import AuthorOptions
 from ragkit.synth.stamp import once
 
 LEDGER = "ledger.jsonl.xz"

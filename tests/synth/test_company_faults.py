@@ -8,10 +8,9 @@ import pytest
 
 from ragkit.errors import DataError, MissingData, ModelError, UsageError
 from ragkit.llm import Ledger, import_results
-from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import estimate, generate_company
 from ragkit.synth.company.plan import PAGE as MOST
-from ragkit.synth.stages import BatchWritten
+from ragkit.synth.stages import AuthorOptions, BatchWritten
 from tests.llm.server import chat
 from tests.synth.company_mock import PAGE, PEOPLE, Mock, words
 from tests.synth.conftest import rows

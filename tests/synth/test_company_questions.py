@@ -15,7 +15,6 @@ from ragkit.llm import Ledger, count_tokens
 from ragkit.llm.prices import request_tokens
 from ragkit.llm.requests import canonical, validator
 from ragkit.synth import company
-from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import estimate, generate_company, metadata
 from ragkit.synth.company.documents import Noise
 from ragkit.synth.company.files import Files
@@ -24,7 +23,7 @@ from ragkit.synth.company.plan import FORMS, Settings
 from ragkit.synth.company.questions import Draft
 from ragkit.synth.company.search import Library
 from ragkit.synth.layout import TYPES
-from ragkit.synth.stages import Guess, Rejected, Task
+from ragkit.synth.stages import AuthorOptions, Guess, Rejected, Task
 from tests.synth.company_mock import SIZE, Dying, Mock, words
 from tests.synth.conftest import rows
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from ragkit import datasets
 from ragkit.errors import DataError, ModelError, UsageError
-from ragkit.synth.author import AuthorOptions
 from ragkit.synth.helpcentre import Settings, generate_helpcentre
 from ragkit.synth.helpcentre.centre import Centre
+from ragkit.synth.stages import AuthorOptions
 from tests.synth import players
 from tests.synth.conftest import rows
 from tests.synth.players import TYPES, Player, entry
@@ -194,7 +194,8 @@ def test_articles_are_read_and_checked_by_line(tmp_path):
         generate_helpcentre(tmp_path / "out", documents=folder, **OWN)
     rows = [row | {"url": "https://a"}, row | {"doc_id": "b", "source": "known_issue"}]
     centre = Centre(Settings(**OWN, documents=players.written(folder, rows)))
-    assert [(a.url, a.type) for a in centre.own] == [("https://a", "article"), ("", "known_issue")]
+    kinds = [(a["url"], a["source"]) for a in centre.own]
+    assert kinds == [("https://a", "article"), ("", "known_issue")]
     players.written(folder, [row, {"doc_id": "b", "title": "B"}])
     with pytest.raises(DataError, match="documents.jsonl: line 2: no column 'text'"):
         generate_helpcentre(tmp_path / "out", documents=folder, **OWN)

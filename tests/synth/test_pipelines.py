@@ -15,8 +15,7 @@ from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.llm import Ledger, count_tokens, import_results
 from ragkit.llm.prices import request_tokens
 from ragkit.synth import datamorgana, helpcentre, sample
-from ragkit.synth.author import AuthorOptions
-from ragkit.synth.stages import Model
+from ragkit.synth.stages import AuthorOptions, Model
 from tests.synth import players
 from tests.synth.company_mock import Dying, rounds
 from tests.synth.players import Player

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from ragkit.errors import DataError, UsageError
 from ragkit.files import read_text, sha256
-from ragkit.synth.author import AuthorOptions
 from ragkit.synth.company import export
 from ragkit.synth.company.documents import Noise, Writer
 from ragkit.synth.company.estimate import stand_ins
@@ -26,7 +25,7 @@ from ragkit.synth.company.gold import Pool, drawn
 from ragkit.synth.company.plan import PAGE, Plan, Settings
 from ragkit.synth.company.questions import Asker
 from ragkit.synth.company.search import Library
-from ragkit.synth.stages import Guess, Model
+from ragkit.synth.stages import AuthorOptions, Guess, Model
 from ragkit.synth.stamp import begin
 
 __all__ = ["Settings", "estimate", "generate_company"]

@@ -17,10 +17,9 @@ from pathlib import Path
 
 from ragkit import checks
 from ragkit.errors import DataError, UsageError
-from ragkit.synth.author import check_author
 from ragkit.synth.company.files import Files, fragment
 from ragkit.synth.layout import SOURCES, TYPES, printed, shares
-from ragkit.synth.stages import Check, Task
+from ragkit.synth.stages import Check, Task, check_author
 
 FORMS = tomllib.loads(Path(__file__).with_name("sources.toml").read_text("utf-8"))
 FIRST, LAST = "2025-01-01", "2026-06-30"  # between which documents are dated
@@ -232,11 +231,8 @@ class Plan:
         values["company"] = self.overview
         if kind in ("project", "cluster"):
             values["people"] = self.directory
-        wanted = {
-            "project": ("name", "description"),
-            "cluster": ("question", "answer"),
-        }.get(kind, ("name", "source", "description"))
-        values |= {key: block[key] for key in wanted}
+        shown = {"project": ("name", "description"), "cluster": ("question", "answer")}
+        values |= {key: block[key] for key in shown.get(kind, ("name", "source", "description"))}
         if kind == "project":
             values["team"] = ", ".join(block["people"])
         return Task(f"manifest {name}", values, block, f"manifest-{kind}")

@@ -13,12 +13,20 @@ from pathlib import Path
 from ragkit import checks
 from ragkit.errors import ModelError, UsageError
 from ragkit.files import sha256
-from ragkit.synth.author import AuthorOptions, check_author
 from ragkit.synth.datamorgana.benchmark import Benchmark
 from ragkit.synth.datamorgana.config import Config, load_config
 from ragkit.synth.folder import NAME, Nearest, read_documents
 from ragkit.synth.layout import shares
-from ragkit.synth.stages import Guess, Model, Pipeline, Task, needed, within
+from ragkit.synth.stages import (
+    AuthorOptions,
+    Guess,
+    Model,
+    Pipeline,
+    Task,
+    check_author,
+    needed,
+    within,
+)
 from ragkit.synth.streams import Stream
 
 PROMPTS = Path(__file__).parent / "prompts"

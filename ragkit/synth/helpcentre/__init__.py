@@ -16,11 +16,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ragkit.files import sha256
-from ragkit.synth.author import AuthorOptions
 from ragkit.synth.folder import NAME
 from ragkit.synth.helpcentre.centre import STAND_INS, Centre, Settings
 from ragkit.synth.layout import renamed
-from ragkit.synth.stages import Guess, Model
+from ragkit.synth.stages import AuthorOptions, Guess, Model
 from ragkit.synth.stamp import begin, finish
 
 __all__ = ["Settings", "estimate", "generate_helpcentre"]
@@ -74,15 +73,14 @@ def generate_helpcentre(
             stamp[f"sha256 of the {name}"] = sha256(Path(path) / file)
     begin(out, stamp)  # the ledger may be in the folder
     made = centre.make(Model(settings.author, PROMPTS, author_options, PARAMETERS, progress))
-    articles = [article.row() for article in centre.articles]
     asked = [
         draft.row() | {"question_id": f"{name}-{number:04d}"}
         for name, drafts in made.items()
         for number, draft in enumerate(drafts, 1)
     ]
     rows = {
-        "wixqa/wix_kb_corpus/wix_kb_corpus": renamed(articles, ARTICLE),
-        "documents": renamed(articles, DOCUMENT),
+        "wixqa/wix_kb_corpus/wix_kb_corpus": renamed(centre.articles, ARTICLE),
+        "documents": renamed(centre.articles, DOCUMENT),
         "left_out": [one.row() for one in centre.lost],
         "questions": renamed(asked, QUESTION),
         "dialogues": renamed([row for row in asked if "turns" in row], "question_id turns"),
@@ -93,7 +91,7 @@ def generate_helpcentre(
     found = {
         "product": centre.product,
         "seed": settings.seed,
-        "articles": dict(Counter(article.type for article in centre.articles)),
+        "articles": dict(Counter(article["source"] for article in centre.articles)),
         "questions": {name: len(drafts) for name, drafts in made.items()},
         "about two articles": {n: sum(len(d.articles) > 1 for d in made[n]) for n in made},
         "left_out": len(centre.lost),

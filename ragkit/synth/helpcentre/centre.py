@@ -18,11 +18,10 @@ from pathlib import Path
 from ragkit import checks
 from ragkit.datasets import reported
 from ragkit.errors import ModelError, UsageError
-from ragkit.synth.author import check_author
 from ragkit.synth.company import read_page
 from ragkit.synth.folder import Nearest, read_documents
 from ragkit.synth.layout import shares, slug
-from ragkit.synth.stages import Check, Model, Pipeline, Task, needed, within
+from ragkit.synth.stages import Check, Model, Pipeline, Task, check_author, needed, within
 from ragkit.synth.streams import Stream
 
 BLOCK = 40  # articles that are planned in one request
@@ -83,56 +82,25 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Article:
-    """An article of a help centre."""
-
-    id: str
-    url: str
-    title: str
-    contents: str
-    type: str
-
-    def row(self) -> dict[str, str]:
-        """Return the article in ragkit's columns."""
-        own = {"doc_id": self.id, "source": self.type, "title": self.title}
-        return own | {"text": self.contents, "url": self.url}
-
-    @classmethod
-    def written(cls, entry: Mapping, contents: str, host: str) -> Article:
-        """Return the article of an entry of the catalogue."""
-        slug, title = entry["slug"], entry["title"]
-        text = f"{title}\n{contents.strip()}"
-        return cls(slug, f"{host}/{slug}", title, text, entry["type"])
-
-    @classmethod
-    def read(cls, row: Mapping) -> Article:
-        """Return a document in ragkit's columns as an article, of type `article` unless it says."""
-        title, text = row["title"], row["text"]
-        text = text if text.startswith(title) else f"{title}\n{text}"
-        kind = row["source"] if row["source"] in LEAST else "article"
-        return cls(row["doc_id"], row.get("url", ""), title, text, kind)
-
-
-@dataclass(frozen=True)
 class Draft:
     """A question on its way through the stages: its set, articles, turn, and what was answered."""
 
     name: str
-    articles: tuple[Article, ...]
+    articles: tuple[dict, ...]
     turn: int = 0
     data: dict = field(default_factory=dict)
 
     @property
     def item(self) -> str:
-        about = " and ".join(f"{a.id} ({a.title})" for a in self.articles)
+        about = " and ".join(f"{a['doc_id']} ({a['title']})" for a in self.articles)
         again = f", try {self.turn + 1}" if self.turn else ""
         return f"{self.name} question on {about}{again}"
 
     def task(self, stage: str) -> Task:
         """Return the task of a stage."""
-        texts = [f"[{n}] {a.contents}" for n, a in enumerate(self.articles, 1)]
+        texts = [f"[{n}] {a['text']}" for n, a in enumerate(self.articles, 1)]
         values = {"articles": "\n\n".join(texts)}
-        prompt = f"extract-{self.articles[0].type}" if stage == "extract" else ""
+        prompt = f"extract-{self.articles[0]['source']}" if stage == "extract" else ""
         if stage == "distill":
             values["dialogue"] = "\n".join(f"{t['who']}: {t['text']}" for t in self.data["turns"])
         if stage == "review":
@@ -149,7 +117,7 @@ class Draft:
 
     def row(self) -> dict:
         """Return the question in ragkit's columns, but for its id; with all that was answered."""
-        gold = [article.id for article in self.articles]
+        gold = [article["doc_id"] for article in self.articles]
         return self.data | {"text": self.data["question"], "type": self.name, "gold_doc_ids": gold}
 
 
@@ -161,13 +129,13 @@ class Centre(Pipeline):
         self.seed = settings.seed
         self.page = read_page(settings.page) if settings.page else ""
         self.product = self.page.partition("\n")[0].strip("# ")
-        self.own: list[Article] = []
+        self.own: list[dict] = []
         if settings.documents:
             rows = read_documents(settings.documents)
             if settings.articles is not None:
                 checks.whole(settings.articles, "articles", most=len(rows))
             rows = rows[: settings.articles].fillna("").to_dict("records")
-            self.own = list(map(Article.read, rows))
+            self.own = list(map(_read, rows))
         most = self.count = len(self.own) or settings.articles
         wanted = {name: getattr(settings, name) for name in ("expertwritten", "simulated")}
         self.sets = {k: min(USUAL, most * 2 // 3) if n is None else n for k, n in wanted.items()}
@@ -179,8 +147,11 @@ class Centre(Pipeline):
         self.multi = {k: shares(n, [table[k], 100 - table[k]])[0] for k, n in self.sets.items()}
 
     @cached_property
-    def articles(self) -> list[Article]:
-        """Return the articles: planned in blocks, then written, each in the knowledge of all."""
+    def articles(self) -> list[dict]:
+        """Return the articles in ragkit's columns, their types as `source`.
+
+        They are the user's, or planned in blocks and then written, each in the knowledge of all.
+        """
         if self.own:
             return self.own
         entries: list[dict] = []
@@ -193,10 +164,11 @@ class Centre(Pipeline):
             for e in entries
         ]
         written = needed(self.author.answer("article", tasks, short), EDIT)
-        host = f"https://help.{slug(self.product)}.example/en/article"
+        host = f"https://help.{slug(self.product) or 'company'}.example/en/article"
         return [
-            Article.written(entry, data["contents"], host)
-            for entry, data in zip(entries, written, strict=True)
+            {"doc_id": e["slug"], "source": e["type"], "title": e["title"]}
+            | {"text": f"{e['title']}\n{data['contents'].strip()}", "url": f"{host}/{e['slug']}"}
+            for e, data in zip(entries, written, strict=True)
         ]
 
     def _block(self, entries: Sequence[Mapping]) -> Task:
@@ -257,10 +229,10 @@ class Centre(Pipeline):
     def _mixed(self, name: str, items: list) -> list:
         return Stream(self.seed, "helpcentre", name).sample(items, len(items))
 
-    def _pairs(self) -> list[tuple[Article, Article]]:
+    def _pairs(self) -> list[tuple[dict, dict]]:
         """Return pairs of articles that a word search finds near one another."""
-        by_id = {article.id: article for article in self.articles}
-        near = Nearest([a.row() for a in self.articles]).search([a.title for a in self.articles], 3)
+        by_id = {article["doc_id"]: article for article in self.articles}
+        near = Nearest(self.articles).search([a["title"] for a in self.articles], 3)
         found = {
             tuple(sorted((own, other)))
             for own, ids in zip(by_id, near, strict=True)
@@ -268,6 +240,15 @@ class Centre(Pipeline):
             if own != other
         }
         return self._mixed("pairs", [(by_id[a], by_id[b]) for a, b in sorted(found)])
+
+
+def _read(row: Mapping) -> dict:
+    """Return a document as an article, of type `article` unless it says."""
+    title, text, kind = row["title"], row["text"], row["source"]
+    kind = kind if kind in LEAST else "article"
+    text = text if text.startswith(title) else f"{title}\n{text}"
+    own = {"doc_id": row["doc_id"], "source": kind, "title": title, "text": text}
+    return own | {"url": row.get("url", "")}
 
 
 def _printed(table: str, metric: str) -> Mapping[str, float]:
