@@ -13,6 +13,13 @@ def whole(value, name: str, *, least: int | None = 1, most: int | None = None) -
     """Return `value` as an int.
 
     Raises `UsageError` if it is not a whole number (a bool is not one), or out of range.
+
+    >>> whole(3, "k", most=5)
+    3
+    >>> whole(9, "k", most=5)
+    Traceback (most recent call last):
+        ...
+    ragkit.errors.UsageError: k should be a whole number from 1 to 5, found 9
     """
     return int(_inside(value, name, Integral, "a whole number", least, most))
 
@@ -21,6 +28,9 @@ def number(value, name: str, *, least: float | None = None, most: float | None =
     """Return `value` as a float.
 
     Raises `UsageError` if it is not a finite number (a bool is not one), or out of range.
+
+    >>> number(0.5, "level", least=0, most=1)
+    0.5
     """
     return float(_inside(value, name, Real, "a number", least, most))
 
@@ -41,6 +51,12 @@ def choice(value, name: str, known: Iterable[str]) -> str:
     """Return `value` if it is one of the known names.
 
     Raises `UsageError` otherwise; the hint names the nearest known name.
+
+    >>> choice("bm52", "retriever", ["bm25", "dense"])
+    Traceback (most recent call last):
+        ...
+    ragkit.errors.UsageError: no retriever 'bm52'
+      hint: did you mean 'bm25'?
     """
     known = list(known)
     if not isinstance(value, Hashable) or value not in known:  # a frame has no truth value
@@ -49,7 +65,14 @@ def choice(value, name: str, known: Iterable[str]) -> str:
 
 
 def options(given: Mapping, known: Iterable[str], where: str) -> None:
-    """Raise `UsageError` if `given` has a key that is not known; the hint names the nearest one."""
+    """Raise `UsageError` if `given` has a key that is not known; the hint names the nearest one.
+
+    >>> options({"deph": 20}, ["depth", "k"], "rerank")
+    Traceback (most recent call last):
+        ...
+    ragkit.errors.UsageError: no option of rerank 'deph'
+      hint: did you mean 'depth'?
+    """
     known = list(known)
     for name in given:
         choice(name, f"option of {where}", known)
@@ -60,6 +83,12 @@ def strings(values, name: str) -> Sequence[str]:
 
     Raises `UsageError` if it is one string, holds something else, or a string is not valid Unicode;
     the message gives the position, from 1.
+
+    >>> strings("a word", "texts")
+    Traceback (most recent call last):
+        ...
+    ragkit.errors.UsageError: texts should be several strings, found one
+      hint: put it into a list
     """
     if isinstance(values, str):
         raise UsageError(f"{name} should be several strings, found one", "put it into a list")

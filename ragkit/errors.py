@@ -29,6 +29,13 @@ class RagkitError(Exception):
         One sentence: what is wrong, where, and what was expected.
     hint : str, optional
         What to do about it, if possible a command.
+
+    Examples
+    --------
+    >>> error = RagkitError("no site", "make report")
+    >>> print(error)
+    no site
+      hint: make report
     """
 
     def __init__(self, message: str, hint: str | None = None):
@@ -69,7 +76,11 @@ class ModelError(RagkitError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint for an unknown `name`: the nearest known one, or all of them."""
+    """Return a hint for an unknown `name`: the nearest known one, or all of them.
+
+    >>> did_you_mean("bm52", ["bm25", "dense"])
+    "did you mean 'bm25'?"
+    """
     known = sorted(map(str, known))
     by_lower = {other.lower(): other for other in known}
     close = get_close_matches(str(name).lower(), by_lower, n=1)

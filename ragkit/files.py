@@ -264,6 +264,13 @@ def read_frame(
         With file, line and column, if a row is not what it should be.
     UsageError
         If the scores are of several metrics and none is named, or not the one that is named.
+
+    Examples
+    --------
+    >>> path = write_text("questions.csv", "id,question\\nq1,Where?\\n")
+    >>> read_frame(path, "questions")[["question_id", "text"]]
+      question_id    text
+    0          q1  Where?
     """
     import pandas as pd
 

@@ -17,5 +17,9 @@ BUILD = ROOT / "build"
 
 
 def cache_dir() -> Path:
-    """Return the folder of fetched data: `$RAGKIT_CACHE`, else `data/cache` of the workspace."""
+    """Return the folder of fetched data: `$RAGKIT_CACHE`, else `data/cache` of the workspace.
+
+    >>> cache_dir().is_dir()
+    True
+    """
     return Path(os.environ.get("RAGKIT_CACHE", DATA / "cache"))

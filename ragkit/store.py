@@ -281,7 +281,11 @@ def _keys(items: Sequence, step: str, code: Sequence[str], given: Any) -> list[b
 
 
 def digest(value: Any) -> str:
-    """Return a digest of what JSON can hold, of an array, or of a DataFrame without its index."""
+    """Return a digest of what JSON can hold, of an array, or of a DataFrame without its index.
+
+    >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    True
+    """
     done = hashlib.sha256()
     if hasattr(value, "to_json"):
         for column in value.columns:

@@ -37,12 +37,19 @@ def stem(word: str) -> str:
     """Return the stem of a lower-case English word (Snowball's English stemmer, "Porter2").
 
     Source: Porter 1980, An algorithm for suffix stripping; Porter 2001, Snowball.
+
+    >>> stem("running")
+    'run'
     """
     return _STEMMER.stemWord(word)
 
 
 def stems(words: Iterable[str]) -> list[str]:
-    """Return the stem of each word; faster than `stem` for many words."""
+    """Return the stem of each word; faster than `stem` for many words.
+
+    >>> stems(["settings", "billing"])
+    ['set', 'bill']
+    """
     return _STEMMER.stemWords(words)
 
 
@@ -64,6 +71,9 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None) -> list[tu
     space. It goes on behind an abbreviation or an initial, before a lower-case word, and inside
     a number, a name or an address: "3.5 km", "e.g. this", "J. Smith" and "https://a.b/c?d=1" stay
     whole. Full stops of Chinese and Japanese always end a sentence.
+
+    >>> sentence_spans("Ask Dr. Moss. Why?")
+    [(0, 13), (14, 18)]
     """
     end = len(text) if end is None else end
     spans = []
@@ -112,6 +122,11 @@ def lengths(texts: Sequence[str], unit: str = "words") -> np.ndarray:
     Returns
     -------
     array of int, shape (n,)
+
+    Examples
+    --------
+    >>> lengths(["Open the page."], "words"), lengths(["Open the page."], "cl100k_base")
+    (array([3]), array([4]))
     """
     checks.choice(unit, "unit", UNITS)
     checks.strings(texts, "texts")
@@ -133,6 +148,9 @@ def encoding(name: str):
 
     tiktoken would fetch the table; it is put where tiktoken looks first: `$TIKTOKEN_CACHE_DIR`, or
     `tiktoken` in `paths.cache_dir()`. Raises `HashMismatch` if it is not the one that it expects.
+
+    >>> encoding("cl100k_base").encode("Open the page.")
+    [5109, 279, 2199, 13]
     """
     checks.choice(name, "token table", ENCODINGS)
 

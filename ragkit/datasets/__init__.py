@@ -2,7 +2,8 @@
 
 >>> from ragkit import datasets
 >>> wixqa = datasets.load("wixqa", profile="sample")
->>> wixqa.questions, wixqa.documents, wixqa.label
+>>> len(wixqa.questions), len(wixqa.documents), wixqa.label
+(160, 80, 'embedded sample')
 
 `data/registry.toml` declares each dataset: its files, where they come from, and the reader of
 their format. A dataset says what it is made of: the embedded sample, the official files, or a
@@ -39,7 +40,11 @@ PROFILES = ("sample", "paper")
 
 
 def names() -> list[str]:
-    """Return the names that `load` knows: the declared datasets that have a reader."""
+    """Return the names that `load` knows: the declared datasets that have a reader.
+
+    >>> "wixqa" in names()
+    True
+    """
     return [name for name, dataset in registry.declared().items() if dataset.reader]
 
 
@@ -62,6 +67,14 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
         If no part of it is at hand.
     DataError
         If a file is cut, damaged or has not the declared columns.
+
+    Examples
+    --------
+    >>> wixqa = load("wixqa")
+    >>> wixqa.label
+    'embedded sample'
+    >>> wixqa.questions.columns[:4].tolist()
+    ['question_id', 'text', 'type', 'answer']
     """
     from ragkit.datasets import base
 
@@ -81,7 +94,11 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
 def load_optional(
     name: str, *, profile: str = "sample", data: str | os.PathLike | None = None
 ) -> Dataset | None:
-    """Load a benchmark as `load` does, or say in a sentence why it cannot be loaded, and return None."""
+    """Load a benchmark as `load` does, or say in a sentence why it cannot be loaded, and return None.
+
+    >>> load_optional("wixqa").name
+    'wixqa'
+    """
     try:
         return load(name, profile=profile, data=data)
     except (MissingData, DataError) as error:
@@ -94,6 +111,11 @@ def overview(*, profile: str = "sample", data: str | os.PathLike | None = None) 
 
     The state is present, other release, partial, cut or damaged, or missing; the counts of rows are
     NaN for frames that are not there.
+
+    >>> overview()[["dataset", "state"]].head(2)
+               dataset    state
+    0            wixqa  present
+    1  wixqa_retrieval  missing
     """
     import pandas as pd
 
@@ -116,11 +138,19 @@ def overview(*, profile: str = "sample", data: str | os.PathLike | None = None) 
 
 
 def files(name: str, *, optional: bool = True) -> tuple[str, ...]:
-    """Return the registered paths that a dataset is read from, with or without optional ones."""
+    """Return the registered paths that a dataset is read from, with or without optional ones.
+
+    >>> files("liverag")
+    ('liverag/LiveRAG_banchmark_20250910.parquet',)
+    """
     known = registry.files(checks.choice(name, "dataset", names()))
     return tuple(file.path for file in known if optional or not (file.optional or file.extra))
 
 
 def in_sample(name: str) -> bool:
-    """Whether the embedded sample has a dataset of that name."""
+    """Whether the embedded sample has a dataset of that name.
+
+    >>> in_sample("wixqa")
+    True
+    """
     return any(file.sample for file in registry.files(checks.choice(name, "dataset", names())))

@@ -38,6 +38,13 @@ class Dataset:
         What `part` has kept, in words; empty if everything.
     remarks : tuple of str
         Files of another release than the registered one, and files that no digest verifies.
+
+    Examples
+    --------
+    >>> from ragkit import datasets
+    >>> wixqa = datasets.load("wixqa").part(documents=30, questions=10)
+    >>> len(wixqa.questions), wixqa.portion
+    (10, '30 of 80 documents, 10 of 160 questions')
     """
 
     name: str
@@ -157,6 +164,11 @@ def own(folder: Path) -> Dataset:
     A file may have any format and any names of columns that `ragkit.files.read_frame` knows, such
     as `questions.jsonl` or `scores.csv.gz`. Further columns are kept. Raises `MissingData` if the
     folder does not exist or holds none of the files.
+
+    >>> from ragkit.files import write_text
+    >>> path = write_text("mine/questions.csv", "id,question\\nq1,Where?\\n")
+    >>> own(path.parent).questions["text"].tolist()
+    ['Where?']
     """
     if not folder.is_dir():
         raise MissingData(f"{folder}: no such folder")

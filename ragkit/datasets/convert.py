@@ -39,6 +39,14 @@ def convert(source: str, folder: Path) -> base.Dataset:
         If the source is not there, or the hub cannot be reached.
     DataError
         With file, line and column, if a row is not what it should be.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from ragkit.files import write_text
+    >>> source = write_text("questions.csv", "id,question\\nq1,Where?\\n")
+    >>> convert(str(source), Path("my-benchmark")).questions["text"].tolist()
+    ['Where?']
     """
     if folder.exists():
         raise UsageError(f"{folder} exists already", "choose another name, or remove it")

@@ -23,6 +23,9 @@ def hub() -> str:
     """Return the address of the Hugging Face hub: `$HF_ENDPOINT`, else the official one.
 
     No other host is sent the user's token; the slash at the end closes the host's name.
+
+    >>> hub()
+    'https://huggingface.co/'
     """
     return (os.environ.get("HF_ENDPOINT") or HUB).rstrip("/") + "/"
 
@@ -33,6 +36,9 @@ def wanted(name: str) -> list[Entry]:
     Of a dataset only the official files are fetched, not those that stand in for a part of them.
     Raises `UsageError` if neither a dataset nor a file has that name, and `FetchError` if none of
     its files can be fetched, with what to do instead.
+
+    >>> [file.path for file in wanted("liverag")]
+    ['liverag/LiveRAG_banchmark_20250910.parquet']
     """
     known = entries()
     chosen = [file for file in known.values() if name in (file.dataset, file.path)]

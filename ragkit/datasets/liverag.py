@@ -91,7 +91,11 @@ def _categories(config: dict) -> dict[str, str]:
 
 
 def category_key(name: str) -> str:
-    """Return the name of a categorization or category as `questions` has it."""
+    """Return the name of a categorization or category as `questions` has it.
+
+    >>> category_key("Linguistic Correctness")
+    'linguistic_correctness'
+    """
     return str(name).strip().lower().replace("-", "_").replace(" ", "_").replace("/", "_")
 
 

@@ -200,22 +200,39 @@ def _problem(one: Entry, known: dict[str, Entry]) -> str:
 
 
 def declared() -> dict[str, Declaration]:
-    """Return the registered datasets by name."""
+    """Return the registered datasets by name.
+
+    >>> declared()["wixqa"].name
+    'wixqa'
+    """
     return _registry(paths.REGISTRY)[0]
 
 
 def entries(registry: Path = paths.REGISTRY) -> dict[str, Entry]:
-    """Return the registered files by path; `DataError` if the registry is malformed."""
+    """Return the registered files by path; `DataError` if the registry is malformed.
+
+    >>> file = entries()["wixqa/wixqa_expertwritten/test.jsonl"]
+    >>> file.dataset, file.rows
+    ('wixqa', 200)
+    """
     return _registry(registry)[1]
 
 
 def entry(path: str) -> Entry:
-    """Return the registered file of that path."""
+    """Return the registered file of that path.
+
+    >>> entry("wixqa/wixqa_expertwritten/test.jsonl").rows
+    200
+    """
     return entries()[checks.choice(path, "registered file", entries())]
 
 
 def files(name: str) -> list[Entry]:
-    """Return the files that a dataset is read from, without those that stand in for a part."""
+    """Return the files that a dataset is read from, without those that stand in for a part.
+
+    >>> [file.path for file in files("liverag")]
+    ['liverag/LiveRAG_banchmark_20250910.parquet']
+    """
     known = entries().values()
     return [file for file in known if file.dataset == name and file.read and file.official]
 

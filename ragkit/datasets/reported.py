@@ -57,6 +57,11 @@ def parse(printed: str) -> tuple[float, int]:
         "27%" is 27, "6,221" is 6221, "2M" is 2000000.
     decimals : int
         The last printed digit stands for `10 ** -decimals`: 3 for "0.061", -3 for "275k".
+
+    Examples
+    --------
+    >>> parse("6,221"), parse("27%"), parse("275k")
+    ((6221.0, 0), (27.0, 0), (275000.0, -3))
     """
     if printed in _PRINTED["words"]:
         return float(_PRINTED["words"][printed]), 0
@@ -94,6 +99,13 @@ def load(
     DataError
         With file and line, if a file is not UTF-8, is empty, lacks a column, repeats a key, has a
         value that its printed form does not have, or a lost cell without a note.
+
+    Examples
+    --------
+    >>> load("liverag", 4)[["row", "metric", "printed", "value"]].head(2)
+            row                 metric printed  value
+    0  triviaqa        ngram_diversity   3.045  3.045
+    1  triviaqa  pos_compression_ratio   5.167  5.167
     """
     chosen = PAPERS if paper is None else [checks.choice(paper, "paper", PAPERS)]
     frame = pd.concat([_read(folder or REPORTED, name) for name in chosen], ignore_index=True)
@@ -155,6 +167,12 @@ def audit(*, folder: Path | None = None) -> pd.DataFrame:
     ------
     DataError
         As `load`, and where a number that a claim needs is not in the files.
+
+    Examples
+    --------
+    >>> claims = audit()
+    >>> claims["paper"].unique().tolist(), claims["holds"].all().item()
+    (['wixqa', 'enterpriserag_bench', 'liverag'], False)
     """
     claims = tomllib.loads(read_text(CLAIMS))
     rows = []
@@ -250,7 +268,11 @@ def _bind(names: dict, expressions: dict[str, str]) -> dict:
 
 
 def natural_parameter(mean: float) -> float:
-    """Return the natural parameter of the continuous Bernoulli distribution with a mean in (0, 1)."""
+    """Return the natural parameter of the continuous Bernoulli distribution with a mean in (0, 1).
+
+    >>> natural_parameter(0.5), round(natural_parameter(0.7), 2)
+    (0.0, 2.67)
+    """
     from scipy.optimize import brentq
 
     if abs(mean - 0.5) < 1e-7:

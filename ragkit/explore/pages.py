@@ -1,4 +1,13 @@
-"""Explorers of questions, cards of questions, maps for the mouse."""
+"""Explorers of questions, cards of questions, maps for the mouse.
+
+>>> import pandas as pd
+>>> frame = pd.DataFrame({"text": ["Where?"], "answer": ["In Paris."]}, index=["q1"])
+>>> chooser = questions(frame)
+>>> card = {"question": "Where?", "correct": "", "categories": {"phrasing": "short"}, "claims": {}}
+>>> page = cards([card | {"documents": ["In Paris."], "marked": ["Paris"]}])
+>>> points = pd.DataFrame({"corpus": "mine", "source": "chat", "title": ["A", "B"], "x": [0, 1]})
+>>> map_ = maps(points.assign(y=[1, 0], terms="pump", trustworthiness=0.9))
+"""
 
 from __future__ import annotations
 

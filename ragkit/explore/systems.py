@@ -1,4 +1,15 @@
-"""Explorers of systems: two side by side, why answers are wrong, a corpus with its questions."""
+"""Explorers of systems: two side by side, why answers are wrong, a corpus with its questions.
+
+>>> import pandas as pd
+>>> from ragkit import datasets
+>>> from ragkit.measures.causes import trace
+>>> from ragkit.systems.retrieval import BM25
+>>> wixqa = datasets.load("wixqa").part(documents=40, questions=5)
+>>> asked, runs = wixqa.questions, BM25().fit(wixqa.documents).search(wixqa.questions)
+>>> answers = asked[["question_id"]].assign(system="bm25", answer="Ask support.", doc_ids=[()] * 5)
+>>> correct = pd.Series(False, index=asked["question_id"])
+>>> wrong = causes(trace(asked, wixqa.documents, runs, answers, correct), asked, answers)
+"""
 
 from __future__ import annotations
 

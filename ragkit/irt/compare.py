@@ -9,6 +9,19 @@ Statistical Association 2007, section 4.2),
     CRPS(F, x) = integral of (F(t) - 1{t >= x})^2 dt,    lower is better,
 
 which is the absolute error where F is a point.
+
+>>> from ragkit import irt
+>>> simulated = irt.simulate(20, 50, seed=1)
+>>> heldout(simulated.scores, folds=2)[["rmse", "n"]].round(2)
+       rmse     n
+model
+1PL    0.28  1000
+2PL    0.28  1000
+>>> likelihoods = {"cb": {}, "fractional": {"likelihood": "fractional"}}
+>>> compare_likelihoods(simulated.scores, likelihoods, folds=2, splits=1).index.tolist()
+["item's own scores", 'cb', 'fractional']
+>>> float(crps(irt.fit(simulated.scores), simulated.scores).mean().round(2))
+0.14
 """
 
 from __future__ import annotations
@@ -39,6 +52,10 @@ def nearest(scores: pd.DataFrame, levels: Sequence[float]) -> pd.DataFrame:
     """Return long scores with each score moved to the nearest of `levels` (ties downwards).
 
     `levels` are on the scale of the scores, in any order, and at least one (`UsageError`).
+
+    >>> scores = pd.DataFrame({"subject_id": [*"ab"], "item_id": "q", "score": [0.2, 0.9]})
+    >>> nearest(scores, [0, 0.5, 1])["score"].tolist()
+    [0.0, 1.0]
     """
     if not len(levels):
         raise UsageError("levels should be several numbers, found none")

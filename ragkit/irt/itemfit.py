@@ -1,4 +1,23 @@
-"""Fit of items: infit and outfit, S-X2 for right-or-wrong scores, Q3 for local dependence."""
+"""Fit of items: infit and outfit, S-X2 for right-or-wrong scores, Q3 for local dependence.
+
+>>> from ragkit import irt
+>>> simulated = irt.simulate(20, 50, seed=1)
+>>> result = irt.fit(simulated.scores)
+>>> item_fit(result)[["infit", "outfit"]].head(2).round(2)
+         infit  outfit
+item_id
+q00       0.83    0.81
+q01       0.88    0.88
+>>> q3(result)[["one", "two", "n"]].head(2)
+   one  two   n
+0  q10  q44  20
+1  q17  q30  20
+>>> calibration(result, bins=2)[["observed", "expected"]].round(2)
+     observed  expected
+bin
+0        0.46      0.47
+1        0.59      0.58
+"""
 
 from __future__ import annotations
 

@@ -318,6 +318,9 @@ def get_likelihood(
 
     "graded" needs `levels`, the values that a score can take, ascending, and their range, which it
     maps to [0, 1]. An unknown name, or "graded" without levels, raises `UsageError`.
+
+    >>> get_likelihood("cb")
+    <class 'ragkit.irt.likelihood.ContinuousBernoulli'>
     """
     if name == "graded" and levels is not None:
         return Graded(levels, score_range)

@@ -103,6 +103,15 @@ def link(reference: IRTResult, other: IRTResult, *, method: str = "haebara") -> 
         If fewer than three items are shared.
     UsageError
         If the likelihoods, or the levels of graded scores, differ.
+
+    Examples
+    --------
+    >>> from ragkit import irt
+    >>> two = irt.simulate(40, 60, sessions=2, shared=20, seed=1)
+    >>> one = two.scores["subject_id"].map(two.subjects["session"]) == two.subjects["session"].iloc[0]
+    >>> found = link(irt.fit(two.scores[one]), irt.fit(two.scores[~one]))
+    >>> len(found.items), round(float(found.slope), 1)
+    (20, 0.9)
     """
     choice(method, "method", ("haebara", "mean-sigma"))
     shared = reference.items.index.intersection(other.items.index)

@@ -9,6 +9,15 @@ one that reduces this variance most (forward selection of predictors; Das and Ke
 
 The variance does not depend on the scores. So choosing the next item by a subject's previous
 scores, as adaptive tests do, gains nothing under this model.
+
+>>> from ragkit import irt
+>>> scores = irt.simulate(40, 100, seed=1).scores
+>>> form = irt.short_form(scores, 10)
+>>> load_short_form(form.save("form")).items.equals(form.items)
+True
+>>> checked = check_short_forms(scores, [10], methods=["short form", "random"], folds=2)
+>>> checked.columns.tolist()
+['size', 'method', 'mae', 'rmse', 'tau', 'rho', 'coverage', 'n']
 """
 
 from __future__ import annotations

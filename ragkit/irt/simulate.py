@@ -91,6 +91,12 @@ def simulate(
     Returns
     -------
     Simulation
+
+    Examples
+    --------
+    >>> simulated = simulate(20, 50, seed=1)
+    >>> simulated.scores.shape, simulated.items.columns.tolist()
+    ((1000, 3), ['diff', 'disc', 'log_disc'])
     """
     if n_subjects < 2 or n_items < 2:
         raise UsageError("a simulation needs at least 2 subjects and 2 items")

@@ -1,9 +1,16 @@
 """Judging answers: EnterpriseRAG-Bench's harness, WixQA's and LiveRAG's judged metrics.
 
-    >>> from ragkit.judging import evaluate, load_judge
-    >>> judge = load_judge("openai:gpt-4o", ledger="build/llm.sqlite")  # doctest: +SKIP
-    >>> report = evaluate("Q.jsonl", "A.jsonl", judge, out="R.json")  # doctest: +SKIP
-    >>> report.summary  # doctest: +SKIP
+>>> from ragkit import datasets
+>>> from ragkit.judging import evaluate, load_judge
+>>> asked = datasets.load("enterpriserag_bench").questions.head(2)
+>>> answers = asked[["question_id", "answer"]].assign(system="gold", doc_ids=asked["gold_doc_ids"])
+>>> report = evaluate(asked, answers, load_judge("offline"), out="report.json")
+>>> report.summary.query("group == 'overall'")[["metric", "value", "n"]].head(2)
+        metric  value  n
+0     answered    1.0  2
+1  correctness    1.0  2
+
+`load_judge("openai:gpt-4o", ledger="build/llm.sqlite")` is a model as judge.
 
 A judge is anything with the interface `Judge`. A verdict that it fails to give is missing: it is
 counted, and it is never 0.

@@ -1,6 +1,22 @@
 """Changed gold answers that a judge must tell apart: damaged copies, and attacks on the judge.
 
 The sentences around a gold answer are data, in `attacks.toml`.
+
+>>> from ragkit.judging import load_judge
+>>> frame = {"question_id": ["q"], "text": ["How long?"], "answer": ["It is open for 3 days."]}
+>>> changed = perturb(pd.DataFrame(frame))
+>>> changed[["change", "answer"]].head(3)
+           change                      answer
+0            gold      It is open for 3 days.
+1  number changed      It is open for 4 days.
+2         negated  It is not open for 3 days.
+>>> accepted(changed, load_judge("offline"))[["change", "n", "accepted"]].head(3)
+           change  n  accepted
+0            gold  1         1
+1  number changed  1         0
+2         negated  1         0
+>>> sample_attacks(held_out=True, questions=3)["change"].head(2).tolist()
+['gold', "other question's"]
 """
 
 from __future__ import annotations

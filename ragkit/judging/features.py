@@ -32,6 +32,9 @@ def weight(word: str) -> int:
 
     A number weighs 15, a word of n letters (stemmed) 2 + n, at least 4 and at most 10. Rare words
     tend to be long; unlike rarity, length does not depend on what else is judged.
+
+    >>> weight("12"), weight("refund")
+    (15, 8)
     """
     return 15 if word[0].isdigit() else min(10, 2 + max(2, len(word)))
 

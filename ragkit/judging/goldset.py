@@ -39,6 +39,9 @@ def classify(votes: Sequence[str | None], *, gold: bool, rules: str = "paper") -
     at least valid, else invalid. "code" is what the released code does: with required as 2, valid
     as 1 and invalid as 0, a gold document is required at a mean of at least 0.5, else invalid;
     another one is required from 1.5, valid from 0.5, else invalid.
+
+    >>> classify(["required", "valid", "required"], gold=False), classify(["valid", None, None], gold=True)
+    ('required', 'required')
     """
     checks.choice(rules, "rules", RULES)
     levels = sorted(CLASSES.index(vote) for vote in votes if vote is not None)
@@ -63,6 +66,9 @@ def is_anti_hallucination(fact: str) -> bool:
     documents suggest, so they stay valid when the gold answer changes. They are recognised by
     their wording: a verb of obligation with a negation about the answer, or a prohibition at the
     beginning. Source: EnterpriseRAG-Bench, section 5.3 and appendix C.2 (Constrained).
+
+    >>> is_anti_hallucination("The answer must not claim that refunds are free.")
+    True
     """
     return _AVOID.search(fact) is not None
 
@@ -205,7 +211,13 @@ def _rewrite(changed: Mapping[str, Review], by_id, documents, judge: Judge, roun
 
 
 def join_documents(texts: Iterable[str]) -> str:
-    """Join texts into one, each between tags that carry its number and that no text can close."""
+    """Join texts into one, each between tags that carry its number and that no text can close.
+
+    >>> print(join_documents(["The pump leaks."]))
+    <document n="1">
+    The pump leaks.
+    </document>
+    """
     return "\n".join(
         f'<document n="{number}">\n{enclosed(text, ["document"])}\n</document>'
         for number, text in enumerate(texts, 1)

@@ -1,6 +1,16 @@
 """EnterpriseRAG-Bench's harness: judge systems' answers to all questions, aggregate, compare.
 
 Sections 5.1 (metrics) and 5.2 (comparison of two systems).
+
+>>> from ragkit import datasets
+>>> from ragkit.judging import load_judge
+>>> asked = datasets.load("enterpriserag_bench").questions.head(2)
+>>> answers = asked[["question_id", "answer"]].assign(system="gold", doc_ids=asked["gold_doc_ids"])
+>>> report = evaluate(asked, answers, load_judge("offline"))
+>>> report.summary.query("group == 'overall'")[["metric", "value", "n"]].head(2)
+        metric  value  n
+0     answered    1.0  2
+1  correctness    1.0  2
 """
 
 from __future__ import annotations
@@ -317,6 +327,9 @@ def swaps(names: Sequence[str], members: int, *, seed: int = 0) -> dict[str, tup
     gets the reverse of the first. So a member that always prefers the answer shown first prefers
     each system equally often, but for one question if their number is odd. It does not depend on
     the order of `names`.
+
+    >>> swaps(["q1", "q2"], 3)
+    {'q2': (True, True, True), 'q1': (False, False, False)}
     """
     shuffled = sorted(names, key=lambda name: _drawn(f"{seed}/order/{name}"))
     drawn = {}
@@ -333,6 +346,9 @@ def preferred(votes: Sequence[str | None]) -> str | None:
     """Return the panel's preference: "a" or "b" with more than half of the votes, else "tie".
 
     None if no more than half of the panel voted.
+
+    >>> preferred(["a", "b", "a"]), preferred(["a", "b"]), preferred(["a", None, None])
+    ('a', 'tie', None)
     """
     cast = [vote for vote in votes if vote is not None]
     if 2 * len(cast) <= len(votes):

@@ -31,6 +31,9 @@ def strip_citations(answer: str) -> str:
     ([Document 2], (source: 3)), ids of documents in brackets, the addresses of links (their text
     stays), and a list of sources at the end. Code (between backquotes) and all other brackets
     are kept. EnterpriseRAG-Bench, section 5.1, names the step; its code uses a model for it.
+
+    >>> strip_citations("It costs 10 euros [2, 5]. [Ask us](https://a.example)!")
+    'It costs 10 euros. Ask us!'
     """
     text = _LIST.sub("", f"\n{answer}")[1:]
     parts = _CODE.split(text)

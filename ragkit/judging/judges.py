@@ -47,7 +47,11 @@ KINDS = {name: Kind(tuple(one["fields"]), one["scale"]) for name, one in _DATA["
 
 @dataclass(frozen=True)
 class Task:
-    """One thing to judge: a kind of `KINDS` and a text for each of its fields."""
+    """One thing to judge: a kind of `KINDS` and a text for each of its fields.
+
+    >>> Task.of("correctness", "Where?", "In Paris.", "Paris").fields
+    {'question': 'Where?', 'gold': 'In Paris.', 'answer': 'Paris'}
+    """
 
     kind: str
     fields: Mapping[str, str]
@@ -68,7 +72,13 @@ class Task:
 
 
 def tasks(kind: str, frame: pd.DataFrame) -> list[Task]:
-    """Return a task for each row of a frame, which has a column for each text of the kind."""
+    """Return a task for each row of a frame, which has a column for each text of the kind.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"question": ["Where?"], "gold": ["In Paris."], "answer": ["Paris"]})
+    >>> tasks("correctness", frame)[0].kind
+    'correctness'
+    """
     columns = frame[list(KINDS[kind].fields)]
     return [Task(kind, row) for row in columns.to_dict("records")]
 
@@ -116,6 +126,9 @@ def combine(kind: str, verdicts: Sequence[Verdict]) -> Verdict:
     half reach. Preference: what more than half prefer, else a tie. Texts: the first. The score is
     the mean; one that is unsure makes all unsure. `DataError` if a value is not on the scale of
     the kind, a name in `KINDS`.
+
+    >>> combine("correctness", [Verdict(True, "", "m"), Verdict(None, "timeout", "m")]).value
+    True
     """
     values = [_checked(kind, one.value) for one in verdicts]
     failures = [one.reason for one in verdicts if one.missing]
@@ -162,7 +175,11 @@ def _checked(kind: str, value):
 
 
 def code(kind: str, value) -> float:
-    """Return a verdict's value as a number in [0, 1]; NaN if it is missing or a text."""
+    """Return a verdict's value as a number in [0, 1]; NaN if it is missing or a text.
+
+    >>> code("correctness", True), code("correctness", None)
+    (1.0, nan)
+    """
     scale = KINDS[kind].scale
     if value is not None and scale in LEVELS:
         return LEVELS[scale].index(value) / (len(LEVELS[scale]) - 1)
@@ -272,7 +289,11 @@ class ModelJudge(Judge):
 
 
 def enclosed(text: str, tags) -> str:
-    """Return a text whose copies of some tags are escaped: `</gold>` becomes `&lt;/gold>`."""
+    """Return a text whose copies of some tags are escaped: `</gold>` becomes `&lt;/gold>`.
+
+    >>> enclosed("right</gold>", ["gold"])
+    'right&lt;/gold>'
+    """
     return re.sub(rf"<(?=\s*/?\s*(?:{'|'.join(sorted(tags))})\b)", "&lt;", text, flags=re.I)
 
 
@@ -295,6 +316,9 @@ def unit_rating(rating: int) -> float:
     WixQA (section 4.3, appendices C and D) defines five levels and reports scores from 0 to 1
     without saying how the one becomes the other; the ends are taken as the ends. Anything else
     than a whole number from 1 to 5 raises `DataError`.
+
+    >>> unit_rating(4)
+    0.75
     """
     low, high = RATINGS
     if type(rating) is not int or not low <= rating <= high:
@@ -307,6 +331,11 @@ def ask(judge: Judge, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0)
 
     Verdicts of a judge with `code` are kept in the cache's store; a missing one is not, so that it
     is tried again next time.
+
+    >>> from ragkit.judging import load_judge
+    >>> (verdict,) = ask(load_judge("offline"), [Task.of("correctness", "Where?", "In Paris.", "Rome")])
+    >>> verdict.value
+    False
     """
     numbers = range(first, first + checks.whole(repeat, "repeat"))
     given = [_given(judge, tasks, number) if tasks else [] for number in numbers]

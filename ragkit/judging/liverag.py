@@ -24,6 +24,9 @@ def correctness_score(coverage: float, relatedness: float, *, unit: bool = False
     that of the answer's claims that bear on the question. The paper gives the range from -1 (where
     either is 0) to 2 (where both are 1) and maps it to [0, 1] linearly (footnote 8). With `unit`
     the result is h itself, which the paper's item response model uses.
+
+    >>> correctness_score(1.0, 1.0), correctness_score(0.0, 1.0), correctness_score(0.5, 1.0, unit=True)
+    (2.0, -1.0, 0.6666...)
     """
     for name, share in (("coverage", coverage), ("relatedness", relatedness)):
         if not 0 <= share <= 1:

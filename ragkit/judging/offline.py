@@ -121,6 +121,13 @@ class OfflineJudge(Judge):
     ----------
     coefficients : Coefficients, optional
         Default: those that come with the package.
+
+    Examples
+    --------
+    >>> from ragkit.judging.judges import Task
+    >>> tasks = [Task.of("correctness", "Where?", "In Paris.", answer) for answer in ("Paris", "Rome")]
+    >>> [verdict.value for verdict in OfflineJudge().judge(tasks)]
+    [True, False]
     """
 
     kinds = frozenset((*CALIBRATED, *UNVALIDATED))
@@ -193,7 +200,11 @@ def padded(task: Task) -> bool:
 
 
 def ignorance(answer: str) -> str:
-    """Return where an answer says that it does not know: a key of `IGNORANCE`."""
+    """Return where an answer says that it does not know: a key of `IGNORANCE`.
+
+    >>> ignorance("I do not know."), ignorance("It is Paris.")
+    ('opening', 'never')
+    """
     if abstains(answer):
         return "opening"
     return "later" if cues(answer, "abstention") else "never"
@@ -233,6 +244,10 @@ def load_judge(name: str, **options) -> Judge:
     The names are "openai:MODEL", whose options are those of `ragkit.llm.Client` (such as
     `ledger`) or a `client`, and `prompts` as of `ModelJudge`; "offline"; and "offline:FILE" with
     coefficients of your own.
+
+    >>> judge = load_judge("offline")
+    >>> judge.verdict("correctness", "What does it cost?", "It costs 10 euros.", "10 euros").value
+    True
     """
     scheme, _, rest = str(name).partition(":")
     if scheme == "openai":

@@ -133,7 +133,11 @@ def _plain(number: str, suffix: str) -> str:
 
 
 def simplify(text: str) -> str:
-    """Return a text in lower case, in one form of Unicode, without citations such as [2]."""
+    """Return a text in lower case, in one form of Unicode, without citations such as [2].
+
+    >>> simplify("It COSTS 10 euros [2].")
+    'it costs 10 euros.'
+    """
     text = unicodedata.normalize("NFKC", text).replace("’", "'")
     return _CITATION.sub("", text).lower()
 
@@ -150,7 +154,11 @@ def opposed(one: Text, other: Text) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def sentences(text: str) -> tuple[str, ...]:
-    """Return the sentences and lines of a text that hold a word, without marks of lists."""
+    """Return the sentences and lines of a text that hold a word, without marks of lists.
+
+    >>> sentences("- Reset it.\\n- Then wait.")
+    ('Reset it.', 'Then wait.')
+    """
     parts = (part.strip(" \t-*#|>•") for part in words_of.sentences(_CITATION.sub("", text)))
     return tuple(part for part in parts if parse(part).tokens)
 
@@ -167,7 +175,11 @@ def identifiers(text: str) -> frozenset[str]:
 
 
 def squash(text: str) -> str:
-    """Return the letters and digits of a text, in lower case."""
+    """Return the letters and digits of a text, in lower case.
+
+    >>> squash("INC-12: Max_Retries")
+    'inc12maxretries'
+    """
     return re.sub(r"[\W_]+", "", text.lower())
 
 
@@ -197,5 +209,9 @@ def abstains(text: str) -> bool:
 
 
 def asks_abstention(gold: str) -> bool:
-    """Return whether a gold answer says, in its opening, that the question has no answer."""
+    """Return whether a gold answer says, in its opening, that the question has no answer.
+
+    >>> asks_abstention("There is no information about this in the documents.")
+    True
+    """
     return cues(" ".join(gold.split())[:200], "asks_abstention") > 0

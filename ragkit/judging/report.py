@@ -47,6 +47,9 @@ def leaderboard_score(correctness: float | None, completeness: float | None) -> 
     """Return the leaderboard's score of one answer: completeness if it is correct, else 0.
 
     None if a part is missing that decides it; an incorrect answer scores 0 without the other.
+
+    >>> leaderboard_score(1.0, 0.5), leaderboard_score(0.0, None), leaderboard_score(None, 0.5)
+    (0.5, 0.0, None)
     """
     if correctness is None:
         return None
@@ -54,14 +57,22 @@ def leaderboard_score(correctness: float | None, completeness: float | None) -> 
 
 
 def completeness(supported: Sequence[bool | None]) -> float | None:
-    """Return the share of facts that an answer supports; None if a verdict is missing."""
+    """Return the share of facts that an answer supports; None if a verdict is missing.
+
+    >>> completeness([True, False]), completeness([True, None])
+    (0.5, None)
+    """
     if not supported or None in supported:
         return None
     return sum(supported) / len(supported)
 
 
 def document_recall(retrieved: Iterable[str], gold: Iterable[str]) -> float | None:
-    """Return the share of gold documents among the retrieved ones; None without gold documents."""
+    """Return the share of gold documents among the retrieved ones; None without gold documents.
+
+    >>> document_recall(["a", "x"], ["a", "b"])
+    0.5
+    """
     gold = set(gold)
     return len(gold & set(retrieved)) / len(gold) if gold else None
 
@@ -73,6 +84,9 @@ def invalid_extra_documents(
 
     None without gold documents, or if a class is missing (None). Without classes every document
     that is not gold counts.
+
+    >>> invalid_extra_documents(["a", "x", "y"], ["a"], {"x": "valid", "y": "invalid"})
+    1
     """
     gold = set(gold)
     if not gold:
@@ -100,6 +114,11 @@ def agreement(ratings: Sequence[Sequence[float]], *, level: str = "nominal") -> 
         ratings are the same), level, units (with two ratings or more, the only ones that count),
         unanimous (share of those units whose ratings are all equal; None without units). Source:
         Krippendorff (2019), Content Analysis, 4th edition, section 12.3.
+
+    Examples
+    --------
+    >>> agreement([[1, 1], [0, 0], [1, 0]])
+    {'alpha': 0.4444..., 'level': 'nominal', 'units': 3, 'unanimous': 0.6666...}
     """
     checks.choice(level, "level of measurement", ("nominal", "ordinal", "interval"))
     table = pd.DataFrame(ratings, dtype=float)

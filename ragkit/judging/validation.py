@@ -3,6 +3,42 @@
 Answers to one question are not independent, so every interval resamples questions, each with all
 the answers to it. A frame of `judged_answers` is one of `ragkit.judging.verdicts`; `options` are
 resamples and seed of `clustered`.
+
+>>> frame = pd.DataFrame({"judge": "A", "system": [*"ssttuu"], "question_id": ["q1", "q2"] * 3})
+>>> frame = frame.assign(correct=[True, False, True, True, False, False], text="Where?")
+>>> frame["probability"] = [0.9, 0.2, 0.8, 0.4, 0.3, 0.6]
+>>> auc(frame), calibration_error(frame, bins=2), concordance(frame)
+(0.8888..., 0.0666..., 0.75)
+>>> calibration_curve(frame, bins=2)
+   probability   correct  n
+0     0.300000  0.333333  3
+1     0.766667  0.666667  3
+>>> clustered(frame, mean_of("probability"), by=["system"], resamples=99)[["system", "value"]]
+  system  value
+0      s   0.55
+1      t   0.60
+2      u   0.45
+>>> variance_shares(frame)
+{'question': 0.0, 'system': 0.4999..., 'answer': 0.5}
+
+Answers of two systems, one of which is right where the other is wrong:
+
+>>> from ragkit import datasets
+>>> from ragkit.judging import load_judge
+>>> asked = datasets.load("enterpriserag_bench").questions.head(20)
+>>> frame = asked.rename(columns={"text": "question", "answer": "gold"}).assign(answerable=True)
+>>> right, wrong, even = frame["gold"], frame["gold"].iloc[::-1].to_numpy(), np.arange(20) % 2 == 0
+>>> one = frame.assign(system="one", answer=right.where(even, wrong), correct=even)
+>>> two = frame.assign(system="two", answer=right.where(~even, wrong), correct=~even)
+>>> both = pd.concat([one, two], ignore_index=True).assign(judge="A", completeness=0.5)
+>>> told = predict(both, load_judge("offline"), facts=False)
+>>> auc(told) > 0.9, dependence(told, resamples=50)["accepted"].tolist()
+(True, [0.5])
+>>> with_labels(told, labels=10, resamples=50)["system"].tolist()
+['one', 'two', 'two - one']
+>>> again = pd.concat([both, both.assign(judge="B")], ignore_index=True)
+>>> repeatability(again, "A", "B")["agreement"], len(held_out(again, folds=2))
+(1.0, 80)
 """
 
 from __future__ import annotations

@@ -2,6 +2,16 @@
 
 Both are the rating of a judge from 1 to 5 (`ragkit.judging.unit_rating`): WixQA, section 4.3 and
 appendices C and D, where the judge is GPT-4o.
+
+>>> from ragkit import datasets
+>>> from ragkit.judging import load_judge
+>>> wixqa, judge = datasets.load("wixqa"), load_judge("offline")
+>>> asked = wixqa.questions.head(2)
+>>> answers = asked[["question_id", "answer"]].assign(system="gold", doc_ids=asked["gold_doc_ids"])
+>>> factuality(answers, asked, judge)["value"].gt(0.5).all().item()
+True
+>>> context_recall(answers, asked, wixqa.documents, judge)["value"].between(0, 1).all().item()
+True
 """
 
 from __future__ import annotations

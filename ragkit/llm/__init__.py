@@ -1,8 +1,10 @@
 """One language model behind one endpoint, and a ledger of its answers.
 
-    >>> from ragkit.llm import Client, Request, tally
-    >>> client = Client("openai:gpt-4o-mini", ledger="build/llm.sqlite")  # doctest: +SKIP
-    >>> results = client.complete([Request("Is 7 prime?", schema=schema)])  # doctest: +SKIP
+>>> from ragkit.llm import Client, Request, tally
+>>> client = Client("openai:gpt-4o-mini", ledger="llm.sqlite")
+>>> results = client.complete([Request("Is 7 prime?", parameters={"max_tokens": 5})])
+>>> tally(results)
+'1 of 1 requests answered'
 
 Every result is a `Value` or a `Failure`, in the order of the requests. A request that the ledger
 holds is not asked again; a ledger can be exported, shared and replayed without network.

@@ -83,6 +83,13 @@ class Client:
         Addresses that the answers came from, those of the ledger included.
 
     Raises `UsageError` for a wrong name or option, and `DataError` if the ledger cannot be used.
+
+    Examples
+    --------
+    >>> with Client("openai:gpt-4o-mini", ledger="llm.sqlite") as client:
+    ...     results = client.complete(["Is 7 prime?"])
+    >>> results[0].text
+    'Yes.'
     """
 
     def __init__(
@@ -416,6 +423,10 @@ def write_batch(client: Client, rows: Sequence[Exchange], path: str | Path) -> i
     The file is in the format of OpenAI's batch API, which costs half as much. The ledger keeps the
     requests until `import_results` takes the answers. Invalid answers are repaired by the next
     batch.
+
+    >>> client = Client("openai:gpt-4o-mini", ledger="llm.sqlite")
+    >>> write_batch(client, client.missing(["Is 8 prime?", "Is 9?"]), "requests.jsonl")
+    2
     """
     call = {"method": "POST", "url": "/v1/chat/completions"}
     lines = [call | {"custom_id": row.key, "body": client.body(row)} for row in rows]

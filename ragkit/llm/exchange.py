@@ -168,7 +168,13 @@ class Failure(_Result):
 
 
 def tally(results: Iterable[Value | Failure]) -> str:
-    """Return in a line how many requests were answered, how many failed, and of what kinds."""
+    """Return in a line how many requests were answered, how many failed, and of what kinds.
+
+    >>> from ragkit.llm import Client
+    >>> with Client("openai:gpt-4o-mini", ledger=None) as client:
+    ...     print(tally(client.complete(["Is 7 prime?"])))
+    1 of 1 requests answered
+    """
     results = list(results)
     line = f"{sum(one.ok for one in results):,} of {len(results):,} requests answered"
     if repaired := sum(one.ok and one.repaired for one in results):

@@ -4,6 +4,15 @@ A row of `calls` is one exchange, with a checksum that is verified whenever the 
 is the sha256 of the request, so that an equal request gets the recorded answer. Who asks for a key
 holds a lock on one byte of the file `LEDGER-claims`, so that two processes never pay for one
 request; the lock ends with its process. The ledger is in WAL mode and must be on a local disk.
+
+>>> from ragkit.llm import Client
+>>> with Client("openai:gpt-4o-mini", ledger="llm.sqlite") as client:
+...     results = client.complete(["Is 7 prime?", "Is 8 prime?"])
+>>> ledger = Ledger("llm.sqlite")
+>>> len(ledger.failures())
+0
+>>> ledger_path("llm.sqlite").exists()
+True
 """
 
 from __future__ import annotations
@@ -63,7 +72,11 @@ _claiming = threading.Lock()
 
 
 def ledger_path(given: str | Path | None = None) -> Path:
-    """Return where answers are kept: the path given, `$RAGKIT_LEDGER`, or the workspace's ledger."""
+    """Return where answers are kept: the path given, `$RAGKIT_LEDGER`, or the workspace's ledger.
+
+    >>> ledger_path("mine.sqlite").name
+    'mine.sqlite'
+    """
     return Path(given or os.environ.get("RAGKIT_LEDGER") or paths.BUILD / "llm.sqlite")
 
 

@@ -19,7 +19,11 @@ FILE = Path(__file__).with_name("prices.toml")
 
 @dataclass(frozen=True)
 class Prices:
-    """A price list: `models` maps a model's name to dollars per million tokens in and out."""
+    """A price list: `models` maps a model's name to dollars per million tokens in and out.
+
+    >>> Prices({"mine": (1.0, 2.0)}, "2026-01-01", "p.toml").cost("mine", 1_000_000, 500_000)
+    2.0
+    """
 
     models: Mapping[str, tuple[float, float]]
     date: str
@@ -43,6 +47,10 @@ def load_prices(path: str | Path | None = None) -> Prices:
 
     Raises `MissingData` if the file does not exist, and `DataError` if it is not TOML, has no date,
     or a price is not a number of at least 0.
+
+    >>> prices = load_prices()
+    >>> prices.models["gpt-4o-mini"]
+    (0.15, 0.6)
     """
     path = Path(path or os.environ.get("RAGKIT_PRICES") or FILE)
     try:
@@ -69,7 +77,11 @@ def load_prices(path: str | Path | None = None) -> Prices:
 
 
 def dollars(cost: float | None) -> str:
-    """Return a cost for display, such as `$0.0123`, or `unknown`."""
+    """Return a cost for display, such as `$0.0123`, or `unknown`.
+
+    >>> dollars(0.01234), dollars(None)
+    ('$0.01234', 'unknown')
+    """
     if cost is None:
         return "unknown"
     return f"${cost:,.2f}" if cost >= 1 or cost == 0 else f"${cost:.4g}"
@@ -123,6 +135,9 @@ def encoding_name(model: str) -> tuple[str, bool]:
     """Return the encoding for a model's name, and whether it is that model's own.
 
     For models without a known encoding it is `o200k_base`, which gives an estimate.
+
+    >>> encoding_name("gpt-4o"), encoding_name("my-model")
+    (('o200k_base', True), ('o200k_base', False))
     """
     from tiktoken.model import encoding_name_for_model
 
@@ -134,7 +149,11 @@ def encoding_name(model: str) -> tuple[str, bool]:
 
 
 def count_tokens(string: str, model: str = "gpt-4o") -> int:
-    """Return the number of tokens of `string`; special tokens count as plain text."""
+    """Return the number of tokens of `string`; special tokens count as plain text.
+
+    >>> count_tokens("Is 7 prime?")
+    5
+    """
     return len(text.encoding(encoding_name(model)[0]).encode_ordinary(string))
 
 
@@ -144,6 +163,10 @@ def request_tokens(plain: Mapping[str, Any]) -> tuple[int, int | None]:
     As in chat models with the encodings `cl100k` and `o200k`, every message takes three tokens
     beside its text, and the reply three more. How providers present a schema or tools to the
     model is not public: their JSON is counted as text.
+
+    >>> from ragkit.llm import Request
+    >>> request_tokens(Request("Is 7 prime?", parameters={"max_tokens": 5}).plain("gpt-4o"))
+    (12, 5)
     """
     values = [value for message in plain["messages"] for value in message.values()]
     counted = filter(None, (*values, plain["schema"], plain["tools"]))

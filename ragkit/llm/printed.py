@@ -70,7 +70,11 @@ class Printed:
 
 
 def known(paper: str | None = None) -> dict[str, Printed]:
-    """Return the prompts that a paper prints, by name; of all papers, by PAPER:NAME."""
+    """Return the prompts that a paper prints, by name; of all papers, by PAPER:NAME.
+
+    >>> list(known("wixqa"))
+    ['factuality', 'context_recall', 'qa_extraction']
+    """
     table = tomllib.loads(FILE.read_text("utf-8"))
     if paper is None:
         return {f"{p}:{name}": one for p in table for name, one in known(p).items()}

@@ -125,7 +125,11 @@ class Rehearsal(Client):
 
 
 def example(schema: Mapping[str, Any]) -> Any:
-    """Return a small value that satisfies a schema such as those of ragkit's own requests."""
+    """Return a small value that satisfies a schema such as those of ragkit's own requests.
+
+    >>> example({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]})
+    {'ok': False}
+    """
     if "enum" in schema:
         return schema["enum"][0]
     match schema.get("type"):

@@ -49,7 +49,11 @@ _FIELD = re.compile(r"^([a-z]+): *(\S.*?) *$", re.MULTILINE)
 
 
 def canonical(value: Any) -> str:
-    """Return JSON with sorted keys and no spaces: equal values give equal text."""
+    """Return JSON with sorted keys and no spaces: equal values give equal text.
+
+    >>> canonical({"b": 1, "a": [True]})
+    '{"a":[true],"b":1}'
+    """
     return _JSON.encode(value)
 
 
@@ -82,6 +86,12 @@ class Request:
         the name and version of the prompt, as `Prompt.id` gives it.
 
     Raises `UsageError` if a parameter does not have its form.
+
+    Examples
+    --------
+    >>> request = Request("Is 7 prime?", parameters={"temperature": 0})
+    >>> request.plain("gpt-4o")["messages"]
+    [{'content': 'Is 7 prime?', 'role': 'user'}]
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -206,6 +216,10 @@ def load_prompt(name: str, folder: str | Path = FOLDER) -> Prompt:
 
     Raises `UsageError` if there is no such file, and `DataError` if its front matter, a role or a
     message is not what it should be.
+
+    >>> prompt = load_prompt("check")
+    >>> prompt.id, prompt.placeholders
+    ('check@1:6d971796', frozenset())
     """
     path = Path(folder) / f"{name}.md"
     if not path.is_file():

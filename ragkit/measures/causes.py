@@ -9,6 +9,21 @@ cause before it saw the one given here (`tests/goldens/causes.csv`). Of 100 with
 cause they agree on 94 (95 % interval 88 to 97 %), of 100 drawn at random on 95 (89 to 98 %). The
 first eight causes follow from ids and abstentions; of the 104 answers that are "not used" or "judged
 wrong" they agree on 94. A right abstention that is judged wrong is a "no gold document".
+
+>>> questions = pd.DataFrame({"question_id": ["q"], "type": ["basic"], "text": ["Where?"]})
+>>> questions = questions.assign(answer="in Paris", gold_doc_ids=[("a",)])
+>>> documents = pd.DataFrame({"doc_id": ["a"], "title": ["A"], "text": ["It is in Paris."]})
+>>> runs = pd.DataFrame({"system": "s", "question_id": ["q"], "rank": 1, "doc_id": ["a"], "score": 2.0})
+>>> answers = pd.DataFrame({"system": "s", "question_id": ["q"], "answer": ["Rome"], "doc_ids": [("a",)]})
+>>> traced = trace(questions, documents, runs, answers, pd.Series({"q": False}))
+>>> traced[["corpus", "rank", "delivered", "used", "cause"]]
+             corpus  rank  delivered  used     cause
+question_id
+q                 1     1          1   0.0  not used
+>>> summarise(traced)
+          basic  wrong  share  most  expected
+cause
+not used      1      1    1.0   1.0       NaN
 """
 
 from __future__ import annotations

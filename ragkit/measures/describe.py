@@ -1,4 +1,21 @@
-"""Descriptive statistics of documents and questions, as the papers' data sections print them."""
+"""Descriptive statistics of documents and questions, as the papers' data sections print them.
+
+>>> from ragkit import datasets
+>>> bench = datasets.load("enterpriserag_bench")
+>>> composition(bench.documents).loc["total", "documents"] == len(bench.documents)
+np.True_
+>>> gold_sizes(bench.questions).loc[["basic", "conflicting_info"], ["mean", "min", "max"]]
+                  mean  min  max
+type
+basic              1.0  1.0  1.0
+conflicting_info   2.0  2.0  2.0
+>>> multi_gold_share(bench.questions)[["basic", "conflicting_info"]].tolist()
+[0.0, 1.0]
+>>> source_coverage(bench.questions).index[0]
+'basic'
+>>> gold_source_share(bench.questions).between(0, 1).all()
+np.True_
+"""
 
 from __future__ import annotations
 
@@ -16,6 +33,13 @@ def lengths(frame: pd.DataFrame, *, by: str, column: str = "text", unit: str = "
     The table is indexed by group, in the order of the frame: n, missing (rows without a text),
     mean, median, p95; a group without any text has n = 0 and NaN. Raises `UsageError` if a column
     or the unit is unknown, `DataError` if no row has a text.
+
+    >>> frame = pd.DataFrame({"type": ["guide", "guide", "note"], "text": ["a b c", "a", None]})
+    >>> lengths(frame, by="type", unit="words")
+           n  missing  mean  median  p95
+    type
+    guide  2        0   2.0     2.0  2.9
+    note   0        1   NaN     NaN  NaN
     """
     for name in (by, column):
         checks.choice(name, "column", frame.columns)
@@ -81,12 +105,25 @@ def gold_source_share(questions: pd.DataFrame) -> pd.Series:
 
 
 def shares(values: pd.Series) -> pd.Series:
-    """Return the share (0 to 1) of each distinct value, the most frequent first."""
+    """Return the share (0 to 1) of each distinct value, the most frequent first.
+
+    >>> shares(pd.Series(["guide", "guide", "guide", "note"]))
+    guide    0.75
+    note     0.25
+    Name: proportion, dtype: float64
+    """
     return values.value_counts(normalize=True)
 
 
 def median_tokens(frame: pd.DataFrame, column: str, *, by: str) -> pd.DataFrame:
-    """Return the median length by group in every unit that "token" may mean."""
+    """Return the median length by group in every unit that "token" may mean.
+
+    >>> frame = pd.DataFrame({"type": ["guide", "guide"], "text": ["Open the page.", "Save."]})
+    >>> median_tokens(frame, "text", by="type")
+           words  words_and_marks  cl100k_base  o200k_base
+    type
+    guide    2.0              3.0          3.0         3.0
+    """
     units = [unit for unit in texts.UNITS if unit != "characters"]
     medians = {unit: lengths(frame, by=by, column=column, unit=unit)["median"] for unit in units}
     return pd.DataFrame(medians).astype(float)

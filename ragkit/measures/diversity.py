@@ -34,6 +34,9 @@ def ngram_diversity(texts: Sequence[str], *, n_max: int = 4) -> float:
     The texts are joined by one space and split on spaces, case kept, so that n-grams run across
     the borders of texts, as in the tool that the paper cites. Between 0 and n_max; higher is more
     diverse. Raises `DataError` if a text is empty, or all have fewer than `n_max` words.
+
+    >>> ngram_diversity(["who wrote it", "who sang it"], n_max=2)
+    1.6666...
     """
     checks.whole(n_max, "n_max")
     words = " ".join(_texts(texts)).split(" ")
@@ -49,7 +52,11 @@ def ngram_diversity(texts: Sequence[str], *, n_max: int = 4) -> float:
 
 
 def lengths(texts: Sequence[str]) -> np.ndarray:
-    """Return the number of words, split on white space, of each text; shape (n,)."""
+    """Return the number of words, split on white space, of each text; shape (n,).
+
+    >>> lengths(["who wrote it", "when?"])
+    array([3, 1])
+    """
     return np.array([len(text.split()) for text in _texts(texts)])
 
 
@@ -57,12 +64,19 @@ def length_entropy(texts: Sequence[str]) -> float:
     """Return the entropy in nats of the distribution of text lengths in words.
 
     Higher is more diverse.
+
+    >>> length_entropy(["who wrote it", "who sang it", "when?"])
+    0.6365...
     """
     return float(entropy(np.unique(lengths(texts), return_counts=True)[1]))
 
 
 def pos_tags(texts: Sequence[str]) -> list[str]:
-    """Return each text's Penn Treebank tags, joined by spaces; `ModelError` without a tagger."""
+    """Return each text's Penn Treebank tags, joined by spaces; `ModelError` without a tagger.
+
+    >>> pos_tags(["Who wrote the book?"])
+    ['WP VBD DT NN .']
+    """
     docs = _tagger().pipe(_texts(texts), batch_size=256)
     return [" ".join(token.tag_ for token in doc) for doc in docs]
 
@@ -74,6 +88,9 @@ def compression_ratio(text: str, *, scheme: str = "reference") -> float:
     that the tool cited by the paper writes, a gzip stream inside a gzip file called `compressed`;
     "once" is what the paper's words suggest. Lower is more diverse. Raises `DataError` if the text
     is empty, `UsageError` if the scheme is unknown.
+
+    >>> compression_ratio("who wrote it? " * 50) > compression_ratio("who wrote it? ")
+    True
     """
     checks.choice(scheme, "compression scheme", SCHEMES)
     raw = text.encode("utf-8")
@@ -93,6 +110,9 @@ def homogenization_score(embeddings: np.ndarray, *, diagonal: bool = False) -> f
     ``(|s|^2 - n) / (n (n - 1))``: linear in n, no matrix of pairs. With `diagonal`, each vector's
     similarity to itself counts as a pair. Lower is more diverse. Raises `DataError` if a row of
     the array (n, d) is zero or not finite, or there are fewer than two rows.
+
+    >>> homogenization_score(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    0.4714...
     """
     array = matrix(embeddings)
     n, total = len(array), sum(rows.sum(axis=0) for _, rows in unit_blocks(array))
@@ -107,6 +127,9 @@ def profile(
 
     Without `embeddings`, of shape (n, d), the homogenization score is left out; `tags` are the
     result of `pos_tags`, if they are known already.
+
+    >>> profile(["who wrote it", "who sang it", "when was it sung?"])
+    {'ngram_diversity': 3.7, 'pos_compression_ratio': 0.5652..., 'length_entropy': 0.6365..., 'mean_length': 3.3333...}
     """
     tags = pos_tags(texts) if tags is None else tags
     row = {
@@ -128,6 +151,12 @@ def sampled_profiles(
     `size` of the n texts are drawn without replacement, with their embeddings of shape (n, d), one
     row per sample and one column per metric. If `size` is n, there is one sample. Raises
     `DataError` if there are fewer than `size` texts.
+
+    >>> from ragkit import datasets
+    >>> texts, vectors = datasets.load("wixqa").questions["text"], np.random.default_rng(0)
+    >>> samples = sampled_profiles(texts[:40], vectors.normal(size=(40, 8)), size=20, repeats=3)
+    >>> samples[["length_entropy", "mean_length"]].std().round(2).tolist()
+    [0.21, 1.37]
     """
     texts = _texts(texts)
     if size > len(texts):
@@ -154,6 +183,12 @@ def against_samples(
 
     `printed` has the columns row, metric, value; `samples` row, sample and the metrics of
     `sampled_profiles`; `available` counts the texts of each row.
+
+    >>> printed = pd.DataFrame({"row": ["mine"], "metric": ["length"], "value": [14.0]})
+    >>> samples = pd.DataFrame({"row": "mine", "sample": [0, 1, 2], "length": [13.0, 14.5, 13.9]})
+    >>> against_samples(printed, samples, size=100, available={"mine": 1000}).round(2)
+        row  metric  value  mean  spread  error  deviations
+    0  mine  length   14.0  13.8    0.75   0.83        0.24
     """
     long = samples.melt(["row", "sample"], var_name="metric", value_name="measured")
     groups = long.groupby(["row", "metric"], sort=False)["measured"]
@@ -170,6 +205,10 @@ def definitions(texts: Sequence[str], embeddings: np.ndarray) -> pd.DataFrame:
     """Return PoS-CR and the homogenization score under every definition that was tried.
 
     Columns metric, definition, value and default (whether `profile` takes it).
+
+    >>> vectors = np.random.default_rng(0).normal(size=(2, 8))
+    >>> definitions(["who wrote it", "who sang it"], vectors).columns.tolist()
+    ['metric', 'definition', 'value', 'default']
     """
     tags, rows = pos_tags(texts), []
     for joint, name in ((" ", "space"), ("\n", "line end")):

@@ -7,6 +7,30 @@ With several gold answers the best one counts, except where stated otherwise.
 
 An empty answer scores 0. A missing answer (`None`) has no score: a function returns NaN, a frame
 has no row; the tables count both. A new metric is a function and a row of `METRICS`.
+
+>>> questions = pd.DataFrame({"question_id": ["q1", "q2"], "answer": ["Paris", "in 1889"]})
+>>> questions["gold_doc_ids"] = [("a",), ("b", "c")]
+>>> answers = pd.DataFrame({"system": "mine", "question_id": ["q1", "q2"], "answer": ["Paris", "1889"]})
+>>> answers["doc_ids"] = [("a",), ("b",)]
+>>> score_answers(answers, questions, metrics=["token_f1"])
+  subject_id item_id    metric     score
+0       mine      q1  token_f1  1.000000
+1       mine      q2  token_f1  0.666667
+>>> summarise_answers(answers, questions, metrics=["token_f1"])[["n", "missing", "value"]]
+   n  missing     value
+0  2        0  0.833333
+>>> both = pd.concat([answers, answers.assign(system="other", answer=["Rome", "1889"])])
+>>> compare_corpus(both, questions, metric="sacre_bleu")["p"].item()
+1.0
+>>> runs = answers.explode("doc_ids").rename(columns={"doc_ids": "doc_id"}).assign(rank=1, score=0.5)
+>>> retrieval(runs, questions, measures=["R@5"])
+  subject_id item_id metric  score  retrieved
+0       mine      q1    R@5    1.0          1
+1       mine      q2    R@5    0.5          1
+>>> summarise_retrieval(runs, questions, measures=["R@5", "RR"])[["metric", "n", "value"]]
+  metric  n  value
+0    R@5  2   0.75
+1     RR  2   1.00
 """
 
 from __future__ import annotations
@@ -45,6 +69,9 @@ def token_f1(prediction: str | None, golds: Golds) -> float:
     `DataError` if there is no gold answer, or something is no string.
 
     Source: WixQA, section 4; FlashRAG (Jin et al. 2024). The yes/no rule is HotpotQA's.
+
+    >>> token_f1("Open the settings", ["Settings page", "Ask support"])
+    0.5
     """
 
     def compare(mine, gold):
@@ -58,6 +85,9 @@ def squad_f1(prediction: str | None, golds: Golds) -> float:
     """Return SQuAD's token F1: `token_f1` without the rule for "yes", "no" and "noanswer".
 
     Source: Rajpurkar et al. (2016), SQuAD, section 6.1.
+
+    >>> squad_f1("yes", "Yes, it is."), token_f1("yes", "Yes, it is.")
+    (0.5, 0.0)
     """
     return _best(prediction, golds, _normalized, _bag_f1)
 
@@ -66,6 +96,9 @@ def token_recall(prediction: str | None, golds: Golds) -> float:
     """Return the share of the gold answer's words that an answer has, normalised as in `token_f1`.
 
     Source: the recall of SQuAD's token F1 (Rajpurkar et al. 2016, section 6.1).
+
+    >>> token_recall("Open the settings page", "settings page, billing")
+    0.6666...
     """
 
     def compare(mine, gold):
@@ -78,6 +111,9 @@ def exact_match(prediction: str | None, golds: Golds) -> float:
     """Return 1 if an answer has the words of a gold answer, normalised as in `token_f1`, else 0.
 
     Source: Rajpurkar et al. (2016), SQuAD, section 6.1; FlashRAG `em`.
+
+    >>> exact_match("The settings page.", "Settings page")
+    1.0
     """
     return _best(prediction, golds, _normalized, lambda mine, gold: float(mine == gold))
 
@@ -92,6 +128,9 @@ def rouge_n(prediction: str | None, golds: Golds, n: int) -> float:
     slower and raises on texts of full stops only. Arguments and errors are as in `token_f1`.
 
     Source: WixQA, section 4; FlashRAG `rouge-1`, `rouge-2`.
+
+    >>> rouge_n("open the settings page", "open the settings", 2)
+    0.7999...
     """
     checks.whole(n, "n")
     return _best(
@@ -108,6 +147,9 @@ def google_rouge(prediction: str | None, golds: Golds, kind: str) -> float:
     `kind` is "rouge1" to "rouge9" (bags of n-grams) or "rougeL" (the longest common subsequence).
 
     Source: Lin (2004), ROUGE: a package for automatic evaluation of summaries.
+
+    >>> google_rouge("open the page", "open my page", "rougeL")
+    0.6666...
     """
     golds = _golds(golds)
     if prediction is None:
@@ -120,6 +162,9 @@ def sentence_bleu(prediction: str | None, golds: Golds) -> float:
 
     13a tokens, case kept, n-grams up to 4 or the answer's length, exponential smoothing, all gold
     answers together as references. Source: Post (2018), A call for clarity in reporting BLEU.
+
+    >>> sentence_bleu("open the settings page", "open the settings page now")
+    0.7788...
     """
     golds = _golds(golds)
     if prediction is None:
@@ -137,6 +182,9 @@ def corpus_bleu(predictions: Sequence[str | None], golds: Sequence[Golds]) -> fl
     lengths differ, there is no answer or no gold answer, or something is no string.
 
     Source: Papineni et al. (2002), BLEU; WixQA, section 4.
+
+    >>> corpus_bleu(["open the settings page now"], ["open the settings page here"])
+    0.6687...
     """
     rows = _flashrag_rows(predictions, golds)
     return float(_bleu(rows.sum(axis=0))) if len(rows) else math.nan
@@ -147,6 +195,9 @@ def sacre_bleu(predictions: Sequence[str | None], golds: Sequence[Golds]) -> flo
 
     Unlike `corpus_bleu`, orders without a match are smoothed exponentially, and the brevity
     penalty compares with the gold answer of the nearest length. Source: Post (2018).
+
+    >>> sacre_bleu(["open the settings page now"], ["open the settings page here"])
+    0.6687...
     """
     rows = _sacre_rows(predictions, golds)
     return float(_smoothed_bleu(rows.sum(axis=0))) if len(rows) else math.nan

@@ -3,6 +3,19 @@
 Systems are ranked inside groups (column judge_group), since scores of different judges cannot be
 compared. Scores are long frames with the columns judge_group, subject_id, item_id and score;
 `n_resamples` is that of `stats.bootstrap_interval`.
+
+>>> scores = pd.DataFrame({"subject_id": ["one"] * 8 + ["two"] * 8, "item_id": [*"abcdefgh"] * 2})
+>>> scores["score"] = [1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0]
+>>> scores, left_out = complete(scores.assign(judge_group="A"))
+>>> ranked = ranking(scores)
+>>> ranked[["subject_id", "n", "mean"]]
+  subject_id  n   mean
+0        one  8  0.875
+1        two  8  0.125
+>>> groups, tests = told_apart(scores, ranked)
+>>> tests[["above", "below", "difference", "p"]]
+  above below  difference        p
+0   one   two        0.75  0.03125
 """
 
 from __future__ import annotations
@@ -70,6 +83,12 @@ def same_configurations(ranks: pd.DataFrame) -> pd.DataFrame:
 
     Two folders of a `ranking` whose systems are called FOLDER/NAME must share ten systems. Columns
     folder_a, folder_b, configurations, spearman.
+
+    >>> names = [f"{folder}/run-{n}" for folder in ("old", "new") for n in range(10)]
+    >>> ranks = pd.DataFrame({"judge_group": "g", "subject_id": names, "mean": [*range(10)] * 2})
+    >>> same_configurations(ranks)
+      folder_a folder_b  configurations  spearman
+    0      new      old              10       1.0
     """
     name = ranks["subject_id"].str.rpartition("/")
     folders = ranks.assign(folder=name[0], run=name[2])

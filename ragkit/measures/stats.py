@@ -13,6 +13,21 @@ tests from Student's t with a degree of freedom less than there are clusters (Be
 The resampling is the project's own because scipy draws anew for every pair, which takes 100 times
 as long for 24 systems (`python -m tests.bench metrics`); the tests hold both methods against scipy.
 A pair gets the same numbers whatever other systems are in the table and in whatever order.
+
+>>> scores = pd.DataFrame({"subject_id": ["one"] * 8 + ["two"] * 8, "item_id": [*"abcdefgh"] * 2})
+>>> scores["score"] = [1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0]
+>>> summarise(scores)
+  subject_id  n   mean       low  high
+0        one  8  0.875  0.409441   1.0
+1        two  8  0.125  0.000000   0.5
+>>> compared = compare_systems(scores)
+>>> compared[["system_a", "system_b", "n", "difference", "p"]]
+  system_a system_b  n  difference        p
+0      one      two  8        0.75  0.03125
+>>> ranks(compared)
+  system  rank  low  high
+0    one     1    1     1
+1    two     2    2     2
 """
 
 from __future__ import annotations
@@ -93,6 +108,9 @@ def bootstrap_interval(
     option is out of range.
 
     Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, sections 13.3 and 14.3.
+
+    >>> bootstrap_interval([1, 1, 1, 0, 1, 1, 1, 0, 1, 1])
+    Interval(estimate=0.8, low=0.5, high=1.0, n=10)
     """
     _check_options(level, n_resamples)
     rows = _numbers(values, "values", most_axes=2)
@@ -112,6 +130,9 @@ def wilson_interval(successes: int, n: int, *, level: float = 0.95) -> Interval:
 
     Raises `UsageError` unless 0 <= successes <= n and n >= 1 are whole numbers. Source: Wilson
     (1927), Probable inference, the law of succession, and statistical inference.
+
+    >>> wilson_interval(8, 10)
+    Interval(estimate=0.8, low=0.4901..., high=0.9433..., n=10)
     """
     _check_options(level)
     n = checks.whole(n, "n")
@@ -121,7 +142,13 @@ def wilson_interval(successes: int, n: int, *, level: float = 0.95) -> Interval:
 
 
 def wilson_intervals(successes: Sequence[int], n: Sequence[int]) -> pd.DataFrame:
-    """Return `wilson_interval` at 95 % of several proportions: columns estimate, low, high, n."""
+    """Return `wilson_interval` at 95 % of several proportions: columns estimate, low, high, n.
+
+    >>> wilson_intervals([8, 80], [10, 100]).round(3)
+       estimate    low   high    n
+    0       0.8  0.490  0.943   10
+    1       0.8  0.711  0.867  100
+    """
     pairs = zip(successes, n, strict=True)
     return pd.DataFrame([wilson_interval(round(k), int(size)) for k, size in pairs])
 
@@ -139,6 +166,9 @@ def paired_permutation(
 
     Source: Fisher (1935), The Design of Experiments, section 21; Phipson and Smyth (2010),
     Permutation p-values should never be zero.
+
+    >>> paired_permutation([1, 1, 1, 1, 1], [0, 0, 0, 0, 1])
+    PairedPermutation(difference=0.8, p=0.125, n=5, exact=True)
     """
     _check_options(n_resamples=n_resamples)
     a, b = _numbers(a, "a"), _numbers(b, "b")
@@ -172,6 +202,11 @@ def prediction_powered(
 
     Source: Angelopoulos, Duchi and Zrnic (2023), PPI++: efficient prediction-powered inference,
     as in the package ppi-python 0.2.3.
+
+    >>> labels = [1, 0, 1, 1] + [np.nan] * 96
+    >>> found = prediction_powered(labels, [1, 0, 1, 0] * 25)
+    >>> found.estimate, found.n
+    (0.75, 4)
     """
     _check_options(level)
     labels, predictions = np.asarray(labels, dtype=float), _numbers(predictions, "predictions")
@@ -208,6 +243,9 @@ def holm(p_values: Sequence[float]) -> np.ndarray:
     Where those below 0.05 are rejected, any of them is false with a probability of at most 5 %.
     NaN marks a comparison that was not made: it stays NaN and is not counted. The order is kept.
     Raises `DataError` if a p-value is outside [0, 1].
+
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
     """
     p = _p_values(p_values)
     order = np.argsort(p, kind="stable")[: np.isfinite(p).sum()]  # NaN sorts last

@@ -29,6 +29,10 @@ class Encoder(Model):
     Quantized models encode one text at a time, so that a vector depends on its text alone. Other
     models encode batches of 64 texts, longest first: their vectors differ by about 1e-7 from
     batch to batch. Both differ by more between types of processor.
+
+    >>> from ragkit import models
+    >>> models.encoder("all-MiniLM-L6-v2").count_tokens(["Where is the page?"])
+    array([7])
     """
 
     kind = "encoder"
@@ -182,6 +186,10 @@ def encoder(name: str, *, threads: int = 1) -> Encoder | EndpointEncoder:
     in Model2Vec's format, a `StaticEncoder`. Models of the hub that are a network use a GPU where
     there is one. Raises `UsageError` if there is no encoder of that name, `ModelError` if its
     weights are not present; the hint is the command that fetches them.
+
+    >>> model = encoder("all-MiniLM-L6-v2")
+    >>> model.encode(["Where is the page?"]).shape
+    (1, 384)
     """
     if name.startswith("openai:"):
         return EndpointEncoder(name)
@@ -202,6 +210,10 @@ def embed(
     The parameters are those of `encoder` and `Encoder.encode`; no prefix is added unless `kind`
     is given. An encoder that has idf weights takes them from these texts; one behind an endpoint
     keeps its vectors in the cache folder's store, whatever `cache` says.
+
+    >>> vectors = embed(["open the page", "open a page", "pay the invoice"])
+    >>> (vectors @ vectors.T)[0].round(1)
+    array([1. , 0.9, 0.1], dtype=float32)
     """
     found = encoder(model, threads=threads)
     if isinstance(found, StaticEncoder) and found.unfitted:

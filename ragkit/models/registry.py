@@ -73,7 +73,11 @@ class Card:
 
 @cache
 def cards() -> dict[str, Card]:
-    """Return all models by name, in the order of `registry.toml`."""
+    """Return all models by name, in the order of `registry.toml`.
+
+    >>> list(cards())[:3]
+    ['all-MiniLM-L6-v2', 'e5-large-v2', 'e5-small-v2']
+    """
     table = tomllib.loads(Path(__file__).with_name("registry.toml").read_text("utf-8"))
     return {row["name"]: Card(**row) for row in table["model"]}
 
@@ -82,6 +86,9 @@ def card(name: str, kind: str | None = None) -> Card:
     """Return the card of a model, or raise `UsageError` if there is none of that name and kind.
 
     `model2vec:OWNER/NAME` is a model of the hub in Model2Vec's format.
+
+    >>> card("all-MiniLM-L6-v2").dimension
+    384
     """
     if name.startswith("model2vec:") and kind in (None, "encoder"):
         weights = {"model.safetensors": {"bytes": 0}}
@@ -97,7 +104,11 @@ def home(model: Card) -> Path:
 
 
 def find(model: Card) -> Path | None:
-    """Return the folder of a model's files, or None if one is missing."""
+    """Return the folder of a model's files, or None if one is missing.
+
+    >>> find(card("all-MiniLM-L6-v2")) is not None
+    True
+    """
     if model.package:
         spec = importlib.util.find_spec(model.package)
         folder = Path(spec.origin).parent / model.folder if spec else None

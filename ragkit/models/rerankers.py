@@ -71,5 +71,11 @@ class Reranker(Model):
 
 
 def reranker(name: str, *, threads: int = 1) -> Reranker:
-    """Return a reranker by name; parameters and errors as for `ragkit.models.encoder`."""
+    """Return a reranker by name; parameters and errors as for `ragkit.models.encoder`.
+
+    >>> model = reranker("ms-marco-MiniLM-L-12-v2-int8")
+    >>> good, bad = model.score("What does it cost?", ["It costs 10 euros.", "We sell ferries."])
+    >>> bool(good > bad)
+    True
+    """
     return opened(Reranker, name, threads)

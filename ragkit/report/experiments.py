@@ -3,6 +3,15 @@
 `notebooks/experiments.toml` declares them, `ragkit.report.trial` runs them. A run leaves a record of
 each system in `build/PROFILE/experiments/EXPERIMENT/SYSTEM.json`, with its answers and scores
 beside it; records that were exported to `data/results/experiments` count as well.
+
+>>> get("wixqa-table-3").paper, get("wixqa-table-3").metrics[:2]
+('wixqa', ['token_f1', 'bleu'])
+>>> summary("paper").columns[:4].tolist()
+['experiment', 'system', 'judge', 'metric']
+>>> repeated("paper").columns[:3].tolist(), agreement("paper").columns[:4].tolist()
+(['experiment', 'system', 'metric'], ['experiment', 'system', 'metric', 'judges'])
+>>> board("my-profile", "wixqa", "3")
+'Table 3: no experiment has been run; see ragkit experiment list'
 """
 
 from __future__ import annotations

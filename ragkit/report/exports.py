@@ -1,4 +1,18 @@
-"""Results in the forms that others ask for: TREC files, a leaderboard bundle, Every Eval Ever records."""
+"""Results in the forms that others ask for: TREC files, a leaderboard bundle, Every Eval Ever records.
+
+>>> runs = pd.DataFrame({"system": ["mine"], "question_id": "q", "rank": 1, "doc_id": "a", "score": 0.5})
+>>> questions = pd.DataFrame({"question_id": ["q"], "gold_doc_ids": [("a",)]})
+>>> [path.name for path in trec(runs, questions, "trec")]
+['qrels', 'mine.run']
+>>> answers = pd.DataFrame({"system": ["mine"], "question_id": "q", "answer": "Paris", "doc_ids": [("a",)]})
+>>> results = pd.DataFrame({"system": ["mine"], "metric": "R@5", "value": 0.5, "n": 20})
+>>> systems = write_text("systems.toml", "[mine]")
+>>> [path.name for path in leaderboard(answers, results, systems, "bundle")]
+['answers.mine.jsonl', 'results.csv', 'systems.toml', 'SHA256SUMS']
+>>> (path,) = every_eval_ever(results, "my-benchmark", "eee", organization="lab", timestamp=0)
+>>> json.loads(path.read_text())["evaluation_results"][0]["score_details"]["score"]
+0.5
+"""
 
 from __future__ import annotations
 

@@ -42,13 +42,20 @@ def size(width: str = "column", height: float | None = None):
     """Return a figure's size in inches.
 
     `width` is one of `WIDTHS`; `height`, in inches, is 0.72 of it if not given.
+
+    >>> size("column", 2.0)
+    (3.3, 2.0)
     """
     checks.choice(width, "width", WIDTHS)
     return WIDTHS[width], height or WIDTHS[width] * 0.72
 
 
 def marks_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return a colour and a marker for each name: the fixed one, else one that is not taken."""
+    """Return a colour and a marker for each name: the fixed one, else one that is not taken.
+
+    >>> marks_of(["bm25", "dense"])
+    {'bm25': ('#0072B2', 'o'), 'dense': ('#D55E00', 's')}
+    """
     found = {name: MARKS.get(name) for name in names}
     for name, fixed in found.items():
         taken = set(found.values())
@@ -57,7 +64,16 @@ def marks_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def describe(fig: Figure) -> str:
-    """Return a figure in words, for those who cannot see it: its panels, axes and legend."""
+    """Return a figure in words, for those who cannot see it: its panels, axes and legend.
+
+    >>> from ragkit.report.plots.base import axes
+    >>> fig, ax = axes("column")
+    >>> _ = ax.set(xlabel="size", ylabel="recall")
+    >>> describe(fig)
+    'Across: size. Up: recall'
+    >>> save(fig, "figures/mine").name
+    'mine.png'
+    """
     axes = fig.axes
     boxes = filter(None, [*fig.legends, *(ax.get_legend() for ax in axes)])
     named = {

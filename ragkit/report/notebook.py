@@ -67,6 +67,10 @@ def parameters(book: NotebookNode, name: str = "notebook") -> dict[str, object]:
     DataError
         If not exactly one code cell is tagged `parameters`, if that cell holds anything but
         assignments of literals, or if a later cell assigns to a parameter.
+
+    >>> from ragkit import paths
+    >>> parameters(read(paths.NOTEBOOKS / "30-liverag-irt.ipynb"))["profile"]
+    'sample'
     """
     tagged = sum("parameters" in cell.metadata.get("tags", []) for cell in book.cells)
     if tagged != 1:
@@ -102,7 +106,14 @@ def _literals(tree: ast.Module, place: str) -> dict[str, object]:
 
 
 def check_parameters(given: dict[str, object], known: dict[str, object], name: str) -> None:
-    """Raise `UsageError` if a parameter is unknown or of another type than its default."""
+    """Raise `UsageError` if a parameter is unknown or of another type than its default.
+
+    >>> check_parameters({"profle": "paper"}, {"profile": "sample"}, "30-liverag-irt")
+    Traceback (most recent call last):
+        ...
+    ragkit.errors.UsageError: no parameter of 30-liverag-irt 'profle'
+      hint: did you mean 'profile'?
+    """
     for key, value in given.items():
         checks.choice(key, f"parameter of {name}", known)
         kind = type(known[key])

@@ -4,6 +4,12 @@
 a notebook is fresh if the contents of its inputs have not changed: the notebook, the modules and
 package data that it depends on, the files in `notebooks/` that its code names, its data, the
 numbers that the papers print, and the lock file.
+
+>>> [step.name for step in catalogue()][:2]
+['00-data-overview', '10-wixqa-statistics']
+>>> plan = make_plan("sample")
+>>> plan.profile, plan.missing
+('sample', {})
 """
 
 from __future__ import annotations

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 def folder(profile: str) -> Path:
-    """Return the folder of a profile's products: `$RAGKIT_BUILD/PROFILE`, else `build/PROFILE`."""
+    """Return the folder of a profile's products: `$RAGKIT_BUILD/PROFILE`, else `build/PROFILE`.
+
+    >>> folder("sample").name
+    'sample'
+    """
     return Path(os.environ.get("RAGKIT_BUILD", paths.BUILD)) / profile
 
 
@@ -27,6 +31,12 @@ class Results:
     """The products of one notebook; sets the style of all its figures.
 
     `notebook` is its name without suffix, `profile` the name of a profile.
+
+    >>> out = Results("my-notebook", "my-profile")
+    >>> _ = out.frame(pd.DataFrame({"score": [1 / 3]}), "scores")
+    >>> read("my-profile", "my-notebook", "scores")
+          score
+    0  0.333333
     """
 
     def __init__(self, notebook: str, profile: str):

@@ -1,4 +1,13 @@
-"""All printed numbers beside all measured ones, over every notebook of a run, and in the README."""
+"""All printed numbers beside all measured ones, over every notebook of a run, and in the README.
+
+>>> board = exported()
+>>> drift(board, board).empty
+True
+>>> collect("sample", [])["measured"].tolist(), reasons("sample", "")
+([], {})
+>>> write(board, "my-profile").name
+'scoreboard.csv'
+"""
 
 from __future__ import annotations
 

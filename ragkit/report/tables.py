@@ -18,6 +18,22 @@ restated          printed elsewhere as well, as the note says
 by construction   true of the data by the way they are made
 not available     the printed number is lost, or the data to measure it cannot be obtained
 ================  ==========================================================================
+
+>>> from ragkit.datasets import reported
+>>> printed = reported.load("liverag", "4")
+>>> measured = pd.DataFrame({"ngram_diversity": [3.06]}, index=["liverag"])
+>>> found = fill(printed, measured, columns="metric")
+>>> compared = compare(printed, found)
+>>> compared.query("row == 'liverag'")[["metric", "printed", "measured", "status"]].head(2)
+                   metric printed  measured      status
+25        ngram_diversity   3.062      3.06       close
+26  pos_compression_ratio   5.220       NaN  needs data
+>>> counts(compared).loc["all", ["close", "numbers"]].tolist(), wide(compared).shape
+([1, 30], (6, 15))
+>>> best(compared, "ngram_diversity", "value")
+'liverag'
+>>> shown = show(wide(compared), "Table 4")
+>>> write(found, "tables/mine")
 """
 
 from __future__ import annotations
@@ -96,6 +112,9 @@ def status(printed: str, value: float, measurement: float, substitute: str = "")
     The decimals of the text `printed` set the tolerance; its number `value` is NaN if it is lost,
     `measurement` if it could not be measured. `substitute` names what was used in place of the
     paper's model or data, if anything was.
+
+    >>> status("3.062", 3.062, 3.0619), status("3.062", 3.062, 3.2), status("3.062", 3.062, 3.2, "a sample")
+    ('match', 'differs', 'substitute')
     """
     if math.isnan(value) or math.isnan(measurement):
         return "not available"
@@ -110,7 +129,11 @@ def status(printed: str, value: float, measurement: float, substitute: str = "")
 
 
 def decimals(printed: str) -> int:
-    """Return the number of decimals of a printed number: 3 for "5.220", 0 for "~27%"."""
+    """Return the number of decimals of a printed number: 3 for "5.220", 0 for "~27%".
+
+    >>> decimals("5.220"), decimals("~27%")
+    (3, 0)
+    """
     digits = "".join(c for c in str(printed) if c.isdigit() or c == ".")
     return len(digits.partition(".")[2])
 
@@ -206,7 +229,11 @@ def best(comparison: pd.DataFrame, metric: str, column: str = "measured") -> str
 
 
 def title(paper: str, table: str) -> str:
-    """Return the name of a printed table: "LiveRAG, Table 4", "WixQA, section 3.1"."""
+    """Return the name of a printed table: "LiveRAG, Table 4", "WixQA, section 3.1".
+
+    >>> title("liverag", "4"), title("wixqa", "text:3.1")
+    ('LiveRAG, Table 4', 'WixQA, section 3.1')
+    """
     kind, _, place = table.rpartition(":")
     words = {"": "Table", "text": "section", "figure": "Figure", "appendix": "appendix"}
     named = place.isdigit() or (kind and place != "abstract")

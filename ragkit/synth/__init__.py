@@ -5,7 +5,7 @@ EnterpriseRAG-Bench, for scaling, for tests and for machines without a model. `r
 `.helpcentre` and `.datamorgana` let a language model write, as the three papers do.
 
 >>> from ragkit.synth import generate
->>> generate("build/company", documents=2000, seed=7)  # doctest: +SKIP
+>>> made = generate("company", documents=500, seed=7, questions=10)
 """
 
 from ragkit.synth.cached import cached_company, stream

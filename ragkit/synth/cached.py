@@ -27,6 +27,11 @@ def cached_company(
     digest of what the result depends on: the generator's code, its packs, and the printed numbers
     that it reads (see `ragkit.store`). An interrupted run continues. If two processes ask for the
     same company, one waits for the other. 512,000 documents take 0.8 GB.
+
+    >>> from ragkit.synth import stream
+    >>> folder = cached_company(500, questions=10)
+    >>> next(stream(folder)).keys()
+    dict_keys(['doc_id', 'title', 'path', 'source_type', 'content'])
     """
     settings = Settings(documents, seed, questions, metadata_questions)
     counts = {"questions": settings.questions, "metadata_questions": settings.metadata_questions}

@@ -31,6 +31,9 @@ def cached_company() -> Path:
     """Return a folder with the company as it was replayed, its plan and notes; replay it if needed.
 
     It lies in the cache folder. What later readers corrected stands in `paths.SAMPLE` alone.
+
+    >>> (cached_company() / "plan").is_dir()
+    True
     """
     code = [store.code_digest(__name__), sha256(paths.SAMPLE / LEDGER)]
     name = f"sample-{store.digest(code)[:12]}"
@@ -109,6 +112,9 @@ def corrected(rows: Sequence[dict], edits: Sequence[Mapping[str, Any]]) -> list[
     The `row` of an edit is the id of a row, or its number from 0 where it has none; `old` and `new`
     are texts, one of which takes the other's place wherever it stands in the row; `field` and
     `value` set a whole field. Raises `DataError` if there is no such row, or nothing changes.
+
+    >>> corrected([{"doc_id": "a", "text": "teh pump"}], [{"row": "a", "old": "teh", "new": "the"}])
+    [{'doc_id': 'a', 'text': 'the pump'}]
     """
     found = list(map(dict, rows))
     ids = [str(next((r[key] for key in KEYS if key in r), n)) for n, r in enumerate(rows)]

@@ -20,6 +20,10 @@ class Stream:
     """Independent draws for one thing, named by the seed and more, such as `(7, "customer", 12)`.
 
     Only `random.Random.random` is used, whose sequence for a seed is the same in every Python version.
+
+    >>> draws = Stream(7, "customer", 12)
+    >>> draws.below(6), Stream(7, "customer", 12).below(6)
+    (3, 3)
     """
 
     __slots__ = ("draw",)

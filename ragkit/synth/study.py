@@ -1,4 +1,12 @@
-"""A written company as a reader meets it: its plan as frames, briefs and documents as pages."""
+"""A written company as a reader meets it: its plan as frames, briefs and documents as pages.
+
+>>> from ragkit.synth import sample
+>>> company = Company(sample.cached_company())  # replayed, a minute the first time
+>>> document = company.document(company.documents["doc_id"].iloc[0])
+>>> shown = [pages([document]), question_cards(company)]
+>>> families(company.questions)["family"].tolist()
+['single-document', 'corpus-exploration', 'generation-dependent']
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,12 @@
 """The geometry of a corpus: density, clusters, maps, repetition, and retrieval by corpus size.
 
+>>> from ragkit import datasets, models
 >>> from ragkit.measures import corpus
->>> corpus.local_density(embeddings).value
->>> corpus.cluster_similarity(embeddings, k=10).in_exact
+>>> embeddings = models.embed(datasets.load("wixqa").documents["text"])
+>>> round(corpus.local_density(embeddings).value, 1)
+0.5
+>>> corpus.cluster_similarity(embeddings, k=10).clusters.sizes.sum().item()
+80
 """
 
 from ragkit.measures.corpus.geometry import (

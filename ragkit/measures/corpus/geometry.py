@@ -2,6 +2,28 @@
 
 Embeddings are arrays of shape (n, d) at any scale; every measure works with cosine similarity. A
 `sample` of documents is drawn without replacement by `seed`; all are taken if there are fewer.
+
+>>> groups = np.repeat([0, 1], 30)  # two clusters of vectors
+>>> vectors = np.random.default_rng(0).normal(size=(60, 8)) + 9 * np.eye(8)[groups]
+>>> round(local_density(vectors).value, 2), cluster(vectors, k=2).sizes
+(0.95, array([30, 30]))
+>>> density_by_size(vectors, [30, 60], repeats=2)["size"].tolist()
+[30, 30, 60]
+>>> found = partition(vectors, groups)
+>>> round(found.in_cluster, 2), round(found.cross_cluster, 2), round(silhouette(vectors, groups), 2)
+(0.92, 0.03, 0.91)
+>>> round(cluster_similarity(vectors, k=2).in_exact, 2)
+0.92
+>>> measured = similarity_by_k({"noise": vectors - vectors.mean(0), "two": vectors}, ks=[5, 10])
+>>> ordering(measured)[["k", "order", "same"]]
+    k        order  same
+0   5  two > noise  True
+1  10  two > noise  True
+>>> profile(vectors, size=40, repeats=2).columns[:3].tolist()
+['local_similarity', 'in_cluster_similarity', 'cross_cluster_similarity']
+>>> space = np.random.default_rng(0).normal(size=(500, 3)) @ np.eye(3, 64)
+>>> round(intrinsic_dimension(space).value)  # of directions in space
+2
 """
 
 from __future__ import annotations
@@ -77,6 +99,9 @@ def matrix(embeddings: np.ndarray, *, at_least: int = 2, purpose: str = "this") 
 
     Raises `DataError` if it has another shape, holds no numbers, or has fewer than `at_least`
     rows; the message says that `purpose` needs them.
+
+    >>> matrix([[1, 0], [0, 1]]).shape
+    (2, 2)
     """
     array = np.asarray(embeddings)
     if array.ndim != 2 or array.shape[1] == 0:
@@ -93,6 +118,9 @@ def unit(array: np.ndarray, first: int = 0, *, dtype: type = np.float32) -> np.n
 
     Raises `DataError` if a row is zero or not finite; `first` is the number of the first row, or
     of each, for the message.
+
+    >>> unit(np.array([[3.0, 4.0]]))
+    array([[0.6, 0.8]], dtype=float32)
     """
     rows = np.ascontiguousarray(array, dtype=dtype)
     squares = np.einsum("ij,ij->i", rows, rows)
@@ -118,7 +146,11 @@ def unit_blocks(array: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
 
 
 def draw(n: int, size: int, seed: int) -> np.ndarray:
-    """Return `size` of n documents without replacement, in rising order; all if there are fewer."""
+    """Return `size` of n documents without replacement, in rising order; all if there are fewer.
+
+    >>> draw(100, 3, seed=0)
+    array([51, 63, 83])
+    """
     checks.whole(seed, "seed", least=0)
     if size >= n:
         return np.arange(n)
@@ -142,6 +174,10 @@ def neighbours(
     Raises `UsageError` if `k` is below 1 or `groups` has another length, `DataError` if there are
     fewer than k + 1 documents (with `groups`: fewer than k of other groups), or an embedding is
     zero or not finite.
+
+    >>> found = neighbours(np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]]), k=1)
+    >>> found.ids.ravel(), found.similarity.ravel().round(2)
+    (array([1, 0, 1]), array([0.8, 0.8, 0.6]))
     """
     import faiss
 

@@ -31,6 +31,10 @@ def map_tsne(embeddings: np.ndarray, seed: int = 0, *, sample: int = 10_000) -> 
     replacement. Raises `DataError` if there are fewer than 8, or all are the same.
 
     Source: EnterpriseRAG-Bench, section 3.1 and Figure 1; van der Maaten and Hinton (2008).
+
+    >>> vectors = np.random.default_rng(0).normal(size=(60, 8))
+    >>> map_tsne(vectors).coordinates.shape
+    (60, 2)
     """
     import faiss
     from openTSNE import TSNE
@@ -49,6 +53,10 @@ def map_umap(embeddings: np.ndarray, seed: int = 0, *, sample: int = 10_000) -> 
     """Return a UMAP map by cosine similarity, from 15 neighbours; the rest is as in `map_tsne`.
 
     Source: McInnes, Healy and Melville (2018).
+
+    >>> vectors = np.random.default_rng(0).normal(size=(60, 8))
+    >>> map_umap(vectors).coordinates.shape
+    (60, 2)
     """
     from umap import UMAP
 
@@ -66,6 +74,10 @@ def trustworthiness(embeddings: np.ndarray, coordinates: np.ndarray, *, k: int =
     `coordinates` (n, 2), are its nearest. Raises `UsageError` if `k` is not below n / 2.
 
     Source: Venna and Kaski (2001), Neighborhood preservation in nonlinear projection methods.
+
+    >>> plane = np.random.default_rng(0).normal(size=(60, 2))
+    >>> trustworthiness(plane, plane) > 0.9
+    True
     """
     from sklearn.manifold import trustworthiness as trust
 
@@ -82,6 +94,9 @@ def cluster_terms(texts: Sequence[str], labels: Sequence, *, n: int = 3) -> dict
     without a word of two letters has an empty list. Raises `DataError` if no text has a word.
 
     Source: Grootendorst (2022), BERTopic, section 3.3: class-based tf-idf.
+
+    >>> cluster_terms(["reset the pump", "the pump leaks", "pay the invoice"], [0, 0, 1], n=1)
+    {0: ['pump'], 1: ['invoice']}
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -116,6 +131,12 @@ def atlas(
     the largest first) and its two terms, joined by commas.
 
     Source: EnterpriseRAG-Bench, Figure 1.
+
+    >>> documents = pd.DataFrame({"doc_id": [f"d{n}" for n in range(60)], "source": "chat"})
+    >>> documents = documents.assign(title="A", text=["the pump leaks", "pay the invoice"] * 30)
+    >>> vectors = np.random.default_rng(0).normal(size=(60, 8))
+    >>> atlas(documents, vectors, k=2).columns.tolist()
+    ['doc_id', 'source', 'title', 'x', 'y', 'method', 'trustworthiness', 'cluster', 'terms']
     """
     if len(documents) != len(embeddings):
         raise UsageError(f"{len(documents):,} documents, but {len(embeddings):,} embeddings")

@@ -61,6 +61,9 @@ def nested(
     Returns for each size, in the order given, the places of its documents in `doc_ids`, rising.
     Raises `DataError` if an id repeats, a gold document is not in the corpus, or a size is below
     the number of gold documents or above n.
+
+    >>> nested(["a", "b", "c", "d"], gold=["c"], sizes=[2, 3])
+    {2: array([2, 3]), 3: array([0, 2, 3])}
     """
     checks.whole(seed, "seed", least=0)
     places = {doc_id: place for place, doc_id in enumerate(doc_ids)}
@@ -96,6 +99,11 @@ def fit_scaling(
     `UsageError` unless `sizes` are at least two different positive numbers.
 
     Source: Papke and Wooldridge (1996), Econometric methods for fractional response variables.
+
+    >>> recalls = np.array([[1, 1, 0], [1, 1, 1], [1, 0, 0], [1, 1, 1]] * 5)
+    >>> fit = fit_scaling(recalls, [100, 1000, 10_000])
+    >>> round(fit.slope, 2), fit.predict(10_000)
+    (-1.7, Estimate(value=0.4626..., low=0.2215..., high=0.7223..., n=20))
     """
     return _fit(*_resampled(recalls, sizes, n_resamples, seed))
 
@@ -108,6 +116,10 @@ def extrapolate(
     Takes at least three sizes, otherwise as `fit_scaling`. The same resampled questions are on both
     sides of the difference (predicted minus observed): its interval says whether the line bends,
     not which questions were drawn.
+
+    >>> recalls = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 1]] * 5)
+    >>> extrapolate(recalls, [100, 1000, 10_000]).observed
+    Estimate(value=0.5, low=0.3, high=0.7, n=20)
     """
     means, drawn, places, n = _resampled(recalls, sizes, n_resamples, seed)
     if len(places) < 3:

@@ -33,6 +33,12 @@ def split(
     stays with its first token, and a window of only its other tokens is left out.
 
     Source: EnterpriseRAG-Bench, section 3: 512-token segments of cl100k_base.
+
+    >>> documents = pd.DataFrame({"doc_id": ["a"], "source": "chat", "title": "A", "text": "one two three"})
+    >>> split(documents, tokens=2)[["start", "tokens", "text"]]
+       start  tokens     text
+    0      0       2  one two
+    1      2       1    three
     """
     checks.whole(tokens, "tokens")
     schema.check(documents, "documents", "documents")
@@ -63,6 +69,12 @@ def pool(
     unit vectors of the sums of their windows' unit vectors, weighted by tokens. Raises
     `UsageError` if the numbers of windows and vectors differ, or parts would cut through windows,
     `DataError` if vectors are zero, not finite, or cancel out.
+
+    >>> documents = pd.DataFrame({"doc_id": ["a"], "source": "chat", "title": "A", "text": "one two three"})
+    >>> windows = split(documents, tokens=2)
+    >>> parts, vectors = pool(windows, np.array([[1.0, 0.0], [0.0, 1.0]]), tokens=4)
+    >>> parts["text"].tolist(), vectors.round(2)
+    (['one two three'], array([[0.89, 0.45]], dtype=float32))
     """
     checks.whole(tokens, "tokens")
     array = matrix(vectors, at_least=1)
@@ -94,6 +106,10 @@ def text_repetition(
     words, 0 to 1), shared_phrases (share, 0 to 1, of a text's distinct phrases that another text of
     the part also has), length_variation (standard deviation over mean of the words in a text, over
     all texts).
+
+    >>> text_repetition(["one two three four five six seven eight"] * 3, characters=80, repeats=1)
+       compression_ratio  distinct_words  shared_phrases  length_variation
+    0           1.301587        0.529412             1.0               0.0
     """
     checks.whole(characters, "characters")
     checks.whole(n, "n")
@@ -140,6 +156,9 @@ def closest_siblings(texts: Sequence[str], *, n: int = 5) -> tuple[np.ndarray, n
 
     Source: EnterpriseRAG-Bench, section 4.1, where a language model judges which of 100 documents
     have a very close sibling; Broder (1997), On the resemblance and containment of documents.
+
+    >>> closest_siblings(["a b c d e f", "a b c d e g", "h i j k l m"])
+    (array([0.3333..., 0.3333..., 0.        ]), array([ 1,  0, -1]))
     """
     from sklearn.feature_extraction.text import CountVectorizer
 

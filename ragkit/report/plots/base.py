@@ -1,4 +1,11 @@
-"""What the figures share: values with intervals, lines, boxes, panels, legends, labels."""
+"""What the figures share: values with intervals, lines, boxes, panels, legends, labels.
+
+>>> table = pd.DataFrame({"system": ["one", "two"], "value": [0.4, 0.6], "size": [10, 100]})
+>>> table = table.assign(low=table["value"] - 0.1, high=table["value"] + 0.1)
+>>> figures = [forest(table, "system", "recall (higher is better)")]
+>>> figures += [trends(table, "size", "value", "recall", hue="system", log=True, height=2.0)]
+>>> fig, ax = axes("page", 2.0)
+"""
 
 from __future__ import annotations
 
@@ -63,12 +70,24 @@ def dots(
 
 
 def interval(value: pd.Series, error: pd.Series) -> pd.DataFrame:
-    """Return the columns value, low and high: 90 % intervals from standard errors."""
+    """Return the columns value, low and high: 90 % intervals from standard errors.
+
+    >>> interval(pd.Series([1.0]), pd.Series([0.1])).round(2)
+       value   low  high
+    0    1.0  0.84  1.16
+    """
     return pd.DataFrame({"value": value, "low": value - Z90 * error, "high": value + Z90 * error})
 
 
 def spread(table: pd.DataFrame, by: str, column: str) -> pd.DataFrame:
-    """Return the columns low, value and high for each category: quartiles and median."""
+    """Return the columns low, value and high for each category: quartiles and median.
+
+    >>> spread(pd.DataFrame({"type": [*"aab"], "score": [0.0, 1.0, 0.5]}), "type", "score")
+           low  value  high
+    type
+    a     0.25    0.5  0.75
+    b     0.50    0.5  0.50
+    """
     found = table.groupby(by, sort=False)[column].quantile([0.25, 0.5, 0.75]).unstack()
     return found.set_axis(["low", "value", "high"], axis=1)
 
@@ -300,7 +319,11 @@ def legend(fig: Figure, marks: Mapping[str, tuple[str, str]], *, loc="upper righ
 
 
 def words(name: str, width: int = 0) -> str:
-    """Return a name with blanks for underscores, broken into lines of at most `width` letters."""
+    """Return a name with blanks for underscores, broken into lines of at most `width` letters.
+
+    >>> words("first_gold_rank"), words("first_gold_rank", 6)
+    ('first gold rank', 'first\\ngold\\nrank')
+    """
     text = str(name).replace("_", " ")
     return "\n".join(wrap(text.replace("/", "/ "), width)).replace("/ ", "/") if width else text
 

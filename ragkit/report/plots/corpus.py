@@ -1,4 +1,9 @@
-"""Corpora as maps."""
+"""Corpora as maps.
+
+>>> points = pd.DataFrame({"corpus": "mine", "method": "UMAP", "source": ["chat", "mail"]})
+>>> points = points.assign(x=[0.0, 1.0], y=[1.0, 0.0], cluster=[0, 1], terms=["pump", "invoice"])
+>>> figure = maps(points.assign(trustworthiness=0.9))
+"""
 
 from __future__ import annotations
 

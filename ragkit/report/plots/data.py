@@ -1,4 +1,17 @@
-"""Benchmarks: what is at hand, and what they consist of."""
+"""Benchmarks: what is at hand, and what they consist of.
+
+>>> from ragkit import datasets
+>>> from ragkit.datasets import reported
+>>> from ragkit.measures import describe
+>>> from ragkit.report import scoreboard, tables
+>>> board = scoreboard.exported()
+>>> figures = [statuses(tables.counts(board)), differences(board)]
+>>> bench, printed = datasets.load("enterpriserag_bench"), reported.load("enterpriserag_bench", "9")
+>>> figures += [volumes(describe.composition(bench.documents), printed, label="sample")]
+>>> counted, printed = describe.source_coverage(bench.questions), reported.load("enterpriserag_bench", "10")
+>>> compared = tables.compare(printed, tables.fill(printed, counted))
+>>> figures += [coverage(compared, order=list(counted.index))]
+"""
 
 from __future__ import annotations
 

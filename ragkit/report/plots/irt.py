@@ -1,4 +1,20 @@
-"""Item response models: results in, one figure out."""
+"""Item response models: results in, one figure out.
+
+>>> from ragkit import irt
+>>> simulated = irt.simulate(20, 50, seed=1)
+>>> result = irt.fit(simulated.scores)
+>>> figures = [joint(result), wright(result), curves(result, simulated.scores)]
+>>> figures += [item_fit(irt.item_fit(result).assign(matrix="simulated"))]
+>>> figures += [side_by_side({"2pl": result, "1pl": irt.fit(simulated.scores, "1pl")})]
+>>> figures += [information({"50 items": result}), checks(irt.posterior_predictive(result, draws=19))]
+>>> bins = pd.qcut(result.items["diff"], 2, labels=["easy", "difficult"])
+>>> figures += [over_bins(simulated.scores, bins, systems=[*result.subjects.index[:2]], label="score")]
+>>> figures += [over_categories(result.items["diff"], bins.astype(str).to_frame("half"))]
+>>> levels = irt.nearest(irt.simulate(40, 30, seed=1).scores, [0, 0.5, 1])
+>>> figures += [categories(irt.fit(levels, likelihood="graded"))]
+>>> linked = irt.link(result, result)  # of one group of subjects and another
+>>> figures += [differential(linked.items, groups=("these", "the same"))]
+"""
 
 from __future__ import annotations
 

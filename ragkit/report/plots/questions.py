@@ -1,4 +1,18 @@
-"""Generated questions: shares by category, and what the categories changed in the words."""
+"""Generated questions: shares by category, and what the categories changed in the words.
+
+>>> from ragkit.datasets import reported
+>>> figures = [lengths({"mine": np.array([3, 5, 8, 5])})]
+>>> points = pd.DataFrame({"set": "mine", "x": [0.0, 1.0], "y": [0.0, 1.0]})
+>>> figures += [question_map(points, trustworthiness=0.9)]
+>>> table = pd.DataFrame({"categorization": "phrasing", "category": ["short", "long"]})
+>>> table = table.assign(share=[0.4, 0.6], value=[3.0, 9.0], low=0.3, high=9.5, measure="words")
+>>> figures += [by_category(table, label="share of the questions")]
+>>> asked = pd.DataFrame({"words": [3, 3, 9], "phrasing": ["short", "short", "long"]})
+>>> figures += [effects(asked, table, measures={"words": ("phrasing", "words")})]
+>>> printed = reported.load("liverag", "4")
+>>> samples = printed.pivot(index="row", columns="metric", values="value").reset_index()
+>>> figures += [diversity(samples, printed)]
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""Systems and judges compared: by type of question, by rank, on several scales."""
+"""Systems and judges compared: by type of question, by rank, on several scales.
+
+>>> table = pd.DataFrame({"system": ["one", "two"], "value": [0.6, 0.4], "low": [0.5, 0.3]})
+>>> table = table.assign(high=table["value"] + 0.1, type="basic", n=20, scale="judge A")
+>>> figures = [by_type(table, order=["basic"], label="recall"), standings(table, label="correct")]
+>>> scores = table.rename(columns={"system": "subject_id", "type": "question_type", "value": "score"})
+>>> scores = scores.assign(judge_group="judge A", mean=scores["score"])
+>>> figures += [ranking(scores, label="correct"), type_map(scores, order=["basic"], label="correct")]
+>>> ranks = pd.DataFrame({"bm25": [1, 4, np.nan], "dense": [2, 1, 3], "type": "basic"})
+>>> curves = table.assign(against="judge A", probability=[0.3, 0.7], correct=table["value"])
+>>> figures += [first_ranks(ranks, depth=10), calibration(curves)]
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""The scaling study: recall, density and costs against the size of a corpus."""
+"""The scaling study: recall, density and costs against the size of a corpus.
+
+>>> from ragkit import datasets
+>>> from ragkit.systems import sweep
+>>> wixqa = datasets.load("wixqa").part(documents=40, questions=5)
+>>> found = sweep.scaling(wixqa.documents, wixqa.questions, [20, 30, 40], {"bm25": "bm25"}, k=1)
+>>> summary, tested = found.summary(n_resamples=99), found.tested(n_resamples=99)
+>>> figures = [scaling(summary, found.density, tested), costs(found.costs)]
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,11 @@ def _folders(path: Path) -> list[Path]:
 
 
 def modules() -> dict[str, list[str]]:
-    """Return the modules with something public, by subpackage, the ground first."""
+    """Return the modules with something public, by subpackage, the ground first.
+
+    >>> modules()["models"][:2]
+    ['ragkit.models.base', 'ragkit.models.encoders']
+    """
     found: dict[str, list[str]] = {}
     for name, path in _modules().items():
         tree = ast.parse(path.read_text("utf-8"))

@@ -175,6 +175,10 @@ def load_config(path: str | Path | None = None) -> Config:
 
     Raises `DataError` if the file is not TOML, has a name or a value that it may not have,
     probabilities do not add up to 1, or excluded combinations leave no way to keep them.
+
+    >>> config = load_config()
+    >>> list(config.categorizations)[:2]
+    ['Answer Type', 'Answer Style']
     """
     path = Path(path or DEFAULT)
     try:

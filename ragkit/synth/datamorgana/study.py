@@ -1,6 +1,34 @@
 """A set of DataMorgana's questions: its mix of categories, and whether the categories show.
 
 What a notebook shows of questions that are made; nothing here changes what is made.
+
+>>> from ragkit import datasets
+>>> from ragkit.synth.datamorgana import load_config
+>>> config, sample = load_config(), datasets.load("liverag")
+>>> configured(config)[["category", "probability"]].head(2)
+  category  probability
+0  factoid         0.27
+1   yes/no         0.13
+>>> excluded(config).columns.tolist()
+['never together', 'reason']
+>>> names = ("enterpriserag_bench", "wixqa")
+>>> documents = pd.concat([datasets.load(name).documents for name in names])
+>>> asked = questions(sample.questions, documents, config)
+>>> mix_tests(mix(asked, config))[["categorization", "df"]].head(2)
+  categorization  df
+0    Answer Type   6
+1   Answer Style   2
+>>> means(asked, "words", ["Phrasing"])[["category", "n"]].head(2)
+              category   n
+0  concise-and-natural  23
+1  verbose-and-natural  33
+>>> effects(asked)["measure"].unique().tolist()
+['direct claims', 'words of the answer', 'words of the question', 'share of the length in Table 1', 'share of words in the documents', 'share with polite words', 'share of words that stand nowhere else']
+>>> legibility(asked, ["Phrasing"], folds=2)[["categorization", "n", "chance"]]
+  categorization    n  chance
+0       Phrasing  120    0.25
+>>> list(examples(asked.head(1), documents)[0])
+['question', 'correct', 'categories', 'claims', 'documents', 'marked']
 """
 
 from __future__ import annotations

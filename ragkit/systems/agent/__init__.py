@@ -1,14 +1,18 @@
 """A retrieval agent that searches a corpus with command lines, and the sandbox that runs them.
 
-    >>> from ragkit.systems.agent import BashAgent, corpus_tree, open_sandbox
-    >>> agent = BashAgent("offline").fit(documents)                           # doctest: +SKIP
-    >>> runs = agent.search(questions)                                         # doctest: +SKIP
-    >>> print(agent.transcripts_["qst_0001"])                                  # doctest: +SKIP
+>>> from ragkit import datasets
+>>> from ragkit.systems.agent import BashAgent, corpus_tree, open_sandbox
+>>> wixqa = datasets.load("wixqa").part(documents=40, questions=2)
+>>> agent = BashAgent("offline").fit(wixqa.documents)
+>>> runs = agent.search(wixqa.questions)
+>>> len(agent.transcripts_)
+2
 
 The sandbox alone, for an agent of your own:
 
-    >>> tree = corpus_tree(documents, "build/tree")                            # doctest: +SKIP
-    >>> open_sandbox(tree.root).run("grep -ril refund . | head -n 5").text     # doctest: +SKIP
+>>> tree = corpus_tree(wixqa.documents, "tree")
+>>> open_sandbox(tree.root).run("ls | head -n 1").text
+'article\\n'
 """
 
 from ragkit.systems.agent.bash_agent import BashAgent, Step, Transcript

@@ -125,6 +125,16 @@ class BashAgent(Retriever):
         Why there is no result for a question; an empty result is not listed.
 
     Source: EnterpriseRAG-Bench section 6.1, where the agent has ten minutes a question.
+
+    Examples
+    --------
+    >>> from ragkit import datasets
+    >>> wixqa = datasets.load("wixqa").part(documents=40, questions=5)
+    >>> agent = BashAgent("offline", k=3).fit(wixqa.documents)
+    >>> agent.search(wixqa.questions)[["question_id", "rank"]].head(2)
+              question_id  rank
+    0  expertwritten-0011     1
+    1  expertwritten-0011     2
     """
 
     _fitted = "tree_"

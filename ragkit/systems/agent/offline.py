@@ -26,7 +26,11 @@ WORD = re.compile(r"\w+(?:[-./]\w+)*")
 
 
 def terms(string: str) -> list[str]:
-    """Return what is searched for: stems, and identifiers such as `inc-212` whole."""
+    """Return what is searched for: stems, and identifiers such as `inc-212` whole.
+
+    >>> terms("Which pumps leaked after inc-212?")
+    ['pump', 'leak', 'inc-212']
+    """
     found = []
     for word in WORD.findall(string.lower().replace("\u2019", "'")):
         if any(char.isdigit() for char in word):

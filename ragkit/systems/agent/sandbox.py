@@ -161,6 +161,12 @@ def open_sandbox(folder: str | os.PathLike, kind: str = "auto", **limits) -> San
 
     The kind "auto" takes sandlock where the kernel allows it, else bashkit. `ModelError` if the
     sandbox is not available here; the message says why.
+
+    >>> path = Path("files") / "a.txt"
+    >>> path.parent.mkdir()
+    >>> _ = path.write_text("no refund\\n")
+    >>> open_sandbox("files").run("grep -ril refund .").text
+    './a.txt\\n'
     """
     checks.choice(kind, "sandbox", ["auto", *SANDBOXES])
     checks.options(limits, ("seconds", "output_bytes", "memory_bytes"), "a sandbox")

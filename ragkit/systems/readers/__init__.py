@@ -1,7 +1,13 @@
 """Readers: questions and ranked documents in, an `answers` frame out.
 
+>>> from ragkit import datasets
 >>> from ragkit.systems.readers import reader
->>> answers = reader("extractive", sentences=2).answer(questions, documents, runs, top=5)
+>>> from ragkit.systems.retrieval import BM25
+>>> wixqa = datasets.load("wixqa").part(documents=40, questions=2)
+>>> runs = BM25().fit(wixqa.documents).search(wixqa.questions, k=5)
+>>> two = reader("extractive", sentences=2)
+>>> two.answer(wixqa.questions, wixqa.documents, runs, top=1).columns.tolist()
+['system', 'question_id', 'answer', 'doc_ids', 'abstained', 'failure']
 
 `reader("openai:MODEL")` asks a language model; both abstain with the same sentence.
 """

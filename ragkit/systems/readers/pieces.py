@@ -36,6 +36,10 @@ def split(text: str) -> list[Piece]:
     piece.
 
     The pieces are in order and do not overlap; only white space is left out.
+
+    >>> text = "# Pumps\\nReset it. Then wait.\\n- one\\n"
+    >>> [(text[piece.start : piece.end], piece.kind) for piece in split(text)]
+    [('# Pumps', 'heading'), ('Reset it.', 'sentence'), ('Then wait.', 'sentence'), ('- one', 'item')]
     """
     pieces: list[Piece] = []
     for number, (kind, start, end) in enumerate(_blocks(text)):
@@ -50,7 +54,11 @@ def split(text: str) -> list[Piece]:
 
 
 def join(pieces: list[tuple[str, int]]) -> str:
-    """Return (text, paragraph) pairs as one text: a space within a paragraph, else a line end."""
+    """Return (text, paragraph) pairs as one text: a space within a paragraph, else a line end.
+
+    >>> join([("Reset it.", 0), ("Then wait.", 0), ("Call us.", 1)])
+    'Reset it. Then wait.\\nCall us.'
+    """
     out = ""
     for number, (text, paragraph) in enumerate(pieces):
         if number:

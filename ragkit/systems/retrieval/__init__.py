@@ -1,10 +1,18 @@
 """Retrieval: documents in, a `runs` frame out.
 
->>> from ragkit.systems.retrieval import BM25, Dense, Hybrid, Rerank
->>> runs = BM25(k1=1.2, b=0.75).fit(documents).search(questions, k=10)
->>> BM25().fit(documents).save("index"); BM25(b=0.3).load("index").search(questions)
+>>> from ragkit import datasets
+>>> from ragkit.systems.retrieval import BM25, Dense, Hybrid, Kept, Rerank
+>>> wixqa = datasets.load("wixqa").part(documents=40, questions=5)
+>>> runs = BM25(k1=1.2, b=0.75).fit(wixqa.documents).search(wixqa.questions, k=10)
+>>> runs.columns.tolist()
+['system', 'question_id', 'rank', 'doc_id', 'score']
+>>> path = BM25().fit(wixqa.documents).save("index")
+>>> again = BM25(b=0.3).load(path).search(wixqa.questions)
 >>> both = Hybrid([BM25(), Dense("e5-small-v2-int8")])
->>> runs = Rerank(both, "ms-marco-MiniLM-L-12-v2-int8").fit(documents).search(questions, k=10)
+>>> reranked = Rerank(both, "ms-marco-MiniLM-L-12-v2-int8", depth=5).fit(wixqa.documents)
+>>> reranked.search(wixqa.questions, k=5).groupby("question_id").size().tolist()
+[5, 5, 5, 5, 5]
+>>> kept = Kept(BM25()).fit(wixqa.documents)  # its index is there the next time
 """
 
 from __future__ import annotations

@@ -27,18 +27,29 @@ def standard_terms(text: str) -> list[str]:
     """Return the terms of a text as Lucene's StandardAnalyzer finds them.
 
     Words end at the word boundaries of UAX #29 and are put in lower case. There are no stop words.
+
+    >>> standard_terms("Don't reset pump-2!")
+    ["don't", 'reset', 'pump', '2']
     """
     return list(map(lower, standard_words(text)))
 
 
 def flashrag_terms(text: str) -> list[str]:
-    """Return the terms of a query as bm25s finds them by default: no stop words, not stemmed."""
+    """Return the terms of a query as bm25s finds them by default: no stop words, not stemmed.
+
+    >>> flashrag_terms("What is in the settings?")
+    ['what', 'settings']
+    """
     words = re.findall(r"\b\w\w+\b", text.lower())
     return [word for word in words if word not in FLASHRAG_STOP_WORDS]
 
 
 def flashrag_index_terms(text: str) -> list[str]:
-    """Return the terms of a document: those of a query, stemmed."""
+    """Return the terms of a document: those of a query, stemmed.
+
+    >>> flashrag_index_terms("What is in the settings?")
+    ['what', 'set']
+    """
     return stems(flashrag_terms(text))
 
 

@@ -70,6 +70,15 @@ class BM25(Saved):
     and Flood 1995 (MaxScore: the lists of words that could not lift a new document into the first k
     are not read as a whole); WixQA section 4.1 (through FlashRAG, of which no version is given);
     EnterpriseRAG-Bench section 6.1 (through OpenSearch).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> documents = pd.DataFrame({"doc_id": ["a", "b"], "title": ["Pumps", "Invoices"]})
+    >>> documents["text"] = ["The pump leaks.", "Pay the invoice."]
+    >>> BM25().fit(documents).search(["Which pump leaks?"], k=1)
+      system question_id  rank doc_id     score
+    0   bm25           0     1      a  0.630134
     """
 
     def __init__(

@@ -73,7 +73,11 @@ class Retriever(ABC):
 
 
 class Nothing(Retriever):
-    """Find nothing: for a reader that answers from memory."""
+    """Find nothing: for a reader that answers from memory.
+
+    >>> Nothing().fit([]).search(["Where?"]).empty
+    True
+    """
 
     _fitted = "system"
 

@@ -37,6 +37,19 @@ def choose(
         One row per half, system and measure, in the order of `runs`: half ("first", "second": where
         the choice is made), system, chosen (whether it is the best there), metric, here (the mean
         on this half), value, low, high (a 95 % interval), n (on the other half).
+
+    Examples
+    --------
+    >>> from ragkit import datasets
+    >>> wixqa = datasets.load("wixqa").part(documents=40, questions=5)
+    >>> from ragkit.systems.retrieval import BM25
+    >>> runs = pd.concat(BM25(b=b, system=f"b={b}").fit(wixqa.documents).search(wixqa.questions) for b in (0.2, 0.8))
+    >>> choose(runs, wixqa.questions, measures=["R@5"])[["half", "system", "n"]]
+         half system  n
+    0   first  b=0.2  2
+    1   first  b=0.8  2
+    2  second  b=0.2  3
+    3  second  b=0.8  3
     """
     scores = metrics.retrieval(runs, questions, measures=measures)
     items = scores["item_id"].unique()

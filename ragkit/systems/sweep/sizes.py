@@ -1,9 +1,4 @@
-"""Retrieval against corpus size: nested samples of one stream of documents, recall and costs.
-
->>> from ragkit.systems import sweep
->>> result = sweep.scaling(stream, questions, [5_000, 50_000, 500_000], {"BM25": "bm25"})
->>> result.summary(), result.tested(), result.costs
-"""
+"""Retrieval against corpus size: nested samples of one stream of documents, recall and costs."""
 
 from __future__ import annotations
 
@@ -54,6 +49,10 @@ class LSA:
     ----------
     Deerwester, Dumais, Furnas, Landauer and Harshman (1990), Indexing by latent semantic analysis;
     Halko, Martinsson and Tropp (2011), Finding structure with randomness (the decomposition).
+
+    >>> texts = ["the pump leaks", "a pump leaks", "pay the invoice", "the invoice is late"]
+    >>> LSA(2).fit(texts).encode(["which invoice?"]).shape
+    (1, 2)
     """
 
     def __init__(self, dimensions: int = 256, *, seed: int = 0):
