@@ -13,6 +13,8 @@ READY := $(VENV)/.ready
 TORCH := torch==2.13.0
 # Modules are compiled when they are first imported, not all 250 packages at once.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# Apart from the environment, whose rich its browser of results does not go with.
+MUTMUT := mutmut==3.8.1 libcst==1.9.0 setproctitle==1.3.8
 TESTS ?=
 LAB ?=
 NEEDED_MB := 6000
@@ -70,6 +72,10 @@ test: $(READY)  ## run the fast tests
 bench: $(READY)  ## measure speed against named peers, as ratios of one run
 	$(BIN)/python -m tests.bench
 
+mutants: $(READY)  ## change the metrics, likelihoods and votes: does a test notice each change?
+	@test -d build/mutmut || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/mutmut $(MUTMUT)
+	PYTHONPATH=build/mutmut $(BIN)/python -m tests.mutants
+
 check: $(READY)  ## lint, format and look for notebooks with outputs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -82,7 +88,7 @@ lock: $(READY)  ## resolve pyproject.toml anew into requirements.lock
 	sed -i -e "s/+cpu$$//" -e "/^#/d" requirements.lock
 
 clean:  ## remove caches and the environment; never fetched data, results or build/
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis mutants *.egg-info
 	find ragkit tests notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
 
-.PHONY: help setup lab data reproduce figures report test bench check lock clean
+.PHONY: help setup lab data reproduce figures report test bench mutants check lock clean

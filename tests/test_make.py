@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGETS = "setup lab data reproduce figures report test bench check lock clean".split()
+TARGETS = "setup lab data reproduce figures report test bench mutants check lock clean".split()
 
 
 def make(*arguments):

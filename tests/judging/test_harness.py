@@ -1,6 +1,7 @@
 import json
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -17,6 +18,7 @@ from ragkit.judging import (
     read,
     read_questions,
 )
+from ragkit.judging.report import METRICS, agreement
 from ragkit.measures import stats
 from tests.judging.helpers import (
     DOCUMENTS,
@@ -175,6 +177,59 @@ def test_missing_verdicts_widen_the_interval():
     assert found["value"] == 2
     assert found["low"] <= 4 / 3
     assert found["high"] >= 3
+
+
+def test_an_aggregate_by_hand():
+    def rows(kind, metric, scores, **more):
+        return [{"question_type": kind, "scores": {metric: one}} | more for one in scores]
+
+    records = rows("z", "completeness", (0.5, None, 1.0)) + rows("y", "completeness", (0.25, 0.5))
+    records += rows("y", "answered", (True, False, True))
+    for options in ({}, {"n_resamples": 99, "seed": 3}):
+        table = aggregate(records, **options)
+        assert table["group"].unique().tolist() == ["overall", "z", "y"]
+        assert table["metric"].unique().tolist() == list(METRICS)
+        table = table.set_index(["group", "metric"])
+        ends = [
+            stats.bootstrap_interval([0.5, lost, 1, 0.25, 0.5], **options) for lost in (0.0, 1.0)
+        ]
+        row = table.loc[("overall", "completeness")]
+        assert row[["n", "of", "missing"]].tolist() == [4, 5, 1]
+        assert row[["value", "low", "high"]].tolist() == [2.25 / 4, ends[0].low, ends[1].high]
+        one = stats.bootstrap_interval([0.25, 0.5], **options)
+        row = table.loc[("y", "completeness")]
+        assert row[["value", "low", "high"]].tolist() == list(one[:3])
+        two = stats.wilson_interval(2, 3)
+        assert table.loc[("y", "answered"), ["value", "low", "high"]].tolist() == list(two[:3])
+        assert table.loc[("z", "answered"), ["n", "of", "missing"]].tolist() == [0, 0, 0]
+        numbers = ["value", "low", "high", "spread", "alpha"]
+        assert table.loc[("z", "answered"), numbers].isna().all()
+        assert table[numbers].dtypes.astype(str).eq("float64").all()
+    lost = aggregate(rows("z", "score", (None, None))).set_index(["group", "metric"])
+    assert lost.loc[("z", "score"), ["low", "high"]].tolist() == [0, 1]
+    assert np.isnan(lost.loc[("z", "score"), "value"])
+
+
+def test_repeats_of_an_aggregate_by_hand():
+    repeats = ([0.0, 1.0], [0.5, None], [1.0, 1.0])
+    records = [
+        {"question_type": "t", "scores": {"score": 0.5}, "repeats": {"score": own}}
+        for own in repeats
+    ]
+    records.append({"question_type": "t", "scores": {"score": 0.5}, "repeats": {}})
+    row = aggregate(records).set_index(["group", "metric"]).loc[("t", "score")]
+    # means of 0, 1/2, 1 and of 1, 1; pairs 0, 1 and 1, 1: as far apart as chance has it
+    assert row["by_repeat"] == [0.5, 1.0]
+    assert row["spread"] == 0.25
+    assert row["alpha"] == agreement([[0, 1], [1, 1]], level="interval")["alpha"]
+    single = [{"question_type": "t", "scores": {"score": 0.5}, "repeats": {"score": [0.5]}}]
+    row = aggregate(single).set_index(["group", "metric"]).loc[("t", "score")]
+    assert row["by_repeat"] == [0.5]
+    assert row[["spread", "alpha"]].isna().all()
+    silent = [single[0] | {"repeats": {"score": [0.5, None]}}]
+    row = aggregate(silent).set_index(["group", "metric"]).loc[("t", "score")]
+    assert row["by_repeat"] == [0.5, None]
+    assert np.isnan(row["spread"])
 
 
 def test_a_cutoff_looks_at_the_first_documents():

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from ragkit.cli.evaluate import command
 from ragkit.errors import DataError
 from ragkit.judging import Options, compare, evaluate
+from ragkit.judging.report import labelled
 from ragkit.judging.validation import with_labels
 from ragkit.measures import stats
 from tests.judging.helpers import Scripted, literal, write_jsonl
@@ -62,6 +63,40 @@ def test_of_two_systems_the_difference_is_estimated_too():
     assert list(rows.index) == ["one", "other", "one - other"]
     gap = given["score"].to_numpy().reshape(2, 15)
     assert rows.loc["one - other", "labels"] == pytest.approx((gap[0] - gap[1]).mean())
+
+
+def test_what_counts_as_a_verdict_and_as_a_label():
+    def record(system, name, value, score=None, kind="correctness"):
+        verdict = {"kind": kind, "value": value} | ({} if score is None else {"score": score})
+        facts = {"kind": "fact", "value": True, "score": None}
+        return {"system": system, "question_id": name, "verdicts": [facts, verdict]}
+
+    told = {"q1": True, "q2": False, "q3": True, "q4": False}
+    records = [record("z", name, value) for name, value in told.items()]
+    records += [record("z", "q5", None), record("z", "q6", True, kind="fact")]
+    shares = {"q1": 0.9, "q2": 0.2, "q3": 0.7}
+    records += [record("y", name, value > 0.5, value) for name, value in shares.items()]
+    given = {("z", "q1"): 1.0, ("z", "q2"): 0.0, ("z", "q5"): 1.0, ("y", "q1"): 1.0}
+    table = labelled(records, given)
+    columns = "system value low high p n of weight labels labels_low labels_high"
+    assert list(table) == columns.split()
+    assert table["system"].tolist() == ["z", "y", "z - y"]
+    assert table[["n", "of"]].to_numpy().tolist() == [[2, 4], [1, 3], [1, 3]]
+    found = stats.prediction_powered([1, 0, np.nan, np.nan], [1, 0, 1, 0])
+    numbers = [*found[:4], found.weight, *found.labels[:3]]
+    assert table.drop(columns=["system", "n", "of"]).loc[0].tolist() == pytest.approx(numbers)
+    assert table.loc[1:, "value"].isna().all()
+    # two differences have labels, two have none
+    records += [record("y", "q4", False, 0.25)]
+    given |= {("y", "q2"): 0.0}
+    row = labelled(records, given).loc[2]
+    gaps = [1 - 0.9, 0 - 0.2, 1 - 0.7, 0 - 0.25]
+    found = stats.prediction_powered([0, 0, np.nan, np.nan], gaps)
+    assert row[["value", "low", "high", "p"]].tolist() == pytest.approx(found[:4])
+    # where all answers have a label, there is nothing to predict
+    given |= {("z", "q3"): 1.0, ("z", "q4"): 1.0}
+    assert np.isnan(labelled(records[:4], given).loc[0, "value"])
+    assert list(labelled([], {})) == columns.split()
 
 
 def test_coverage_and_width_of_means_by_labels_and_probabilities():

@@ -380,6 +380,8 @@ def test_systems_stand_in_order_of_the_runs():
     turned, options = runs[::-1], {"level": 0.6, "n_resamples": 99, "seed": 4}
     scores = metrics.retrieval(turned, questions, measures=["RR"])
     assert scores["subject_id"].tolist() == ["y"] * 3 + ["x"] * 3
+    assert scores.index.tolist() == [*range(6)]
+    assert scores["retrieved"].dtype == int
     table = metrics.summarise_retrieval(turned, questions, measures=["RR"], **options)
     assert table["system"].tolist() == ["y", "x"]
     ends = stats.bootstrap_interval(scores["score"].tail(3), **options)[:3]

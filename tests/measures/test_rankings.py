@@ -56,6 +56,16 @@ def test_groups_stand_apart_in_order_and_the_level_itself_is_not_significant(sco
     assert groups.loc["earlier", "not told from the best"] == 1
 
 
+def test_all_others_are_compared_with_the_best():
+    right = {"a": 54, "b": 51, "c": 46}
+    rows = [("judge", name, f"q{q}", float(q < n)) for name, n in right.items() for q in range(60)]
+    frame = pd.DataFrame(rows, columns=["judge_group", "subject_id", "item_id", "score"])
+    groups, _ = rankings.told_apart(frame, rankings.ranking(frame, n_resamples=9))
+    # exactly: 2/8 from b, 2/256 from c; b and c differ by 5, which is 2/32
+    assert groups.loc["judge", "not told from the best"] == 1
+    assert groups.loc["judge", "neighbours that differ"] == 0
+
+
 def test_the_number_of_exchanges_is_passed_on(scores):
     pair = scores[scores["subject_id"].isin(["a/x", "b/y"])]
     pair = pair.assign(score=pair["score"].where(pair["subject_id"] == "b/y", 1.0))
