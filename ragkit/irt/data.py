@@ -201,19 +201,17 @@ def _from_long(
     x = _rescale(x, low, high, where)
     code, names = _codes(scores[group]) if group else (None, None)
     key = item.astype(np.int64) * len(subjects) + subject
-    if not (np.diff(key) > 0).all():
-        order = np.argsort(key, kind="stable")
-        key = key[order]
-        repeated = np.flatnonzero(key[1:] == key[:-1])
-        if repeated.size:
-            first, second = order[repeated[0]], order[repeated[0] + 1]
-            raise DataError(
-                f"{where(int(second))} repeats the cell of row {int(first) + 1}; "
-                f"{repeated.size:,} cells are repeated",
-                "average or choose first: scores.groupby(['subject_id', 'item_id']).mean()",
-            )
-        subject, item, x = subject[order], item[order], x[order]
-        code = code[order] if group else None
+    order = np.argsort(key, kind="stable")
+    repeated = np.flatnonzero(np.diff(key[order]) == 0)
+    if repeated.size:
+        first, second = order[repeated[0]], order[repeated[0] + 1]
+        raise DataError(
+            f"{where(int(second))} repeats the cell of row {int(first) + 1}; "
+            f"{repeated.size:,} cells are repeated",
+            "average or choose first: scores.groupby(['subject_id', 'item_id']).mean()",
+        )
+    subject, item, x = subject[order], item[order], x[order]
+    code = code[order] if group else None
     if len(x) == len(subjects) * len(items) and code is None:
         return Scores(subjects, items, None, None, x.reshape(len(items), -1), (low, high))
     return Scores(subjects, items, subject, item, x, (low, high), code, names)

@@ -258,18 +258,21 @@ def prior_sensitivity(
 
 
 def _statistics(data: Scores) -> pd.Series:
-    x, scores = data.cells()[2], pd.DataFrame(data.matrix())
-    mean = scores.mean(axis=1)
-    rest = scores.div(-scores.count(axis=1), axis=0).add(mean, axis=0)  # of a subject's scores
-    varied = scores.columns[scores.std() > 1e-9]
+    x, scores = data.cells()[2], data.matrix()
+    mean = np.nanmean(scores, 1)
+    rest = mean[:, None] - scores / data.per_subject("count")[:, None]  # of a subject's scores
+    one, two = (v - np.nanmean(v, 0) for v in (scores, rest))
+    spread = np.sqrt(np.nansum(one**2, 0) * np.nansum(two**2, 0))
+    varied = spread > 1e-12
+    r = np.nansum(one * two, 0)[varied] / spread[varied]
     values = {
         "mean": x.mean(),
         "sd": x.std(),
         "at_low": (x <= 0).mean(),
         "at_high": (x >= 1).mean(),
         "item_sd": data.per_item("mean").std(),
-        "subject_sd": mean.std(ddof=0),
-        "item_total": scores[varied].corrwith(rest[varied]).mean(),
+        "subject_sd": mean.std(),
+        "item_total": r.mean() if varied.any() else np.nan,
     }
     return pd.Series(values)
 
@@ -308,12 +311,13 @@ def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) 
     whole(draws, "draws", least=19)
     rng = np.random.default_rng([seed, 1])  # the seed alone may have made the scores
     options = {name: info[name] for name in ("model", "likelihood", "disc", "score_range")}
-    options["prior"] = "weak" if info["prior"] == "none" else info["prior"]
-    options["levels"] = info.get("levels")
-    options["group"] = "group" if info["group"] else None
-    options["disconnected"] = "assume-equal"
-    if isinstance(options["prior"], dict):
-        options["prior"] = Prior(**options["prior"])
+    prior = "weak" if info["prior"] == "none" else info["prior"]
+    options |= {
+        "prior": Prior(**prior) if isinstance(prior, dict) else prior,
+        "levels": info.get("levels"),
+        "group": "group" if info["group"] else None,
+        "disconnected": "assume-equal",
+    }
     if info["engine"] != "em" or info["prior"] == "none":
         result = fit(scores, **options)
     replicated = []

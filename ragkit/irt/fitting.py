@@ -23,6 +23,9 @@ from ragkit.irt.result import IRTResult, reliability
 
 FEW = 5
 ENGINES = {"em": fit_em, "nuts": fit_nuts, "py-irt": fit_pyirt}
+PACKAGES = dict.fromkeys(ENGINES, ("ragkit", "numpy", "scipy"))
+PACKAGES["nuts"] += ("torch", "pyro-ppl")
+PACKAGES["py-irt"] += ("torch", "pyro-ppl", "py-irt")
 PRIORS = ("weak", "hierarchical", "none")
 KNOWN = {
     "model": ("1pl", "2pl"),
@@ -150,7 +153,7 @@ def fit(
         "seconds": time.perf_counter() - begin,
         "notes": [],
         **found.info,
-        "versions": {name: version(name) for name in _packages(asked["engine"])},
+        "versions": {name: version(name) for name in PACKAGES[asked["engine"]]},
     }
     return _result(data, found, signed=not kind["positive"])
 
@@ -174,11 +177,6 @@ def _engine(asked: Mapping, given: Mapping, *, prior, group, levels) -> Callable
     if levels is not None and not graded:
         raise UsageError("levels are for likelihood='graded'")
     return ENGINES[engine]
-
-
-def _packages(engine: str) -> list[str]:
-    extra = {"nuts": ["torch", "pyro-ppl"], "py-irt": ["torch", "pyro-ppl", "py-irt"]}
-    return ["ragkit", "numpy", "scipy", *extra.get(engine, [])]
 
 
 def _levels(data: Scores, levels: Sequence[float] | None) -> Sequence[float]:

@@ -96,7 +96,7 @@ class ShortForm:
             Long or wide, as for `fit`. Scores on other items are not used. A missing score makes
             the error larger.
         level : float
-            Of the intervals.
+            Of the intervals, between 0 and 1 (`UsageError`).
 
         Returns
         -------
@@ -107,7 +107,8 @@ class ShortForm:
         Raises
         ------
         DataError
-            If a subject has no score on an item of the form, or a score is out of range.
+            If a subject has no score on an item of the form or two on one item, or a score is not
+            a number or out of range.
         """
         from scipy.stats import norm
 
@@ -404,7 +405,7 @@ def check_short_forms(
 
     In each fold a random fifth of the subjects (or of the families) is left out. Each method
     chooses items from the others' scores and estimates the mean score of the left-out subjects
-    over all items.
+    over all items, of which missing scores, theirs too, were filled in as in `short_form`.
 
     Parameters
     ----------

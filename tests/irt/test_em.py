@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.integrate import quad
 
-from ragkit import datasets, irt
+from ragkit import datasets, display, irt
 from ragkit.errors import DataError
 from ragkit.irt import engine, marginal
 from ragkit.irt.data import prepare
@@ -388,6 +388,6 @@ class Screen(io.StringIO):
 def test_a_long_fit_shows_its_steps_in_a_terminal_only(monkeypatch, terminal, silent, shown):
     screen = Screen(bool(terminal))
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(engine, "_SILENT", silent)
+    monkeypatch.setattr(display, "SILENT", silent)
     irt.fit(irt.simulate(20, 30, seed=1).scores)
     assert ("fitting" in screen.getvalue()) is shown
