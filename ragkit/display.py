@@ -49,8 +49,9 @@ def table(
     *,
     high: Sequence[str] = (),
     low: Sequence[str] = (),
+    digits: int = 6,
 ):
-    """Return rows for display, as pandas' Styler: text escaped, numbers to six digits.
+    """Return rows for display, as pandas' Styler: text escaped, numbers to so many digits.
 
     Of the columns `high` the highest value is bold, of `low` the lowest. Equal frames give equal
     bytes.
@@ -60,7 +61,9 @@ def table(
     frame = pd.DataFrame(rows)
     shown = escaped_frame(frame)
     texts = shown.map(lambda value: isinstance(value, str)).all()
-    styler = shown.style.format(_number, na_rep="")
+    number = lambda cell: f"{cell:,.{digits}g}" if isinstance(cell, float) else cell  # noqa: E731
+    styler = shown.style.format(number, na_rep="")
+    styler = styler.set_table_styles([{"selector": "caption", "props": "text-align: left"}])
     styler = styler.set_properties(subset=list(texts.index[texts]), **{"text-align": "left"})
     for columns, mark in ((high, styler.highlight_max), (low, styler.highlight_min)):
         places = [frame.columns.get_loc(name) for name in columns if frame[name].nunique() > 1]
@@ -147,7 +150,3 @@ def progress(items: Iterable[_Item], what: str, total: int | None = None) -> Ite
         for item in items:
             yield item
             made.update()
-
-
-def _number(cell: Any) -> Any:
-    return f"{cell:,.6g}" if isinstance(cell, float) else cell

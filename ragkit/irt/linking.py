@@ -50,7 +50,7 @@ class Link:
         far = self.items.sort_values("z", key=abs, ascending=False).head(5)
         caption = "The items furthest off; z is in standard errors"
         after = "Next: `.apply(other)` puts the other fit on the reference's scale."
-        return card("Link of two fits", facts, table(far, caption), after=after)
+        return card("Link of two fits", facts, table(far, caption, digits=3), after=after)
 
     def apply(self, other: IRTResult) -> IRTResult:
         """Return `other` on the reference's scale; what it predicts stays the same."""

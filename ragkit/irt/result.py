@@ -130,7 +130,10 @@ class IRTResult:
         if not self.converged:
             after = "Next: read the problems before you use these numbers: they have not converged."
         return card(
-            "Fitted item response model", rows, table(best, caption, high=["theta"]), after=after
+            "Fitted item response model",
+            rows,
+            table(best, caption, high=["theta"], digits=3),
+            after=after,
         )
 
     # --- curves -------------------------------------------------------------------------------

@@ -81,7 +81,9 @@ class ShortForm:
             "error of the estimate": f"{self.items['error'].iloc[-1]:.3g}, scores from {low} to {high}",
             "chosen from": f"{info['n_subjects']:,} subjects, {info['filled']:.1%} of scores missing",
         }
-        first = table(self.items.head(5), "The items chosen first, and the error with them alone")
+        first = table(
+            self.items.head(5), "The items chosen first, and the error with them", digits=3
+        )
         after = (
             "Next: `.estimate(scores)` for mean scores over all items from scores on these alone."
         )

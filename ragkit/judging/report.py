@@ -271,7 +271,9 @@ class Evaluation:
         facts = {"judge": self.data["judge"]["name"], "answers": f"{len(self.records):,}"}
         facts["missing values"] = f"{int(overall['missing'].sum()):,}"
         after = f"Next: `.summary` has intervals and types of questions, {self._more}."
-        return card(type(self).__name__, facts, table(shown, caption, **marked), after=after)
+        return card(
+            type(self).__name__, facts, table(shown, caption, **marked, digits=3), after=after
+        )
 
     _more = "`.verdicts` every verdict with its reason"
 

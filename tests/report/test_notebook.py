@@ -12,6 +12,8 @@ from ragkit import paths
 from ragkit.cli import main
 from ragkit.errors import DataError, NotebookError, UsageError
 from ragkit.report import notebook
+from ragkit.report.site import executed
+from tests.llm.server import chat, serve
 
 
 def make(
@@ -86,6 +88,27 @@ def test_a_run_writes_the_executed_copy_and_a_log(tmp_path):
     assert "[work]\nseed 41" in log
     assert set(nbformat.read(target, 4).metadata["ragkit"]) == {"commit", "calls"}
     assert nbformat.read(target, 4).metadata["ragkit"]["calls"] == []
+
+
+ASKING = """from ragkit.llm import Client
+
+Client("openai:m", ledger=None).complete(["Is 7 prime?"])[0].text"""
+
+
+@pytest.mark.slow
+def test_a_run_records_what_it_asked_and_a_page_shows_no_bar(tmp_path, monkeypatch):
+    bar = "import time\n\nfrom ragkit import display\n\n"
+    bar += "for _ in display.progress(range(6), 'slow'):\n    time.sleep(0.5)"
+    path = make(tmp_path / "a.ipynb", ("bar", bar), ("ask", ASKING))
+    with serve(lambda *_: chat("yes")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        notebook.run(path, tmp_path / "out" / "a.ipynb", {})
+    book = nbformat.read(tmp_path / "out" / "a.ipynb", 4)
+    (call,) = book.metadata["ragkit"]["calls"]
+    assert (call["model"], call["requests"], call["prompt_tokens"]) == ("openai:m", 1, 7)
+    outputs = {cell["id"]: cell.outputs for cell in book.cells if cell.cell_type == "code"}
+    assert "slow" in str(outputs["bar"])
+    assert [one for one in map(executed._shown, outputs["bar"]) if one] == []
 
 
 def test_a_failure_names_cell_line_log_and_resume(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from ragkit.report.pipeline import Step
 from ragkit.report.plots.base import words
 
 # Outputs that say nothing on a page: where a file was written, and progress bars.
-_NOISE = re.compile(r"PosixPath\(|WindowsPath\(|VBox\(|HBox\(|[^\n]*\|\s+\| \d+/|[^\n]*it/s\]")
+_NOISE = re.compile(r"PosixPath\(|WindowsPath\(|VBox\(|HBox\(|[^\n]*(?:\d%\||\w/s\])")
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _PLOTLY = "application/vnd.plotly.v1+json"
 

@@ -65,7 +65,7 @@ class Sweep:
             after = "Next: `.failures` says why cells failed; the same call tries them again."
         metrics = [name for name in shown if name not in counts]
         return display.card(
-            "Sweep", facts, display.table(shown, caption, high=metrics), after=after
+            "Sweep", facts, display.table(shown, caption, high=metrics, digits=3), after=after
         )
 
     def scores(self, metric: str | Sequence[str] | None = None) -> pd.DataFrame:

@@ -137,9 +137,10 @@ class Scaling:
     def _repr_html_(self) -> str:
         means = self.recalls.groupby(["system", "size"], sort=False)["recall"].mean().unstack()
         caption = f"Mean recall@{self.k} (0 to 1, higher is better) by documents in the corpus"
+        facts = {"questions": f"{self.recalls['question_id'].nunique():,}"}
         after = "Next: `.summary()` has intervals, `.tested()` trends, `.costs` seconds and bytes."
-        shown = display.table(means, caption, high=list(means))
-        return display.card("Retrieval over corpus sizes", {"": repr(self)}, shown, after=after)
+        shown = display.table(means, caption, high=list(means), digits=3)
+        return display.card("Retrieval over corpus sizes", facts, shown, after=after)
 
     def table(self, system: str) -> pd.DataFrame:
         """Return a system's recalls, questions by sizes."""

@@ -50,7 +50,9 @@ html_css_files, html_js_files = ["site.css"], ["site.js"]
 html_copy_source = html_show_sourcelink = False
 html_show_copyright = False
 html_context = {"default_mode": "auto"}
-html_sidebars = {page: [] for page in ("index", "scoreboard", "architecture", "gallery")}
+html_sidebars = {
+    page: [] for page in ("index", "scoreboard", "experiments", "architecture", "gallery")
+}
 html_theme_options = {
     "logo": {"text": "ragkit"},
     "navbar_align": "left",
