@@ -24,6 +24,7 @@ from itertools import combinations, pairwise
 
 import pandas as pd
 
+from ragkit import display
 from ragkit.measures import stats
 
 # The least share of its group's questions for a system to be ranked, the level of p values, and
@@ -62,7 +63,8 @@ def told_apart(
     """
     found = ranks.groupby("judge_group")["mean"].agg(systems="size", best="max", worst="min")
     rows = []
-    for group, names in ranks.groupby("judge_group")["subject_id"]:
+    groups = ranks.groupby("judge_group")["subject_id"]
+    for group, names in display.progress(groups, "neighbours"):
         part = scores.loc[scores["judge_group"] == group, ["subject_id", "item_id", "score"]]
         grid = part.pivot(index="item_id", columns="subject_id", values="score")
         for above, below in pairwise(names):

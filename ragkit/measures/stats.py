@@ -43,7 +43,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr, ndtri
 from scipy.stats import binomtest, false_discovery_control, t
 
-from ragkit import checks
+from ragkit import checks, display
 from ragkit.errors import DataError, UsageError
 
 # If at most this many items differ, all 2^m exchanges are enumerated and the test is exact.
@@ -285,7 +285,8 @@ def summarise(scores: pd.DataFrame, *, clusters: Mapping | None = None, **option
     """
     keys = _score_keys(scores)
     table = []
-    for key, group in scores.groupby(keys, sort=False):
+    groups = scores.groupby(keys, sort=False)
+    for key, group in display.progress(groups, "intervals"):
         group = group.sort_values("item_id")
         of = _clusters(group["item_id"], clusters)
         estimate, low, high, n = bootstrap_interval(group["score"], clusters=of, **options)
@@ -543,7 +544,7 @@ def _permutation(rows, pairs, statistic, n_resamples, seed) -> tuple[np.ndarray,
 
 def _blocks(total: int, width: int) -> Iterator[tuple[int, int]]:
     step = max(1, BLOCK // width)
-    for start in range(0, total, step):
+    for start in display.progress(range(0, total, step), "resamples"):
         yield start, min(start + step, total)
 
 
