@@ -149,6 +149,7 @@ NEEDED = [
     ("topics", first_of("topics", documents=41), "more than 40 documents: split it"),
     ("topics", first_of("topics", documents=2), "the topics have 5 documents together"),
     ("manifest anvil", entry_of(key="felt-01"), "should begin with anvil-"),
+    ("manifest anvil", entry_of(key="anvil-02-again"), "and not end with -again"),
     ("manifest anvil", lambda d, n: {"documents": [*d["documents"], d["documents"][3]]}, "twice"),
     ("manifest anvil", entry_of(path="slack/../../x.json", source="slack"), "is not a path of"),
     ("manifest anvil", entry_of(path="slack/a\u0007.json", source="slack"), "is not a path of"),

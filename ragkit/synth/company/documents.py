@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ragkit.synth.company.files import Files, fragment
-from ragkit.synth.company.plan import FORMS, METADATA, Plan, fault_of, unique
+from ragkit.synth.company.plan import AGAIN, FORMS, METADATA, Plan, fault_of, unique
 from ragkit.synth.noise import Tree
 from ragkit.synth.stages import Pipeline, Task
 from ragkit.synth.streams import Stream
@@ -184,8 +184,8 @@ class Noise(Pipeline):
         self.author.flush()
         known = {"block": "near-duplicates", "kind": "near-duplicate"}
         for key, data in copied:
-            own = {"original": key, "key": f"{key}-again", "summary": self.entries[key]["summary"]}
-            self.copies[f"{key}-again"] = data | known | own
+            own = {"original": key, "key": f"{key}{AGAIN}", "summary": self.entries[key]["summary"]}
+            self.copies[own["key"]] = data | known | own
         for key, data in moved:
             self._move(key, "plausible", data["path"])
         self._shuffle(set(keys))

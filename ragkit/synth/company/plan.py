@@ -25,6 +25,7 @@ FORMS = tomllib.loads(Path(__file__).with_name("sources.toml").read_text("utf-8"
 FIRST, LAST = "2025-01-01", "2026-06-30"  # between which documents are dated
 LARGEST = 3000  # documents: the stages before the manifests have one answer each
 PAGE = 60_000  # most characters of a company's page
+AGAIN = "-again"  # ends the key of a near-duplicate, which begins with that of its original
 PROJECT, CLUSTER, MOST = 18, 5, 40  # documents of a project, a cluster; at most of a topic
 # Shares of all documents: projects, informal ones, and near-duplicates.
 PROJECTS, MISC, DUPLICATES = 0.45, 0.044, 1 / 32
@@ -314,8 +315,8 @@ class Plan:
             return f"{len(entries)} documents, {wanted} are wanted"
         for entry in entries:
             key = entry["key"]
-            if not key.startswith(f"{name}-"):
-                return f"the key {key!r} should begin with {name}-"
+            if not key.startswith(f"{name}-") or key.endswith(AGAIN):
+                return f"the key {key!r} should begin with {name}- and not end with {AGAIN}"
             if fault := fault_of(entry):
                 return f"{key}: {fault}"
             if lost := [other for other in entry["reads"] if other not in keys]:
