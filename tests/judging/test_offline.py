@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragkit import datasets
 from ragkit.errors import DataError, UsageError
-from ragkit.judging import Task, load_judge
+from ragkit.judging import Task, evaluate, load_judge
 from ragkit.judging.calibrate import calibrate
 from ragkit.judging.features import (
     ATTACK,
@@ -98,6 +99,20 @@ def test_cues(kind):
         assert not asks_abstention(text)
     assert asks_abstention("The answer should say that the question is not fully answerable.")
     assert asks_abstention("This is not documented anywhere.")
+    assert asks_abstention("The documents do not say this. A good answer says so.")
+    assert not asks_abstention("The answer must not say that the tank is full.")
+
+
+def test_every_unanswerable_question_of_the_sample_asks_for_an_abstention():
+    asked = datasets.load("enterpriserag_bench", profile="sample").questions
+    found = asked["answer"].map(asks_abstention).astype(bool)
+    assert (found == (asked["type"] == "info_not_found")).all()
+    one = asked[found].iloc[:1]
+    said = "The documents do not answer this question."
+    answers = one[["question_id"]].assign(system="a", answer=said, doc_ids=[()])
+    frame = evaluate(one, answers, OfflineJudge(), system="a").summary
+    value = frame[frame["group"] == "overall"].set_index("metric")["value"]
+    assert value["correctness"] == 1
 
 
 def test_coverage_by_hand():
