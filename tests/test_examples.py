@@ -8,7 +8,7 @@ import importlib
 import inspect
 import json
 
-import matplotlib
+import matplotlib.pyplot
 import pytest
 
 from tests.conftest import ROOT

@@ -23,7 +23,7 @@ fractional       -1.00     50
 2  diff_sd      disc  0.97
 >>> posterior_predictive(result, draws=19).columns.tolist()
 ['observed', 'mean', 'low', 'high', 'p']
->>> sampled = irt.fit(simulated.scores, engine="nuts", draws=200, warmup=200, progress=False)
+>>> sampled = irt.fit(simulated.scores, engine="nuts", draws=200, warmup=200)
 >>> int(loo(sampled).n_data_points)
 1000
 """
