@@ -289,7 +289,7 @@ def _sacre_rows(predictions, golds, *, shortest: bool = False) -> np.ndarray:
         if shortest and len(given) > 1:
             length = min(len(bleu.tokenizer(gold.rstrip()).split()) for gold in given)
         rows.append([found.sys_len, length, *found.counts, *found.totals])
-    return np.array(rows, dtype=float).reshape(len(rows), 10)
+    return np.array(rows).reshape(len(rows), 10)
 
 
 def _bleu(sums: np.ndarray, n: int = 0, *, smooth_method: str = "none") -> np.ndarray:
