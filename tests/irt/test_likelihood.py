@@ -194,13 +194,15 @@ def test_curves_of_levels_and_their_slopes_by_differences():
 
 
 def test_a_draw_is_the_level_that_a_uniform_number_falls_in():
-    def drawn(*u):
+    def drawn(*u, eta=QUARTERS):
         source = SimpleNamespace(random=lambda shape: np.reshape(u, shape))
-        return THREE.sample(np.tile(QUARTERS, (len(u) // 2, 2, 1)), source).ravel().tolist()
+        return THREE.sample(np.broadcast_to(eta, (len(u) // 2, 2, 2)), source).ravel().tolist()
 
     assert drawn(0.2, 0.3, 0.49, 0.51, 0.99, 0.01) == [0, 0.5, 0.5, 1, 1, 0]
     edges = np.exp(THREE.log_probabilities(QUARTERS)).cumsum()[:2]
     assert drawn(*edges) == [0, 0.5]
+    # a sure thing beside another one
+    assert drawn(0.2, 0.2, 0.7, 0.7, eta=[[50, -50], [50, 40]]) == [0.5, 1, 0.5, 1]
     assert drawn(1.1, 0.2) == [1, 0]  # probabilities may add up to less by rounding
 
 
