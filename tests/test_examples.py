@@ -8,7 +8,7 @@ import importlib
 import inspect
 import json
 
-import matplotlib.pyplot
+import matplotlib.pyplot as plt
 import pytest
 
 from tests.conftest import ROOT
@@ -84,11 +84,11 @@ def own_cache(tmp_path, monkeypatch):
     (tmp_path / "cache" / "models").symlink_to(ROOT / "data" / "cache" / "models")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
-    matplotlib.use("agg")
+    plt.switch_backend("agg")
     with serve(lambda *given: chat("Yes.")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield
-    matplotlib.pyplot.close("all")
+    plt.close("all")
 
 
 @pytest.mark.slow
