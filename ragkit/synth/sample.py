@@ -113,7 +113,8 @@ def corrected(rows: Sequence[dict], edits: Sequence[Mapping[str, Any]]) -> list[
     are texts, one of which takes the other's place wherever it stands in the row; `field` and
     `value` set a whole field. Raises `DataError` if there is no such row, or nothing changes.
 
-    >>> corrected([{"doc_id": "a", "text": "teh pump"}], [{"row": "a", "old": "teh", "new": "the"}])
+    >>> edit = {"file": "documents.jsonl", "row": "a", "old": "teh", "new": "the"}
+    >>> corrected([{"doc_id": "a", "text": "teh pump"}], [edit])
     [{'doc_id': 'a', 'text': 'the pump'}]
     """
     found = list(map(dict, rows))
