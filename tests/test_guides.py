@@ -80,7 +80,8 @@ def workspace(tmp_path):
         rows = json.loads(mine.frames[name].to_json(orient="records"))
         write_jsonl(copy / "FOLDER" / f"{name}.jsonl", rows)
     write_jsonl(copy / "questions.jsonl", rows)
-    answers = ({"question_id": row["question_id"], "answer": "Ask support."} for row in rows)
+    found = {"answer": "Ask support.", "doc_ids": [mine.documents["doc_id"].iloc[0]]}
+    answers = ({"question_id": row["question_id"]} | found for row in rows)
     write_jsonl(copy / "answers.jsonl", answers)
     return copy
 
