@@ -1,9 +1,9 @@
 """Change the code that computes numbers, one change at a time: some test must fail for each.
 
-`make mutants` fetches mutmut and runs it over the modules that `[tool.mutmut]` in pyproject.toml
-names. It prints how many changes ("mutants") each module had and what became of them, then every
-one that no test noticed, and ends with 1 if `mutants.toml` does not explain it. Changes to the text
-of an error are counted apart. Names of mutants after the command run only these, for example
+`make mutants` fetches mutmut and runs it over the functions that `mutants.toml` names. It prints how
+many changes ("mutants") each module had and what became of them, then every one that no test
+noticed, and ends with 1 if `mutants.toml` does not explain it. Changes to the text of an error are
+counted apart. Names of mutants after the command run only these, for example
 `python -m tests.mutants 'ragkit.irt.likelihood.*'`.
 
 mutmut changes the bodies of functions; numbers at the head of a module and properties are left to
@@ -51,9 +51,9 @@ def change(name: str) -> tuple[str, str, str]:
 
 
 def main(names: list[str]) -> int:
-    kept = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["kept"]
-    explained = {(row["function"], row["was"], after) for row in kept for after in row["becomes"]}
-    mutmut("run", "--max-children", "1", *names)
+    file = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    explained = {(r["function"], r["was"], after) for r in file["kept"] for after in r["becomes"]}
+    mutmut("run", "--max-children", "1", *(names or file["run"]))
     table, left, seen = defaultdict(Counter), [], set()
     results = mutmut("results", "--all", "true", capture_output=True)
     for name, status in re.findall(r"^ *(\S+__mutmut_\d+): (.+)$", results, re.M):

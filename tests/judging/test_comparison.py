@@ -93,6 +93,7 @@ def test_a_preference_is_mapped_back():
 def test_both_systems_are_scored_on_all_questions():
     one, two = answers("one"), answers("two", q1=("blue", ("d1",)), q2=None)
     found = compare(questions(), one, two, always("tie"))
+    assert repr(found).startswith("<Comparison of one, two: 6 answers, ")
     assert found.preferences["preferred"].tolist() == ["tie", None, "tie"]
     assert found.records[4]["system"] == "two"
     assert found.records[4]["answer"] is None

@@ -163,6 +163,14 @@ def test_alpha_by_hand():
     }
 
 
+def test_right_and_wrong_are_ratings_too():
+    found = agreement([[True, True], [False, False], [True, False], [True, None]])
+    assert found["alpha"] == pytest.approx(4 / 9)
+    # names, not numbers: 2 of 4 pairs differ; 2, 3 and 3 of 8 values: 42 of 56 pairs of them do
+    found = agreement([[0, 1], [0, 2], [1, 1], [2, 2]])
+    assert found["alpha"] == pytest.approx(1 - (2 / 4) / (42 / 56))
+
+
 def test_alpha_at_its_ends_and_by_level():
     assert agreement([[0, 0], [1, 1]])["alpha"] == 1
     assert agreement([[0, 1], [1, 0]])["alpha"] < 0

@@ -88,14 +88,16 @@ def test_what_counts_as_a_verdict_and_as_a_label():
     assert table.loc[1:, "value"].isna().all()
     # two differences have labels, two have none
     records += [record("y", "q4", False, 0.25)]
-    given |= {("y", "q2"): 0.0}
+    given |= {("y", "q2"): 1.0}
     row = labelled(records, given).loc[2]
     gaps = [1 - 0.9, 0 - 0.2, 1 - 0.7, 0 - 0.25]
-    found = stats.prediction_powered([0, 0, np.nan, np.nan], gaps)
+    found = stats.prediction_powered([0, -1, np.nan, np.nan], gaps)
+    assert found.weight > 0
     assert row[["value", "low", "high", "p"]].tolist() == pytest.approx(found[:4])
     # where all answers have a label, there is nothing to predict
     given |= {("z", "q3"): 1.0, ("z", "q4"): 1.0}
     assert np.isnan(labelled(records[:4], given).loc[0, "value"])
+    assert labelled(records, {})["n"].tolist() == [0, 0, 0]
     assert list(labelled([], {})) == columns.split()
 
 
