@@ -215,17 +215,21 @@ def test_an_aggregate_by_hand():
 
 
 def test_repeats_of_an_aggregate_by_hand():
-    repeats = ([0.0, 1.0], [0.5, None], [1.0, 1.0])
+    repeats = ([0.0, 1.0], [0.5, None], [1.0, 1.0], [0.5, 0.5])
     records = [
         {"question_type": "t", "scores": {"score": 0.5}, "repeats": {"score": own}}
         for own in repeats
     ]
     records.append({"question_type": "t", "scores": {"score": 0.5}, "repeats": {}})
     row = aggregate(records).set_index(["group", "metric"]).loc[("t", "score")]
-    # means of 0, 1/2, 1 and of 1, 1; pairs 0, 1 and 1, 1: as far apart as chance has it
-    assert row["by_repeat"] == [0.5, 1.0]
-    assert row["spread"] == 0.25
-    assert row["alpha"] == agreement([[0, 1], [1, 1]], level="interval")["alpha"]
+    # means of 0, 1/2, 1, 1/2 and of 1, 1, 1/2
+    assert row["by_repeat"] == [0.5, pytest.approx(5 / 6)]
+    assert row["spread"] == pytest.approx(1 / 6)
+    alpha, nominal = (
+        agreement([[0, 1], [1, 1], [0.5, 0.5]], level=level)["alpha"]
+        for level in ("interval", "nominal")
+    )
+    assert row["alpha"] == alpha != nominal
     single = [{"question_type": "t", "scores": {"score": 0.5}, "repeats": {"score": [0.5]}}]
     row = aggregate(single).set_index(["group", "metric"]).loc[("t", "score")]
     assert row["by_repeat"] == [0.5]
