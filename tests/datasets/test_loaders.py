@@ -450,7 +450,7 @@ def test_overview_of_the_sample():
 def test_a_dataset_says_what_it_has():
     wixqa = datasets.load("wixqa")
     assert "questions (embedded sample)" in repr(wixqa)
-    assert "<td>documents</td>" in wixqa._repr_html_()
+    assert ">documents</td>" in wixqa._repr_html_()
     with pytest.raises(MissingData, match="has no scores"):
         _ = wixqa.scores
     with pytest.raises(AttributeError, match="did you mean 'documents'"):
