@@ -569,7 +569,7 @@ def test_killed_ten_times_and_resumed_nothing_is_paid_twice(official, tmp_path):
         with serve(Vendor()) as server:
             environment = os.environ | {f"{name}_BASE_URL": server.url for name in VENDORS}
             environment |= {"RAGKIT_BUILD": str(tmp_path / folder), "HF_HUB_OFFLINE": "1"}
-            environment |= {"RAGKIT_LEDGER": str(tmp_path / f"{folder}.sqlite")}
+            environment |= {"RAGKIT_LEDGER": str(tmp_path / folder / "ledger.sqlite")}
             environment |= {"RAGKIT_CACHE": str(tmp_path / "cache")}
             for stop in range(20, 201, 20) if folder == "killed" else ():
                 with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as child:
@@ -585,6 +585,6 @@ def test_killed_ten_times_and_resumed_nothing_is_paid_twice(official, tmp_path):
     assert bytes_of[0] == bytes_of[1]
     assert counts[0].keys() == counts[1].keys()
     under_way = sum(count - 1 for count in counts[1].values())
-    with Ledger(tmp_path / "killed.sqlite", readonly=True) as book:
+    with Ledger(tmp_path / "killed" / "ledger.sqlite", readonly=True) as book:
         assert len(book) == len(counts[1])
     assert under_way <= 10 * 4  # an answer under way at the kill was not recorded anywhere

@@ -16,7 +16,7 @@
   system  questions  size
 0   bm25          5    40
 >>> sweep.sample_scores().columns.tolist()  # of all small systems, on the embedded sample
-['subject_id', 'item_id', 'metric', 'score']
+['subject_id', 'item_id', 'score']
 """
 
 from __future__ import annotations
