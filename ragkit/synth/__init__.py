@@ -8,8 +8,7 @@ EnterpriseRAG-Bench, for scaling, for tests and for machines without a model. `r
 >>> made = generate("company", documents=500, seed=7, questions=10)
 """
 
-from ragkit.synth.cached import cached_company, stream
-from ragkit.synth.offline.generate import generate
+from ragkit.synth.offline.generate import cached_company, generate, stream
 from ragkit.synth.offline.plan import Settings
 
 __all__ = ["Settings", "cached_company", "generate", "stream"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import cache
 from operator import itemgetter
 
@@ -14,6 +14,7 @@ TYPES = (
     "basic semantic intra_document_reasoning project_related constrained conflicting_info "
     "completeness miscellaneous high_level info_not_found"
 ).split()
+PAPER = "enterpriserag_bench"
 # Columns of the benchmark's questions; then ragkit's, with what they are called in the benchmark.
 OFFICIAL = (
     "question_id question_type source_types question expected_doc_ids gold_answer answer_facts"
@@ -43,14 +44,14 @@ def renamed(rows: list[dict], names: str) -> list[dict]:
     return [{new: row[old] for new, old in pairs} for row in rows]
 
 
-def shares(total: int, weights: Sequence[float]) -> list[int]:
+def shares(total: int, weights: Mapping[str, float]) -> dict[str, int]:
     """Return whole numbers in proportion to weights that add up to `total` (largest remainder)."""
-    whole = sum(weights)
-    exact = [total * w / whole for w in weights]
-    counts = [int(x) for x in exact]
-    order = sorted(range(len(weights)), key=lambda i: (counts[i] - exact[i], i))
-    for i in order[: total - sum(counts)]:
-        counts[i] += 1
+    whole = sum(weights.values())
+    exact = {name: total * weight / whole for name, weight in weights.items()}
+    counts = {name: int(x) for name, x in exact.items()}
+    order = sorted(weights, key=lambda name: counts[name] - exact[name])  # ties in their order
+    for name in order[: total - sum(counts.values())]:
+        counts[name] += 1
     return counts
 
 
@@ -60,17 +61,9 @@ def slug(text: str, limit: int = 48) -> str:
 
 
 @cache
-def printed() -> tuple[dict, dict, dict]:
-    """Return the paper's counts: questions by type, documents by source, gold sources by type."""
-    frame = reported.load()
-    frame = frame[(frame["paper"] == "enterpriserag_bench") & frame["value"].notna()]
-
-    def cells(table, metric):
-        part = frame[(frame["table"] == table) & (frame["metric"] == metric)]
-        return zip(part["row"], part["column"], part["value"], strict=True)
-
-    gold: dict[str, dict[str, float]] = {}
-    for kind, source, value in cells("10", "questions_with_source"):
-        gold.setdefault(kind, {})[source] = value
-    questions = {row: value for row, _, value in cells("2", "n_questions")}
-    return questions, {row: value for row, _, value in cells("9", "n_documents")}, gold
+def printed(table: str, metric: str, row: str = "", paper: str = PAPER) -> dict[str, float]:
+    """Return what a table prints of a metric, by row; or what it prints in one row, by column."""
+    rows = reported.load(paper, table)
+    rows = rows[(rows["metric"] == metric) & rows["value"].notna()]
+    rows = rows[rows["row"] == row] if row else rows
+    return rows.set_index("column" if row else "row")["value"].to_dict()

@@ -41,6 +41,7 @@ class Task:
     given: Any = None  # what checks and stand-ins work from
     prompt: str = ""  # its name, where a stage has several
     turn: int = 0  # 1, 2, ... to ask for the same thing again
+    note: Mapping[str, Any] = field(default_factory=dict)  # kept with the answer in a file
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Model:
         self.schemas = read_json(prompts / "schemas.json")
         self.client = options.client(name, dict(parameters))
         self._collects = bool(options.batch)  # what the ledger lacks, instead of asking it
-        self._lacking: list[tuple[str, Request]] = []
+        self.lacking: list[tuple[str, Request]] = []  # what waits for the next batch, by stage
 
     def request(self, stage: str, task: Task) -> Request:
         """Return the request of a task."""
@@ -177,34 +178,22 @@ class Model:
             self.flush()
         return found
 
-    @property
-    def lacking(self) -> int:
-        """Return how many requests wait for the next batch."""
-        return len(self._lacking)
-
     def flush(self) -> None:
         """Write the batch of all that had to wait, if there is any, and raise `BatchWritten`."""
-        if self._lacking:
-            stages, requests = zip(*self._lacking, strict=True)
-            self._lacking = []
+        if self.lacking:
+            stages, requests = zip(*self.lacking, strict=True)
+            self.lacking = []
             count = write_batch(self.client, self.client.missing(requests), self.options.batch)
             path, ledger = Path(self.options.batch), self.client.ledger.path
             raise BatchWritten(", ".join(dict.fromkeys(stages)), count, path, ledger)
 
     def _complete(self, stage: str, requests: list[Request]) -> list:
         """Return the results, and None for what waits for a batch."""
-        if not requests:
-            return []
-        if self._collects:
-            lacking = [bool(self.client.missing([request])) for request in requests]
-            self._lacking += [
-                (stage, r) for r, lacks in zip(requests, lacking, strict=True) if lacks
-            ]
-            if any(lacking):
-                held = [r for r, lacks in zip(requests, lacking, strict=True) if not lacks]
-                found = iter(self._complete(stage, held))
-                return [None if lacks else next(found) for lacks in lacking]
-        results = self.client.complete(requests, progress=False)
+        lacking = [self._collects and bool(self.client.missing([r])) for r in requests]
+        pairs = list(zip(requests, lacking, strict=True))
+        self.lacking += [(stage, request) for request, lacks in pairs if lacks]
+        held = [request for request, lacks in pairs if not lacks]
+        results = self.client.complete(held, progress=False) if held else []
         trouble = [r for r in results if not r.ok and r.kind not in FINAL]
         if len(results) > 1 and all(not r.ok and r.kind == "rejected" for r in results):
             trouble = results  # it is not the items that are wrong
@@ -216,7 +205,8 @@ class Model:
                 f"from {self.name} ({first.kind}: {first.reason})",
                 f"{more}run the same command again: what was answered is kept in the ledger",
             )
-        return results
+        found = iter(results)
+        return [None if lacks else next(found) for lacks in lacking]
 
 
 class Guess(Model):
@@ -249,10 +239,10 @@ class Guess(Model):
         self, stage: str, tasks: Sequence[Task], check: Check | None = None, *, wait: bool = True
     ) -> list[dict | Rejected | None]:
         found = super().answer(stage, tasks, check, wait=False)
-        for _, request in self._lacking:
+        for _, request in self.lacking:
             self.calls[stage] += 1
             self.tokens_in[stage] += request_tokens(request.plain(self.name))[0]
-        self._lacking = []
+        self.lacking = []
         for i, task in enumerate(tasks):
             if found[i] is None:
                 own = self.stand_ins[stage](task) if stage in self.stand_ins else {}
@@ -339,14 +329,13 @@ class Pipeline:
         drafts: Sequence[Draft],
         task: Callable[[Draft], Task],
         check: Check | None = None,
-        **options,
     ) -> Iterator[tuple[Draft, dict]]:
         """Yield the drafts that a stage has answered, each with the data.
 
         `task` makes the task of a draft. What waits for a batch is neither here nor in `lost`.
         """
         tasks = [task(draft) for draft in drafts]
-        found = self.author.answer(stage, tasks, check, wait=self.wait, **options)
+        found = self.author.answer(stage, tasks, check, wait=self.wait)
         for draft, data in zip(drafts, found, strict=True):
             if isinstance(data, Rejected):
                 self.lost.append(data)

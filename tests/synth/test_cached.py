@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ragkit.errors import UsageError
-from ragkit.synth import cached, cached_company, stream
+from ragkit.synth import cached_company, stream
 from ragkit.synth.offline import generate
 
 
@@ -25,14 +25,14 @@ def test_it_is_made_once(monkeypatch):
     folder = cached_company(200, seed=3, questions=10, jobs=1)
     assert (folder / "statistics.json").exists()
     # Nothing is left to do: whoever generates now fails.
-    monkeypatch.setattr(cached, "generate", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(generate, "generate", lambda *_, **__: 1 / 0)
     assert cached_company(200, seed=3, questions=10, jobs=1) == folder
 
 
 def test_settings_and_code_have_folders_of_their_own(monkeypatch):
     first = cached_company(200, seed=3, questions=10, jobs=1)
     assert cached_company(200, seed=4, questions=10, jobs=1) != first
-    monkeypatch.setattr(cached, "version", lambda: "another-code")
+    monkeypatch.setattr(generate, "version", lambda: "another-code")
     assert cached_company(200, seed=3, questions=10, jobs=1).name.endswith("another-code")
 
 

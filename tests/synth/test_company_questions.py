@@ -11,12 +11,14 @@ import pytest
 
 from ragkit import datasets
 from ragkit.errors import DataError, ModelError, UsageError
+from ragkit.files import read_json
 from ragkit.llm import Ledger, count_tokens
 from ragkit.llm.prices import request_tokens
 from ragkit.llm.requests import canonical, validator
 from ragkit.synth import company
-from ragkit.synth.company import estimate, generate_company, metadata
+from ragkit.synth.company import estimate, generate_company
 from ragkit.synth.company.documents import Noise
+from ragkit.synth.company.export import metadata_questions
 from ragkit.synth.company.files import Files
 from ragkit.synth.company.gold import Pool
 from ragkit.synth.company.plan import FORMS, Settings
@@ -318,6 +320,8 @@ def test_an_edited_question_is_checked_again_and_nothing_else(make, tmp_path):
 class Judges:
     """Answers of a stage by item, as an author."""
 
+    schemas = read_json(company.PROMPTS / "schemas.json")
+
     def __init__(self, said):
         self.said, self.asked = said, []
 
@@ -461,7 +465,7 @@ def test_metadata_questions_are_answered_by_metadata_alone():
         }
         return head | {name: values.get(name, "") for name in form} | {"content": "Ada wrote it."}
 
-    made = metadata.questions(
+    made = metadata_questions(
         {
             "a": row("a", "jira", "Bent key", key="J-1", priority="High", assignee="Ada"),
             "b": row("b", "jira", "Bent key", key="J-2", priority="Low"),

@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping
 
 from ragkit.synth.company.files import Files, fragment
 from ragkit.synth.company.plan import AGAIN, FORMS, METADATA, Plan, fault_of, unique
-from ragkit.synth.noise import Tree
+from ragkit.synth.noise import SHARES, Tree
 from ragkit.synth.stages import Pipeline, Task
 from ragkit.synth.streams import Stream
 
 READS = 3  # times that a document may ask for the texts of others
 SHORTEST = 200  # characters
-MISFILED, SHUFFLED = 0.03, 0.05  # of the documents
 SHOWN = 12_000  # characters of another document in a prompt
 # What a prompt shows of an entry.
 OWN = "key source path title date people summary metadata".split()
@@ -38,10 +37,12 @@ class Writer(Pipeline):
         self._held: dict[str, str] = {}  # keys by text
 
     def _reads(self, entry: dict) -> list[str]:
-        block = self.plan.manifests[entry["block"]]
-        if entry["kind"] == "cluster":
-            return [other["key"] for other in block[: block.index(entry)]]
-        return list(entry["reads"])
+        return self._above(entry) if entry["kind"] == "cluster" else list(entry["reads"])
+
+    def _above(self, entry: dict) -> list[str]:
+        """Return what stands above an entry in its manifest."""
+        keys = [other["key"] for other in self.plan.manifests[entry["block"]]]
+        return keys[: keys.index(entry["key"])]
 
     def write(self) -> Writer:
         """Write everything; `BatchWritten` if answers have to come from a batch."""
@@ -61,11 +62,11 @@ class Writer(Pipeline):
 
     def _task(self, key: str) -> Task:
         entry, plan = self.plan.entries[key], self.plan
-        block, kind = plan.blocks[entry["block"]], entry["kind"]
+        block, kind, form = plan.blocks[entry["block"]], entry["kind"], FORMS[entry["source"]]
         siblings = [other for other in plan.manifests[entry["block"]] if other is not entry]
         read = [k for k in self._needs[key] if k in self.texts]
         values = {
-            "rules": rules(entry["source"]),
+            "rules": fragment("rules", form=form["form"], length=form["length"]),
             "entry": shown(entry),
             "company": plan.overview,
             "manifest": "\n".join(map(_line if kind == "project" else _path, siblings)) or "none",
@@ -87,11 +88,9 @@ class Writer(Pipeline):
         if bool(read) == bool(data.get("content")):
             return "either content or read"
         if read:
-            block = self.plan.manifests[entry["block"]]
-            earlier = [other["key"] for other in block[: block.index(entry)]]
             if entry["kind"] != "project":
                 return "this document has nothing to read: write it"
-            if lost := [key for key in read if key not in earlier]:
+            if lost := [key for key in read if key not in self._above(entry)]:
                 return f"{lost[0]!r} does not stand above this entry in the manifest"
             new = [key for key in read if key not in self._needs[entry["key"]]]
             return "" if new and self._asked.get(entry["key"], 0) < READS else "write it now"
@@ -113,11 +112,6 @@ def unfit(text: str) -> str:
     if len(text) < SHORTEST:
         return f"the content has {len(text)} characters, at least {SHORTEST} are wanted"
     return ""
-
-
-def rules(source: str) -> str:
-    """Return how a document of a source is written."""
-    return fragment("rules", form=FORMS[source]["form"], length=FORMS[source]["length"])
 
 
 FORMS_LISTED = "\n".join(
@@ -178,7 +172,8 @@ class Noise(Pipeline):
 
     def make(self) -> Noise:
         """Ask for all that is missing, in one batch."""
-        keys = walk(self.entries, self._stream("misfile"), round(MISFILED * len(self.entries)))
+        count = round(SHARES["plausible"] * len(self.entries))
+        keys = walk(self.entries, self._stream("misfile"), count)
         moved = list(self.ask("misfile", keys, self._misfiled, self._no_place))
         copied = list(self._repeat())
         self.author.flush()
@@ -217,7 +212,7 @@ class Noise(Pipeline):
 
     def _shuffle(self, taken: set[str]) -> None:
         stream = self._stream("shuffle")
-        for key in walk(self.entries, stream, round(SHUFFLED * len(self.entries)), taken):
+        for key in walk(self.entries, stream, round(SHARES["random"] * len(self.entries)), taken):
             here = self.entries[key]["path"].rpartition("/")[0]
             others = [f for f in self._folders(self.entries[key]["source"]) if f != here]
             self._move(key, "random", stream.pick(others))

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice, zip_longest
 from pathlib import Path
 from statistics import median
 
-from ragkit.synth.company import metadata
 from ragkit.synth.company.documents import Noise, Writer
 from ragkit.synth.company.plan import FORMS, Plan
 from ragkit.synth.company.questions import Draft
 from ragkit.synth.layout import tables
 from ragkit.synth.stages import Rejected
 from ragkit.synth.stamp import finish
+from ragkit.synth.streams import Stream
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def write(out: Path, made: Made) -> dict:
     """Write all files; return the statistics."""
     rows, settings = made.rows, made.plan.settings
     asked = [_question(number, d, rows) for number, d in enumerate(made.drafts, 1)]
-    extra = metadata.questions(rows, settings.metadata_questions, settings.seed)
+    extra = metadata_questions(rows, settings.metadata_questions, settings.seed)
     noted = (
         {"question_id": row["question_id"], "item": draft.name, "read": draft.read} | draft.notes
         for row, draft in zip(asked, made.drafts, strict=True)
@@ -75,6 +76,52 @@ def _question(number: int, draft: Draft, rows: Mapping[str, dict]) -> dict:
         "gold_answer": draft.data["answer"],
         "answer_facts": draft.data["facts"],
     }
+
+
+def metadata_questions(rows: Mapping[str, dict], count: int, seed: int) -> list[dict]:
+    """Return questions that metadata alone answer, as many as there can be up to `count`.
+
+    The sources come in turn. What is asked for does not stand in title or text, and the title or the
+    name that the question gives belongs to one document only.
+    """
+    rounds = zip_longest(*(_of_source(rows, source, seed) for source in FORMS))
+    found = islice((row for one in rounds for row in one if row), count)
+    return [{"question_id": f"ext_{number:04d}"} | row for number, row in enumerate(found, 1)]
+
+
+def _of_source(rows: Mapping[str, dict], source: str, seed: int) -> Iterator[dict]:
+    form, stream = FORMS[source], Stream(seed, "metadata", source)
+    own = [row for row in rows.values() if row["source_type"] == source]
+    names = form.get("names", ())
+    titles = Counter(row["title"] for row in rows.values())
+    keys = Counter(str(row[name]) for row in own for name in names)
+    for row in stream.sample(own, len(own)):
+        key = str(next((row[name] for name in names), ""))
+        barred = ["{t}"] * (titles[row["title"]] > 1) + ["{k}"] * (not key or keys[key] > 1)
+        asks = {
+            name: ask
+            for name, ask in form["ask"].items()
+            if _alone(row, name) and not any(slot in ask for slot in barred)
+        }
+        if asks:
+            name = stream.pick(list(asks))
+            text = asks[name].replace("{t}", row["title"]).replace("{k}", key)
+            text = text.replace("{d}", str(row.get("date", "")))
+            value = str(row[name])
+            yield {
+                "question_type": "metadata",
+                "source_types": [source],
+                "question": text,
+                "expected_doc_ids": [row["doc_id"]],
+                "gold_answer": f"{value}.",
+                "answer_facts": [f"{name.replace('_', ' ').capitalize()}: {value}."],
+            }
+
+
+def _alone(row: Mapping, name: str) -> bool:
+    """Return whether a value is there, and nowhere in title and text."""
+    value = str(row[name])
+    return bool(value) and value not in row["title"] and value not in row["content"]
 
 
 def _document_notes(made: Made) -> Iterable[dict]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
 
 from ragkit.errors import DataError
@@ -28,10 +27,6 @@ class Files:
     def __init__(self, folder: Path, author: Model, keep: bool = True):
         self.folder, self.author, self.keep = folder, author, keep
 
-    @cached_property
-    def schemas(self) -> dict:
-        return read_json(PROMPTS / "schemas.json")
-
     def path(self, stage: str, item: str) -> Path:
         """Return the file of an item."""
         name = item.partition(" ")[2].replace(" ", "-")
@@ -40,18 +35,11 @@ class Files:
         return self.folder / (f"{stage}/{name}.json" if name else f"{stage}.json")
 
     def answer(
-        self,
-        stage: str,
-        tasks: Sequence[Task],
-        check: Check | None = None,
-        *,
-        wait: bool = True,
-        note: Callable[[Task], dict] = lambda task: {},
+        self, stage: str, tasks: Sequence[Task], check: Check | None = None, *, wait: bool = True
     ) -> list[dict | Rejected | None]:
         """Return the data of each task, from its file or from the model; see `Model.answer`.
 
-        What a file says passes the same check, else `DataError` is raised. `note` returns what is
-        added to the data of a task before it is kept.
+        What a file says passes the same check, else `DataError` is raised.
         """
         if stage in PASSING:
             return self.author.answer(stage, tasks, check, wait=wait)
@@ -61,7 +49,7 @@ class Files:
         for i, data in zip(todo, answers, strict=True):
             found[i] = data
             if isinstance(data, dict) and not data.get("read"):
-                found[i] = data | note(tasks[i])
+                found[i] = data | tasks[i].note
                 self.write(stage, tasks[i].item, found[i])
         return found
 
@@ -90,7 +78,7 @@ class Files:
             return None
         try:
             data = {"content": read_text(path)} if stage == "document" else read_json(path)
-            errors = validator(canonical(self.schemas[stage])).iter_errors(data)
+            errors = validator(canonical(self.author.schemas[stage])).iter_errors(data)
             fault = next((f"at {e.json_path}: {e.message:.300}" for e in errors), "")
         except DataError as error:
             fault = error.message

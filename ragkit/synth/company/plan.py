@@ -79,17 +79,14 @@ class Settings:
     @cached_property
     def wanted(self) -> dict[str, int]:
         """Return the questions by type, in the paper's proportions (Table 2)."""
-        weights = printed()[0]
-        counts = shares(self.questions, [weights[kind] for kind in TYPES])
-        return dict(zip(TYPES, counts, strict=True))
+        return shares(self.questions, {kind: printed("2", "n_questions")[kind] for kind in TYPES})
 
     @cached_property
     def mix(self) -> dict[str, int]:
         """Return the documents by source: as in the paper (Table 9), but none is rare."""
-        sizes = printed()[1]
-        least = max(1, round(RAREST * self.documents))
-        rest = shares(self.documents - least * len(SOURCES), [sizes[s] for s in SOURCES])
-        return {source: least + more for source, more in zip(SOURCES, rest, strict=True)}
+        sizes, least = printed("9", "n_documents"), max(1, round(RAREST * self.documents))
+        rest = shares(self.documents - least * len(SOURCES), {s: sizes[s] for s in SOURCES})
+        return {source: least + more for source, more in rest.items()}
 
     def drafts(self, kind: str) -> int:
         """Return how many questions of a type are asked for."""

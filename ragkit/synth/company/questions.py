@@ -111,7 +111,7 @@ class Asker(Pipeline):
     def _documents(self, kind: str, stream: Stream, used: set[str]) -> Iterator[Draft]:
         """Yield drafts on single documents; sources come as often as in the paper (Table 10)."""
         keys = stream.sample(self._single(kind), len(self.noise.entries))
-        weights = printed()[2].get(kind, {})
+        weights = printed("10", "questions_with_source", kind)
         while left := [key for key in keys if key not in used]:
             sources = {self.noise.entries[key]["source"]: key for key in reversed(left)}
             shares = [weights.get(s, 0) + 0.1 for s in sources]
@@ -168,7 +168,7 @@ class Asker(Pipeline):
         waiting = drafts
         while waiting:
             asked, waiting = waiting, []
-            for draft, data in self.ask("question", asked, self._task, self._fault, note=_seen):
+            for draft, data in self.ask("question", asked, self._task, self._fault):
                 if read := data.get("read"):
                     self._reads[draft.name] = self._reads.get(draft.name, 0) + 1
                     new = dict.fromkeys(key for key in read if key not in draft.read)
@@ -194,7 +194,7 @@ class Asker(Pipeline):
             "refused": f"An earlier one failed: {draft.refused}" if draft.refused else "",
             "material": "\n\n".join(parts),
         }
-        return Task(f"question {draft.name}", values, draft)
+        return Task(f"question {draft.name}", values, draft, note={"seen": list(draft.seen)})
 
     def _list(self, draft: Draft) -> str:
         if draft.flow["sample"] != "project":
@@ -272,10 +272,6 @@ class Asker(Pipeline):
                 else:
                     why = f"{len(keys)} documents are enough for the answer"
                     self.refuse("minimal", draft.name, why)
-
-
-def _seen(task: Task) -> dict[str, list[str]]:
-    return {"seen": list(task.given.seen)}
 
 
 def _unknown(task: Task, data: Mapping) -> str:

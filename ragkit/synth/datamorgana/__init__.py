@@ -8,8 +8,7 @@ A model answers the stages; which kinds of questions it asks, and how often, a f
 >>> made.write("build/questions.jsonl")                            # doctest: +SKIP
 """
 
-from ragkit.synth.datamorgana.benchmark import Benchmark, beside
 from ragkit.synth.datamorgana.config import Config, load_config
-from ragkit.synth.datamorgana.make import estimate, make_questions, settings
+from ragkit.synth.datamorgana.make import Benchmark, beside, estimate, make_questions, settings
 
 __all__ = ["Benchmark", "Config", "beside", "estimate", "load_config", "make_questions", "settings"]

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from ragkit import checks
 from ragkit.errors import ModelError, UsageError
-from ragkit.files import sha256
-from ragkit.synth.datamorgana.benchmark import Benchmark
+from ragkit.files import sha256, write_jsonl
 from ragkit.synth.datamorgana.config import Config, load_config
 from ragkit.synth.folder import NAME, Nearest, read_documents
 from ragkit.synth.layout import shares
@@ -27,6 +26,7 @@ from ragkit.synth.stages import (
     needed,
     within,
 )
+from ragkit.synth.stamp import write_json
 from ragkit.synth.streams import Stream
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -99,6 +99,37 @@ def settings(documents, *, config=None, **asked) -> dict[str, int | str]:
         "sha256 of the documents": sha256(Path(documents) / NAME),
     }
     return asked | read
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Questions in the fields of LiveRAG's appendix B, notes on each, a report, and what was left out.
+
+    The notes are `Index`, `facts` (what is asked for, as sentences) and `marks` (the documents' own
+    words). The report says how documents and questions came and went, and the settings.
+    """
+
+    rows: list[dict]
+    notes: list[dict]
+    report: dict = field(default_factory=dict)
+    left_out: list[dict] = field(default_factory=list)  # stage, item, reason and remedy
+
+    def write(self, out: str | Path) -> None:
+        """Write `out` and beside it `STEM.notes.jsonl`, `STEM.report.json`, `STEM.left_out.jsonl`.
+
+        The last one only if something was left out. `out` is written last.
+        """
+        out = Path(out)
+        write_jsonl(beside(out, "notes.jsonl"), self.notes)
+        write_json(beside(out, "report.json"), self.report)
+        if self.left_out:
+            write_jsonl(beside(out, "left_out.jsonl"), self.left_out)
+        write_jsonl(out, self.rows)
+
+
+def beside(out: Path, tail: str) -> Path:
+    """Return the path of a file beside a file of questions."""
+    return out.with_name(f"{out.name.removesuffix('.jsonl')}.{tail}")
 
 
 @dataclass(frozen=True)
@@ -184,8 +215,8 @@ class Maker(Pipeline):
 
     def _sessions(self) -> list[str]:
         """Return the session of each question, in the challenge's proportions."""
-        counts = shares(len(self.drawn), list(map(float, SESSIONS.values())))
-        found = [name for name, n in zip(SESSIONS, counts, strict=True) for _ in range(n)]
+        counts = shares(len(self.drawn), SESSIONS)
+        found = [name for name, n in counts.items() for _ in range(n)]
         return Stream(self.seed, "sessions").sample(found, len(found))
 
     # Documents (section 2.1)

@@ -16,11 +16,10 @@ from operator import methodcaller
 from pathlib import Path
 
 from ragkit import checks
-from ragkit.datasets import reported
 from ragkit.errors import ModelError, UsageError
 from ragkit.synth.company import read_page
 from ragkit.synth.folder import Nearest, read_documents
-from ragkit.synth.layout import shares, slug
+from ragkit.synth.layout import printed, shares, slug
 from ragkit.synth.stages import Check, Model, Pipeline, Task, check_author, needed, within
 from ragkit.synth.streams import Stream
 
@@ -143,8 +142,9 @@ class Centre(Pipeline):
         for name, count in self.sets.items():
             checks.whole(count, f"{name}, of {most:,} articles,", least=0, most=most)
         # Of these, about two articles: the paper's proportions (Table 2).
-        table = _printed("2", "multi_article_share")
-        self.multi = {k: shares(n, [table[k], 100 - table[k]])[0] for k, n in self.sets.items()}
+        several = printed("2", "multi_article_share", paper="wixqa")
+        parts = {k: {"two": several[k], "one": 100 - several[k]} for k in self.sets}
+        self.multi = {k: shares(n, parts[k])["two"] for k, n in self.sets.items()}
 
     @cached_property
     def articles(self) -> list[dict]:
@@ -175,7 +175,7 @@ class Centre(Pipeline):
         """Return the task to plan the articles that follow the entries of the catalogue."""
         block = f"articles-{len(entries) // BLOCK + 1}"
         count = min(BLOCK, self.count - len(entries))
-        table = _printed("text:3.1", "article_type_share")
+        table = printed("text:3.1", "article_type_share", paper="wixqa")
         types = ", ".join(f"{share:g} are of type `{kind}`" for kind, share in table.items())
         values = {"page": self.page, "block": block, "count": f"{count:02}", "shares": types}
         values["titles"] = _titles(entries) or "nothing"
@@ -206,10 +206,10 @@ class Centre(Pipeline):
             supply = islice(product(range(ROUNDS), candidates), TRIED * number)
             wanted = len(made) + number
             while len(made) < wanted:
-                waiting = self.author.lacking
+                waiting = len(self.author.lacking)
                 begun = [Draft(name, own, turn) for turn, own in islice(supply, wanted - len(made))]
                 made += self._passed(begun, seen)
-                if not begun or self.author.lacking > waiting:
+                if not begun or len(self.author.lacking) > waiting:
                     break
         return made
 
@@ -249,11 +249,6 @@ def _read(row: Mapping) -> dict:
     text = text if text.startswith(title) else f"{title}\n{text}"
     own = {"doc_id": row["doc_id"], "source": kind, "title": title, "text": text}
     return own | {"url": row.get("url", "")}
-
-
-def _printed(table: str, metric: str) -> Mapping[str, float]:
-    rows = reported.load("wixqa", table)
-    return rows[rows["metric"] == metric].set_index("row")["value"]
 
 
 def _titles(entries: Sequence[Mapping]) -> str:

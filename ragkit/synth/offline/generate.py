@@ -15,7 +15,7 @@ import errno
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +23,13 @@ import numpy as np
 from ragkit import checks, store
 from ragkit.datasets import reported
 from ragkit.errors import RagkitError
-from ragkit.files import atomic_path, read_json
+from ragkit.files import atomic_path, read_archive, read_json
 from ragkit.synth.layout import SOURCES, tables
 from ragkit.synth.noise import Tree, moves
 from ragkit.synth.offline.documents import Brief
 from ragkit.synth.offline.plan import REFUSED, Plan, Settings
 from ragkit.synth.offline.questions import Asker
-from ragkit.synth.stamp import begin, finish
+from ragkit.synth.stamp import begin, finish, once
 from ragkit.synth.streams import Stream
 
 SHARD = 5000  # documents in a slice
@@ -209,6 +209,45 @@ class Run:
             "refused": REFUSED,
             "rejected": dict(sorted(asker.rejected.items())),
         }
+
+
+def cached_company(
+    documents: int,
+    *,
+    seed: int = 0,
+    questions: int | None = None,
+    metadata_questions: int | None = None,
+    jobs: int = 2,
+) -> Path:
+    """Return the folder of a generated company; generate it if it is not in the cache folder.
+
+    The parameters are those of `generate`. The folder's name has the settings and a digest of what
+    the result depends on: the generator's code, its packs, and the printed numbers that it reads
+    (see `ragkit.store`). An interrupted run continues. If two processes ask for the same company,
+    one waits for the other. 512,000 documents take 0.8 GB.
+
+    >>> folder = cached_company(500, questions=10)
+    >>> next(stream(folder)).keys()
+    dict_keys(['doc_id', 'title', 'path', 'source_type', 'content'])
+    """
+    settings = Settings(documents, seed, questions, metadata_questions)
+    counts = {"questions": settings.questions, "metadata_questions": settings.metadata_questions}
+    name = "-".join(map(str, ("erb", documents, *counts.values(), seed, version())))
+    options = counts | {"documents": documents, "seed": seed, "jobs": jobs}
+    return once(name, partial(generate, **options))
+
+
+def stream(folder: str | Path) -> Iterator[dict]:
+    """Yield the documents of a folder that `cached_company` made, in the order of its slices.
+
+    Each is a dict with doc_id, source_type, path, title and content.
+    """
+    bench = Path(folder) / "enterpriserag_bench"
+    for source in SOURCES:
+        for k in range(1, 1 + len(list(bench.glob(f"{source}_slice_*.zip")))):
+            for name, row in read_archive(bench / f"{source}_slice_{k}.zip"):
+                row["source_type"], row["content"] = row.pop("source"), row.pop("text")
+                yield row | {"path": name}
 
 
 @lru_cache(maxsize=1)

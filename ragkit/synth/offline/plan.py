@@ -112,9 +112,8 @@ class Plan:
     def __init__(self, settings: Settings):
         self.settings = settings
         n, seed = settings.documents, settings.seed
-        weights, sizes, self.gold_sources = printed()
-        parts = shares(settings.questions, [weights[kind] for kind in settings.types])
-        need = self.questions = dict(zip(settings.types, parts, strict=True))
+        weights = {kind: printed("2", "n_questions")[kind] for kind in settings.types}
+        need = self.questions = shares(settings.questions, weights)
         asked = len(packs.read("stories")["question"])
         projects = math.ceil(need.get("project_related", 0) * 1.2 / asked)
         self.numbers = {
@@ -136,7 +135,7 @@ class Plan:
             for i in range(count):
                 for k, source in enumerate(sources[kind](i)):
                     self.special[source].append((kind, i, k))
-        self.volume = self._volumes(sizes)
+        self.volume = self._volumes()
         self.counts = {s: self.volume[s] + len(self.special[s]) for s in SOURCES}
         self.totals: Counter[str] = Counter()
         self.leaves = {source: self._leaves(source) for source in SOURCES}
@@ -150,13 +149,13 @@ class Plan:
         self.stories = stories.Stories(self.world, self.author, size)
         self._orders: dict[str, tuple[int, int, int]] = {}
 
-    def _volumes(self, sizes: dict[str, float]) -> dict[str, int]:
+    def _volumes(self) -> dict[str, int]:
         """Return the volume documents by source: the printed shares, less what is special.
 
         A small source keeps most of its volume, and the largest sources give way.
         """
-        n, q = self.settings.documents, self.settings.questions
-        target = dict(zip(SOURCES, shares(n, [sizes[s] for s in SOURCES]), strict=True))
+        n, q, sizes = self.settings.documents, self.settings.questions, printed("9", "n_documents")
+        target = shares(n, {s: sizes[s] for s in SOURCES})
         special = {s: len(rows) for s, rows in self.special.items()}
         volume = {s: max(target[s] - special[s], math.ceil(0.8 * target[s])) for s in SOURCES}
         surplus = sum(volume.values()) + sum(special.values()) - n
@@ -179,12 +178,13 @@ class Plan:
         topics = [t for t in packs.topics().values() if t.kind in kinds]
         topics = [t for t in topics if areas is None or t.area in areas]
         seed, total = self.settings.seed, self.volume[source]
-        streams = (Stream(seed, "weight", source, t.key) for t in topics)
-        weights = [
-            KIND_WEIGHTS[t.kind] * (0.5 + s.draw()) for t, s in zip(topics, streams, strict=True)
-        ]
-        leaves, start = [], 0
-        for topic, count in zip(topics, shares(total, weights), strict=True):
+        weights = {
+            t.key: KIND_WEIGHTS[t.kind] * (0.5 + Stream(seed, "weight", source, t.key).draw())
+            for t in topics
+        }
+        leaves, start, counts = [], 0, shares(total, weights)
+        for topic in topics:
+            count = counts[topic.key]
             span = next((s for s in SPANS if count <= LEAF * s), 0)
             if not span:
                 raise UsageError(

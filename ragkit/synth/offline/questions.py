@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ragkit.errors import UsageError
-from ragkit.synth.layout import SOURCES, TYPES, shares
+from ragkit.synth.layout import SOURCES, TYPES, printed, shares
 from ragkit.synth.offline import packs
 from ragkit.synth.offline.documents import Brief
 from ragkit.synth.offline.grammar import Pen, cap
@@ -72,11 +72,10 @@ class Asker:
     def _single(self, kind: str, make: Make) -> Iterator[Draft]:
         """Yield a valid draft for each turn of a gold source; none is about a document twice."""
         volume, count = self.plan.volume, self.plan.questions[kind]
-        known = self.pack["sources"].get(kind) or self.plan.gold_sources[kind]
+        known = self.pack["sources"].get(kind) or printed("10", "questions_with_source", kind)
         known = {s: known.get(s, 0) for s in SOURCES if volume[s]}
-        stream = Stream(self.world.seed, "questions", kind)
-        turns = zip(known, shares(count, list(known.values())), strict=True)
-        for source in [source for source, turn in turns for _ in range(turn)]:
+        stream, turns = Stream(self.world.seed, "questions", kind), shares(count, known)
+        for source in [source for source, turn in turns.items() for _ in range(turn)]:
             for look in range(30 * LOOKS):
                 if look > LOOKS:  # a small source may have none left
                     source = stream.pick(list(known))
