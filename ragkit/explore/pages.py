@@ -1,10 +1,11 @@
-"""Explorers of questions, cards of questions, maps for the mouse.
+"""Explorers of questions, cards of questions, documents side by side, maps for the mouse.
 
 >>> import pandas as pd
 >>> frame = pd.DataFrame({"text": ["Where?"], "answer": ["In Paris."]}, index=["q1"])
 >>> chooser = questions(frame)
->>> card = {"question": "Where?", "correct": "", "categories": {"phrasing": "short"}, "claims": {}}
->>> page = cards([card | {"documents": ["In Paris."], "marked": ["Paris"]}])
+>>> asked = frame.assign(type="short", facts=[("In Paris.",)], gold_doc_ids=[("a",)])
+>>> document = {"doc_id": "a", "source": "chat", "title": "A", "text": "It is in Paris."}
+>>> shown = [cards(asked, pd.DataFrame([document])), documents([document], marks=["Paris"])]
 >>> points = pd.DataFrame({"corpus": "mine", "source": "chat", "title": ["A", "B"], "x": [0, 1]})
 >>> map_ = maps(points.assign(y=[1, 0], terms="pump", trustworthiness=0.9))
 """
@@ -20,7 +21,7 @@ from IPython.display import HTML
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup, escape
 
-from ragkit.errors import DataError
+from ragkit.errors import DataError, UsageError
 from ragkit.report import tables
 from ragkit.report.figures import GREY, SOURCES, STYLE
 
@@ -66,9 +67,34 @@ def facts(pairs: Mapping, *below: str) -> str:
     return str(_PAGES.question(pairs.items(), Markup("".join(below))))
 
 
-def excerpt(text: str, characters: int = 300) -> Markup:
-    """Return the beginning of a text as HTML, and its whole length."""
-    return _excerpt(text, (), characters)
+def excerpt(text: str, characters: int = 300, marks: Sequence[str] = ()) -> Markup:
+    """Return a part of a text as HTML, around its first mark or the beginning, and its length."""
+    text, start = tables.plain(text), 0
+    first = _parts(marks).search(text)
+    if first and first.start() > characters // 2:
+        start = text.rfind(" ", 0, first.start() - characters // 3) + 1
+    end = min(len(text), start + characters)
+    if end < len(text):
+        end = max(text.rfind(" ", start, end), start + 1)
+    part = str(_marked(text[start:end], marks))
+    lines = re.sub(r"\n(?:(?:\s|&gt;)*\n)?\s*", "<br>", part)
+    before = f"<b>{escape(text.partition(chr(10))[0])}</b> … " if start else ""
+    rest = f"{' …' if end < len(text) else ''} <i>({len(text):,} characters in all)</i>"
+    return Markup(before + lines + (rest if start or end < len(text) else ""))
+
+
+def _parts(marks: Sequence[str]) -> re.Pattern:
+    """Return a pattern of marks in letters of either case; a number is not marked inside another."""
+    parts = sorted(filter(None, map(tables.plain, marks)), key=len, reverse=True)
+    words = "|".join(map(re.escape, parts)) or "(?!)"
+    return re.compile(rf"(?<!\w)(?<!\d[.,])({words})(?!\w)", re.IGNORECASE)
+
+
+def _marked(text: str, marks: Sequence[str]) -> Markup:
+    """Return a text as HTML with its marks."""
+    parts = _parts(marks).split(tables.plain(text))
+    mark = Markup("<mark>{}</mark>")
+    return Markup("").join(mark.format(part) if i % 2 else part for i, part in enumerate(parts))
 
 
 def listed(frame: pd.DataFrame, caption: str = "") -> str:
@@ -141,40 +167,54 @@ def _drawn(fit: IRTResult, scores: pd.DataFrame, key: str) -> str:
     return f'<img alt="expected score of this question over ability" src="data:image/png;base64,{data}">'
 
 
-def cards(examples: Sequence[Mapping], *, characters: int = 700) -> HTML:
-    """Return questions as cards: the question, its categories, its claims by class, its documents.
+def cards(
+    questions: pd.DataFrame,
+    documents: pd.DataFrame,
+    *,
+    categories: Sequence[str] = ("type",),
+    characters: int = 700,
+) -> HTML:
+    """Return questions as cards: the question, its categories, answer, claims and gold documents.
 
-    Each example has the keys question, correct (the question without mistakes), categories, claims
-    (lists by class), documents (texts) and marked (the parts of documents to highlight). Of a
-    document `characters` are shown around the first highlighted part, and its whole length is given.
+    `questions` and `documents` are frames of `ragkit.schema`. `categories` are columns of `questions`.
+    Claims are shown by class where there are columns `claims_direct` and so on, else the facts. Of a
+    document `characters` are shown around the first of the question's `marks`, parts of documents
+    in a column of that name, and its whole length is given.
     """
-    rows = [
-        {
-            **row,
-            "documents": [_excerpt(text, row["marked"], characters) for text in row["documents"]],
-        }
-        for row in examples
-    ]
+    known = documents.set_index("doc_id")
+    rows = []
+    for row in questions.to_dict("records"):
+        gold, marks = known.loc[list(row["gold_doc_ids"])], row.get("marks", ())
+        claims = {kind: row.get(f"claims_{kind}", ()) for kind in STYLE["claims"]}
+        row["claims"] = claims if any(map(len, claims.values())) else {"": row["facts"]}
+        row["categories"] = [str(row[name]).replace("_", " ") for name in categories]
+        row["documents"] = [
+            (f"{one.source}: {one.title}", excerpt(one.text, characters, marks))
+            for one in gold.itertuples()
+        ]
+        rows.append(row)
     return HTML(str(_PAGES.cards(rows, STYLE["claims"])))
 
 
-def _excerpt(text: str, marked: Sequence[str], characters: int) -> Markup:
-    """Return a part of a text as HTML, around the first highlighted part, and the whole length."""
-    text, marked = tables.plain(text), [tables.plain(part) for part in marked]
-    places = [text.find(part) for part in marked if part in text]
-    start = 0
-    if places and min(places) > characters // 2:
-        start = text.rfind(" ", 0, min(places) - characters // 3) + 1
-    end = min(len(text), start + characters)
-    if end < len(text):
-        end = max(text.rfind(" ", start, end), start + 1)
-    part = str(escape(text[start:end]))
-    for clause in sorted(map(escape, marked), key=len, reverse=True):
-        part = part.replace(clause, f"<mark>{clause}</mark>")
-    lines = re.sub(r"\n(?:(?:\s|&gt;)*\n)?\s*", "<br>", part)
-    before = f"<b>{escape(text.partition(chr(10))[0])}</b> … " if start else ""
-    rest = f"{' …' if end < len(text) else ''} <i>({len(text):,} characters in all)</i>"
-    return Markup(before + lines + (rest if start or end < len(text) else ""))
+def documents(
+    rows: Sequence[Mapping],
+    *,
+    notes: Sequence[str] = (),
+    marks: Sequence[str] = (),
+    columns: int = 1,
+) -> HTML:
+    """Return documents for display, each whole: title, text, and whatever else is known of it.
+
+    `notes` are lines above the documents, one each; `marks` are words that are marked wherever they
+    stand; `columns` documents stand side by side. `UsageError` if there are fewer notes than documents.
+    """
+    if notes and len(notes) != len(rows):
+        raise UsageError(f"{len(rows)} documents need as many notes, found {len(notes)}")
+    shown = [
+        {**row, "title": _marked(row["title"], marks), "text": _marked(row["text"].strip(), marks)}
+        for row in rows
+    ]
+    return HTML(str(_PAGES.documents(shown, notes, columns)))
 
 
 def _cell(value):

@@ -1,34 +1,25 @@
-"""A written company as a reader meets it: its plan as frames, briefs and documents as pages.
+"""A written company as a reader meets it: its plan, briefs, documents and noise as frames.
+
+`ragkit.explore.documents` shows documents and briefs side by side.
 
 >>> from ragkit.synth import sample
 >>> company = Company(sample.cached_company())  # replayed, a minute the first time
->>> document = company.document(company.documents["doc_id"].iloc[0])
->>> shown = [pages([document]), question_cards(company)]
+>>> list(company.document(company.documents["doc_id"].iloc[0]))[:3]
+['path', 'doc_id', 'source']
 >>> families(company.questions)["family"].tolist()
 ['single-document', 'corpus-exploration', 'generation-dependent']
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
-import jinja2
 import pandas as pd
-from markupsafe import Markup
 
 from ragkit.errors import DataError, UsageError, did_you_mean
 from ragkit.files import read_frame, read_json, read_jsonl
-from ragkit.text import plain
-
-# Table 5's families: from one document, from exploring the corpus, from what generation left.
-FAMILIES = {
-    "single-document": ("basic", "semantic", "intra_document_reasoning", "miscellaneous"),
-    "corpus-exploration": ("project_related", "constrained", "high_level", "info_not_found"),
-    "generation-dependent": ("conflicting_info", "completeness"),
-}
+from ragkit.synth.company.questions import FLOWS
 
 
 class Company:
@@ -47,9 +38,10 @@ class Company:
 
     @cached_property
     def documents(self) -> pd.DataFrame:
-        """Return all documents with the fields of their sources, by doc_id."""
-        rows = read_jsonl(self.official / "documents.jsonl")
-        return pd.DataFrame(rows, dtype=object).set_index("doc_id", drop=False)
+        """Return all documents in ragkit's columns, with the fields of their sources, by doc_id."""
+        rows = pd.DataFrame(read_jsonl(self.official / "documents.jsonl"), dtype=object)
+        rows = rows.rename(columns={"source_type": "source", "content": "text"})
+        return rows.set_index("doc_id", drop=False)
 
     @cached_property
     def notes(self) -> pd.DataFrame:
@@ -102,7 +94,7 @@ class Company:
         return self.documents.loc[doc_id].dropna().to_dict()
 
     def brief(self, doc_id: str) -> dict:
-        """Return the entry of a document's manifest as `pages` shows it."""
+        """Return the entry of a document's manifest: title, and what it says as text."""
         entry = self.entries[self.notes.loc[doc_id, "key"]]
         parts = {
             "date": entry["date"],
@@ -113,13 +105,13 @@ class Company:
             "metadata": "; ".join(f"{k}: {v}" for k, v in entry["metadata"].items()),
         }
         said = "\n\n".join(f"{name}: {value}" for name, value in parts.items() if value)
-        head = {"source_type": entry["source"], "path": entry["key"], "title": entry["title"]}
-        return head | {"content": said}
+        head = {"source": entry["source"], "key": entry["key"], "title": entry["title"]}
+        return head | {"text": said}
 
     @cached_property
     def moves(self) -> pd.DataFrame:
         """Return the misfiled documents by source: plausible (by the author) and random."""
-        kinds = pd.crosstab(self.documents["source_type"], self.notes["moved"])
+        kinds = pd.crosstab(self.documents["source"], self.notes["moved"])
         return kinds.reindex(columns=["plausible", "random"], fill_value=0)
 
     @cached_property
@@ -143,73 +135,22 @@ class Company:
             ("project", "typical", size.loc["project", "mean"]),
             ("completeness_cluster", "lowest", size.loc["cluster", "min"]),
             ("completeness_cluster", "highest", size.loc["cluster", "max"]),
-            ("corpus", "source_types", self.documents["source_type"].nunique()),
+            ("corpus", "source_types", self.documents["source"].nunique()),
             ("leaf_topic", "highest", size.loc["topic", "max"]),
             ("total", "question_types", self.questions["type"].nunique()),
-            ("total", "families", int((families(self.questions)["questions"] > 0).sum())),
+            ("total", "families", len(families(self.questions))),
         ]
         return pd.DataFrame(rows, columns=["row", "column", "measured"])
-
-
-def question_cards(company: Company, *, each: int = 1):
-    """Return the first `each` questions of every type for display: answer, facts, gold documents."""
-    from IPython.display import HTML
-
-    rows = company.questions.groupby("type", sort=False).head(each).to_dict("records")
-    for row in rows:
-        gold = [company.document(doc_id) for doc_id in row["gold_doc_ids"]]
-        row["gold"] = [f"{d['source_type']}: {d['title']} ({d['path']})" for d in gold]
-    return HTML(_templates().questions(rows))
 
 
 def families(questions: pd.DataFrame) -> pd.DataFrame:
     """Return the families of question types (section 4.3, Table 5) with their types and questions."""
     counts = questions["type"].value_counts()
     rows = [
-        {
-            "family": family,
-            "types": ", ".join(kind.replace("_", " ") for kind in kinds if kind in counts),
-            "questions": int(sum(counts.get(kind, 0) for kind in kinds)),
-        }
-        for family, kinds in FAMILIES.items()
+        (flow["family"], kind.replace("_", " "), counts[kind])
+        for kind, flow in FLOWS.items()
+        if kind in counts
     ]
-    return pd.DataFrame(rows)
-
-
-def pages(
-    documents: Sequence[dict], *, marks: Iterable[str] = (), notes: Sequence[str] = (), columns=1
-):
-    """Return documents, as `Company.document` returns them, for display in a notebook, each whole.
-
-    Parameters
-    ----------
-    marks : iterable of str
-        Words that are marked wherever they stand, in letters of either case.
-    notes : sequence of str
-        A line above each document, if given.
-    columns : int, default=1
-        Documents side by side.
-    """
-    from IPython.display import HTML
-
-    if notes and len(notes) != len(documents):
-        raise UsageError(f"{len(documents)} documents need as many notes, found {len(notes)}")
-    mark = partial(_marked, [mark for mark in marks if mark])
-    return HTML(_templates().pages(documents, notes or [""] * len(documents), mark, columns))
-
-
-def _templates():
-    files = jinja2.FileSystemLoader(Path(__file__).parent)
-    pages = jinja2.Environment(loader=files, autoescape=True)
-    pages.finalize = lambda one: one if isinstance(one, Markup) else plain(str(one))
-    return pages.get_template("study.html").module
-
-
-def _marked(marks: list[str], text: str) -> Markup:
-    """Return text for a page, the marks in it highlighted; a number is not marked inside another."""
-    longest = sorted(map(re.escape, marks), key=len, reverse=True)
-    pattern = rf"(?<!\w)(?<!\d[.,])({'|'.join(longest)})(?!\w)" if marks else r"(?!)()"
-    parts = re.split(pattern, plain(text), flags=re.IGNORECASE)
-    # Every second part is a mark.
-    shown = Markup('<mark style="background:#ffe08a">{}</mark>')
-    return Markup("").join(shown.format(part) if i % 2 else part for i, part in enumerate(parts))
+    table = pd.DataFrame(rows, columns=["family", "types", "questions"])
+    groups = table.groupby("family", sort=False, as_index=False)
+    return groups.agg({"types": ", ".join, "questions": "sum"})

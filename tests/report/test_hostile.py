@@ -16,7 +16,6 @@ from ragkit.llm import Exchange, Ledger, Request
 from ragkit.measures import causes
 from ragkit.report import experiments, figures, tables
 from ragkit.report.plots import irt as item_response
-from ragkit.synth import study
 from ragkit.systems import sweep
 from tests.report import test_plots
 
@@ -93,19 +92,16 @@ def searched():
     return view.page("") + view._repr_mimebundle_()["text/html"].partition("</script>")[2]
 
 
-def studied():
-    names = ("title", "content", "source_type", "path", "author")
-    documents = [dict.fromkeys(names, text) for text in HOSTILE]
-    return study.pages(documents, marks=HOSTILE, notes=HOSTILE).data
+def side_by_side():
+    rows = [dict.fromkeys(("title", "text", "source", HOSTILE[1]), text) for text in HOSTILE]
+    return explore.documents(rows, marks=HOSTILE, notes=HOSTILE).data
 
 
 def cards():
-    row = {"question": HOSTILE[0], "correct": HOSTILE[1], "categories": HOSTILE, "marked": HOSTILE}
-    row |= {
-        "claims": {"direct": HOSTILE},
-        "documents": [text + " filler" * 200 for text in HOSTILE],
-    }
-    return explore.cards([row])._repr_html_()
+    asked, documents, *_ = made_by(HOSTILE[0])
+    documents["text"] += " filler" * 200
+    asked["facts"] = asked["marks"] = asked["claims_direct"] = [HOSTILE] * len(asked)
+    return explore.cards(asked, documents, categories=["type"])._repr_html_()
 
 
 def hostile_points():
@@ -157,7 +153,7 @@ PAGES = {
     "pair": lambda _: pair(),
     "causes": lambda _: wrong(),
     "corpus": lambda _: searched(),
-    "study": lambda _: studied(),
+    "documents": lambda _: side_by_side(),
     "dataset": lambda _: datasets.Dataset(
         HOSTILE[0], "own", {HOSTILE[1]: questions()}, pd.DataFrame(), portion=HOSTILE[2]
     )._repr_html_(),
@@ -173,7 +169,7 @@ PAGES = {
 
 
 def test_every_explorer_is_attacked():
-    assert {"questions", "cards", "maps", "causes", "corpus", "pair"} == {
+    assert {"questions", "cards", "documents", "maps", "causes", "corpus", "pair"} == {
         name for name, one in vars(explore).items() if isfunction(one)
     }
 

@@ -7,7 +7,7 @@ import pytest
 
 from ragkit import explore
 from ragkit.datasets import reported
-from ragkit.errors import DataError, MissingData
+from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.report import results, tables
 from tests.report.test_hostile import questions
 from tests.report.test_plots import points
@@ -81,9 +81,26 @@ def test_maps_need_no_network_and_are_the_same_bytes():
 
 def test_cards_show_claims_and_mark_what_the_document_states():
     long = "Title\n" + "filler " * 300 + "the rent is 34 euros. " + "more " * 100
-    example = {"question": "What rent?", "correct": "What is the rent?", "categories": ["short"]}
-    example |= {"claims": {"direct": ["34 euros"], "useless": ["no"]}, "documents": [long]}
-    page = explore.cards([{**example, "marked": ["the rent is 34 euros"]}], characters=200)
+    documents = pd.DataFrame({"doc_id": ["a"], "source": "web", "title": "Title", "text": long})
+    asked = {"text": "What rent?", "answer": "It is 34.", "type": "short", "gold_doc_ids": ("a",)}
+    claims = {"claims_direct": ("34 euros",), "claims_useless": ("no",), "facts": ("a fact",)}
+    marked = pd.DataFrame([asked | claims | {"marks": ("the rent is 34 euros",)}])
+    page = explore.cards(marked, documents, characters=200).data
     for part in ("<mark>the rent is 34 euros</mark>", f"({len(long):,} characters in all)"):
-        assert part in page.data
-    assert "without mistakes: What is the rent?" in page.data
+        assert part in page
+    assert page.index("It is 34.") < page.index("34 euros") < page.index("useless</span> no")
+    assert "a fact" not in page
+    plain = explore.cards(pd.DataFrame([asked | {"facts": ("a fact",)}]), documents).data
+    assert "<li>a fact</li>" in plain
+    assert "<mark>" not in plain
+
+
+def test_documents_stand_side_by_side_with_words_marked():
+    text = "It took 12 hours, not 120, 3.12 or 12."
+    row = {"doc_id": "a", "source": "slack", "title": "A <b>", "text": text, "channel": "ops & co"}
+    page = explore.documents([row], marks=["12"], notes=["Why?"]).data
+    assert "A &lt;b&gt;" in page
+    assert "source: slack · channel: ops &amp; co" in page
+    assert page.count("<mark>") == 2
+    with pytest.raises(UsageError, match="as many notes"):
+        explore.documents([row], notes=["a", "b"])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ragkit import paths
+from ragkit import explore, paths
 from ragkit.datasets import reported
 from ragkit.errors import DataError, UsageError
 from ragkit.measures.describe import composition
 from ragkit.report.plots import data as plots
 from ragkit.synth import sample
-from ragkit.synth.study import Company, pages, question_cards
+from ragkit.synth.study import Company
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_records_agree_with_one_another(company):
     assert len(pairs) == copies.sum() == company.statistics["kinds"]["near-duplicate"]
     for original, duplicate, changed in pairs.itertuples(index=False):
         assert changed
-        assert company.document(original)["content"] != company.document(duplicate)["content"]
+        assert company.document(original)["text"] != company.document(duplicate)["text"]
     assert company.moves.sum().to_dict() == company.statistics["moved"]
 
 
@@ -47,8 +47,8 @@ def test_a_brief_stands_beside_its_document(company):
     brief, document = company.brief(doc_id), company.document(doc_id)
     assert brief["title"] == document["title"] == entry["title"]
     for part in (entry["summary"], entry["carries"], *entry["people"]):
-        assert part in brief["content"]
-    page = pages([brief, document], notes=["brief", "document"], columns=2).data
+        assert part in brief["text"]
+    page = explore.documents([brief, document], notes=["brief", "document"], columns=2).data
     assert page.index("<b>brief</b>") < page.index("<b>document</b>")
 
 
@@ -58,28 +58,6 @@ def test_structure_has_the_papers_names(company):
     assert 2 <= low <= high <= 10
     assert found["corpus", "source_types"] == 9
     assert found["total", "families"] == 3
-
-
-def test_pages_mark_words_and_escape_the_rest():
-    document = {
-        "source_type": "slack",
-        "path": "slack/x.json",
-        "title": "A <b>",
-        "content": "It took 12 hours, not 120, 3.12 or 12.",
-        "channel": "ops & co",
-    }
-    page = pages([document], marks=["12"], notes=["Why?"]).data
-    assert "A &lt;b&gt;" in page
-    assert "channel: ops &amp; co" in page
-    assert page.count("<mark") == 2
-    with pytest.raises(UsageError, match="as many notes"):
-        pages([document], notes=["a", "b"])
-
-
-def test_question_cards_show_each_type_once(company):
-    page = question_cards(company).data
-    for kind in company.questions["type"].unique():
-        assert page.count(f"<b>{kind.replace('_', ' ')}</b>") == 1
 
 
 def test_unknown_things_are_refused(company, tmp_path):
@@ -93,8 +71,7 @@ def test_unknown_things_are_refused(company, tmp_path):
 
 def test_volumes_have_a_row_for_each_source(company):
     table9 = reported.load("enterpriserag_bench", "9")
-    frame = company.documents.rename(columns={"source_type": "source", "content": "text"})
-    sizes = composition(frame.reset_index(drop=True))
+    sizes = composition(company.documents.reset_index(drop=True))
     fig = plots.volumes(sizes, table9)
     labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
     assert labels[0] == "slack"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
+import pandas as pd
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
@@ -97,6 +98,29 @@ class Config:
         text = json.dumps(content, sort_keys=True, default=sorted)
         return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """The categories: categorization, category, probability, documents, description, low, high.
+
+        `low` and `high` are the words of a question, missing if any number will do.
+        """
+        rows = [
+            (name, c.name, c.probability, c.documents, c.description, *(c.words or (None, None)))
+            for name, choices in self.categorizations.items()
+            for c in choices
+        ]
+        columns = "categorization category probability documents description low high"
+        return pd.DataFrame(rows, columns=columns.split())
+
+    @property
+    def excluded(self) -> pd.DataFrame:
+        """The combinations that are never drawn, each with its reason: never together, reason."""
+        rows = [
+            (" and ".join(" or ".join(sorted(labels)) for labels in rule.values()), reason)
+            for rule, reason in self.impossible
+        ]
+        return pd.DataFrame(rows, columns=["never together", "reason"])
+
     def draw(self, stream: Stream) -> dict[str, str]:
         """Return one category of each categorization, none of which exclude one another."""
         cells, cumulated = self._joint
@@ -177,8 +201,12 @@ def load_config(path: str | Path | None = None) -> Config:
     probabilities do not add up to 1, or excluded combinations leave no way to keep them.
 
     >>> config = load_config()
-    >>> list(config.categorizations)[:2]
-    ['Answer Type', 'Answer Style']
+    >>> config.table[["categorization", "category", "probability"]].head(2)
+      categorization category  probability
+    0    Answer Type  factoid         0.27
+    1    Answer Type   yes/no         0.13
+    >>> config.excluded.columns.tolist()
+    ['never together', 'reason']
     """
     path = Path(path or DEFAULT)
     try:

@@ -1,20 +1,21 @@
-"""DataMorgana's questions as frames: worked numbers, and what must hold of any set."""
+"""Questions of configured categories: worked numbers, and what must hold of any set."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ragkit import datasets, explore
+from ragkit import datasets
 from ragkit.errors import DataError, UsageError
+from ragkit.measures import categories
 from ragkit.report.plots import questions as plots
-from ragkit.synth.datamorgana import load_config, study
+from ragkit.synth.datamorgana import load_config
 
 CONFIG = load_config()
+TABLE = CONFIG.table
 FIRST = {name: choices[0].name for name, choices in CONFIG.categorizations.items()}
 
 
@@ -25,20 +26,20 @@ def bench():
 
 @pytest.fixture(scope="module")
 def frame(bench):
-    return study.questions(bench.questions, bench.documents, CONFIG)
+    return categories.questions(bench.questions, bench.documents, TABLE)
 
 
 def test_every_configured_category_has_a_row():
-    table = study.configured(CONFIG)
-    assert table["categorization"].nunique() == 8
-    sums = table.groupby("categorization")["probability"].sum()
+    assert TABLE["categorization"].nunique() == 8
+    sums = TABLE.groupby("categorization")["probability"].sum()
     assert np.allclose(sums, 1)
-    assert len(study.excluded(CONFIG)) == len(CONFIG.impossible)
+    assert TABLE.set_index("category").loc["short-search-query", ["low", "high"]].tolist() == [1, 6]
+    assert len(CONFIG.excluded) == len(CONFIG.impossible)
 
 
 def test_mix_of_four_questions():
     table = pd.DataFrame([FIRST] * 3 + [FIRST | {"Premise": "with-premise"}])
-    mix = study.mix(table, CONFIG)
+    mix = categories.mix(table, TABLE)
     premise = mix[mix["categorization"] == "Premise"].set_index("category")
     assert premise["questions"].tolist() == [3, 1]
     assert premise["share"].tolist() == [0.75, 0.25]
@@ -57,7 +58,7 @@ def test_g_test_by_hand():
             "questions": [30, 10, 40],
         }
     )
-    tests = study.mix_tests(table)
+    tests = categories.mix_tests(table)
     assert tests["categorization"].tolist() == ["A"]  # of one category nothing can be tested
     wanted = 2 * (30 * math.log(30 / 20) + 10 * math.log(10 / 20))
     assert tests.loc[0, "G2"] == pytest.approx(wanted)
@@ -77,7 +78,7 @@ def test_what_was_never_to_be_drawn():
         }
     )
     with pytest.raises(DataError, match="probability 0"):
-        study.mix_tests(table)
+        categories.mix_tests(table)
 
 
 def test_measures_of_questions_by_hand(bench):
@@ -88,34 +89,28 @@ def test_measures_of_questions_by_hand(bench):
         phrasing=["verbose_and_natural", "short_search_query"],
     )
     documents = pd.DataFrame({"doc_id": ["a", "b"], "text": ["A ferry is paid for.", "xylophone"]})
-    found = study.questions(asked, documents, CONFIG)
+    found = categories.questions(asked, documents, TABLE)
     assert found["polite"].tolist() == [1, 0]
     assert found["in_length"].tolist() == [0, 1]  # eight words, ten wanted; three, at most six
     assert found["answer_words"].tolist() == [4, 1]
     assert found["overlap"][1] == pytest.approx(1 / 3)  # the stem of "ferry", not that of "pays"
     assert found["unknown"][1] == pytest.approx(1 / 3)  # "pays" is in the other question
-    assert (
-        study.questions(asked.assign(phrasing="concise_and_natural"), documents, CONFIG)[
-            "in_length"
-        ]
-        .isna()
-        .all()
-    )
-    other = replace(CONFIG, categorizations={"Mood": CONFIG.categorizations["Premise"]})
+    free = asked.assign(phrasing="concise_and_natural")
+    assert categories.questions(free, documents, TABLE)["in_length"].isna().all()
     with pytest.raises(DataError, match="Mood: no categorization of these questions"):
-        study.questions(asked, documents, other)
+        categories.questions(asked, documents, TABLE.assign(categorization="Mood"))
     with pytest.raises(DataError, match="no 'sung'"):
-        study.questions(asked.assign(phrasing="sung"), documents, CONFIG)
+        categories.questions(asked.assign(phrasing="sung"), documents, TABLE)
 
 
 def test_categories_show_in_the_sample(frame):
-    value = study.effects(frame).set_index(["measure", "category"])["value"]
+    value = categories.effects(frame, TABLE).set_index(["measure", "category"])["value"]
     unknown = value["share of words that stand nowhere else"]
     assert unknown["severe-mistakes"] > unknown["mild-mistakes"] > unknown["correct"]
     overlap = value["share of words in the documents"]
     assert overlap["similar-to-document"] > overlap["distant-from-document"]
     assert value["share with polite words"]["polite"] > 0.8
-    own = study.means(frame, "words", ["Premise"]).set_index("category")
+    own = categories.means(frame, TABLE, "words").set_index("category")
     assert own.loc["direct", "share"] == frame.loc[frame["Premise"] == "direct", "words"].mean()
     assert own["share"].between(own["low"], own["high"]).all()
 
@@ -125,26 +120,20 @@ def test_legibility_of_what_is_plain_and_of_what_is_not_there():
     told = pd.DataFrame({"plain": ["a", "b"] * 40})
     told["text"] = told["plain"].map({"a": "green fields", "b": "blue seas"})
     told["hidden"] = rng.permutation(told["plain"])
-    table = study.legibility(told, ["plain", "hidden"]).set_index("categorization")
+    table = categories.legibility(told, ["plain", "hidden"]).set_index("categorization")
     assert table.loc["plain", "balanced_accuracy"] == 1
     assert table.loc["hidden", "low"] < 0.5 < table.loc["hidden", "high"] + 0.15
     with pytest.raises(UsageError, match="folds"):
-        study.legibility(told, ["plain"], folds=1)
-
-
-def test_cards_show_the_row(frame, bench):
-    page = explore.cards(study.examples(frame.head(2), bench.documents)).data
-    assert page.count("border:1px solid") == 2
-    assert "factoid" in page or frame["type"][0].replace("_", "-") in page
+        categories.legibility(told, ["plain"], folds=1)
 
 
 def test_figures_have_a_panel_for_each(frame):
     import matplotlib.pyplot as plt
 
-    mix = study.mix(frame, CONFIG)
+    mix = categories.mix(frame, TABLE)
     fig = plots.by_category(mix, label="share", also="configured")
     assert len(fig.get_axes()) == 8
-    effects = study.effects(frame)
+    effects = categories.effects(frame, TABLE)
     measures = {"overlap": ("Linguistic Variation", "share of words in the documents")}
     assert len(plots.effects(frame, effects, measures=measures).get_axes()) == 1
     with pytest.raises(DataError, match="no categories"):

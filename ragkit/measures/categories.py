@@ -1,34 +1,28 @@
-"""A set of DataMorgana's questions: its mix of categories, and whether the categories show.
+"""Questions of configured categories: the mix that was drawn, and whether the categories show.
 
-What a notebook shows of questions that are made; nothing here changes what is made.
+LiveRAG, section 2.2 and Table 1. `categories` is everywhere the table of a configuration, as
+`ragkit.synth.datamorgana.load_config().table` is one: categorization, category, probability, and
+low and high, the words of its questions (missing if any number will do).
 
 >>> from ragkit import datasets
->>> from ragkit.synth.datamorgana import load_config
->>> config, sample = load_config(), datasets.load("liverag")
->>> configured(config)[["category", "probability"]].head(2)
-  category  probability
-0  factoid         0.27
-1   yes/no         0.13
->>> excluded(config).columns.tolist()
-['never together', 'reason']
->>> names = ("enterpriserag_bench", "wixqa")
->>> documents = pd.concat([datasets.load(name).documents for name in names])
->>> asked = questions(sample.questions, documents, config)
->>> mix_tests(mix(asked, config))[["categorization", "df"]].head(2)
-  categorization  df
-0    Answer Type   6
-1   Answer Style   2
->>> means(asked, "words", ["Phrasing"])[["category", "n"]].head(2)
+>>> names = "concise-and-natural verbose-and-natural short-search-query long-search-query".split()
+>>> table = pd.DataFrame({"categorization": "Phrasing", "category": names, "probability": 0.25})
+>>> table = table.assign(low=[None, 10, 1, 7], high=[None, 60, 6, 30])
+>>> sample, parts = datasets.load("liverag"), ("enterpriserag_bench", "wixqa")
+>>> documents = pd.concat([datasets.load(name).documents for name in parts])
+>>> asked = questions(sample.questions, documents, table)
+>>> mix_tests(mix(asked, table))[["categorization", "least_expected", "df"]]
+  categorization  least_expected  df
+0       Phrasing            30.0   3
+>>> means(asked, table, "words")[["category", "n"]].head(2)
               category   n
 0  concise-and-natural  23
 1  verbose-and-natural  33
->>> effects(asked)["measure"].unique().tolist()
-['direct claims', 'words of the answer', 'words of the question', 'share of the length in Table 1', 'share of words in the documents', 'share with polite words', 'share of words that stand nowhere else']
+>>> effects(asked, table, [("Phrasing", "words", "words")])["measure"].unique().tolist()
+['words']
 >>> legibility(asked, ["Phrasing"], folds=2)[["categorization", "n", "chance"]]
   categorization    n  chance
 0       Phrasing  120    0.25
->>> list(examples(asked.head(1), documents)[0])
-['question', 'correct', 'categories', 'claims', 'documents', 'marked']
 """
 
 from __future__ import annotations
@@ -45,7 +39,6 @@ from ragkit import checks
 from ragkit.datasets.liverag import category_key
 from ragkit.errors import DataError
 from ragkit.measures import stats
-from ragkit.synth.datamorgana.config import Config, load_config
 from ragkit.text import STOP_WORDS, stems
 
 POLITE = re.compile(
@@ -67,27 +60,9 @@ EFFECTS = (
 SHARES = ("in_length", "polite")  # columns of yes and no
 
 
-def configured(config: Config) -> pd.DataFrame:
-    """Return the configured categories: categorization, category, probability, documents, description."""
-    rows = [
-        (name, c.name, c.probability, c.documents, c.description)
-        for name, choices in config.categorizations.items()
-        for c in choices
-    ]
-    columns = ["categorization", "category", "probability", "documents", "description"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def excluded(config: Config) -> pd.DataFrame:
-    """Return the combinations that are never drawn, each with its reason: never together, reason."""
-    rows = [
-        (" and ".join(" or ".join(sorted(labels)) for labels in rule.values()), reason)
-        for rule, reason in config.impossible
-    ]
-    return pd.DataFrame(rows, columns=["never together", "reason"])
-
-
-def questions(asked: pd.DataFrame, documents: pd.DataFrame, config: Config) -> pd.DataFrame:
+def questions(
+    asked: pd.DataFrame, documents: pd.DataFrame, categories: pd.DataFrame
+) -> pd.DataFrame:
     """Return questions with their categories under the names of a configuration, and measures of each.
 
     Parameters
@@ -96,8 +71,8 @@ def questions(asked: pd.DataFrame, documents: pd.DataFrame, config: Config) -> p
         The questions of `ragkit.datasets.load("liverag")`.
     documents : DataFrame
         With all gold documents, and any others.
-    config : Config
-        `DataError` if a question has a category that it does not have.
+    categories : DataFrame
+        `DataError` if a question has a category that is not in it.
 
     Returns
     -------
@@ -107,11 +82,11 @@ def questions(asked: pd.DataFrame, documents: pd.DataFrame, config: Config) -> p
         documents have), unknown (share of its words that are in no document and in no other
         question), polite, in_length (1 or 0; missing where the configuration gives no length).
     """
-    frame = asked.copy()
-    for name, choices in config.categorizations.items():
+    frame, keys = asked.copy(), categories["category"].map(category_key)
+    for name, own in categories.groupby("categorization", sort=False)["category"]:
         if (key := category_key(name)) not in frame:
             raise DataError(f"{name}: no categorization of these questions")
-        frame[name] = frame[key].map({category_key(c.name): c.name for c in choices})
+        frame[name] = frame[key].map(dict(zip(keys[own.index], own, strict=True)))
         if frame[name].isna().any():
             strange = frame.loc[frame[name].isna(), key].iloc[0]
             raise DataError(f"{name}: the configuration has no {strange!r}")
@@ -127,9 +102,11 @@ def questions(asked: pd.DataFrame, documents: pd.DataFrame, config: Config) -> p
     frame["answer_words"] = frame["answer"].str.split().map(len)
     frame["claims"] = frame["claims_direct"].map(len)
     frame["polite"] = frame["text"].str.contains(POLITE).astype(int)
-    kinds = [c for choices in config.categorizations.values() for c in choices if c.words]
-    ends = ({category_key(c.name): c.words[i] for c in kinds} for i in (0, 1))
-    low, high = (frame["phrasing"].map(end) for end in ends)
+    limits = categories.assign(key=keys).dropna(subset=["low", "high"])
+    low, high = (
+        frame["phrasing"].map(dict(zip(limits["key"], limits[end], strict=True)))
+        for end in ("low", "high")
+    )
     frame["in_length"] = frame["words"].between(low, high).astype(float).where(low.notna())
     return frame
 
@@ -144,18 +121,19 @@ def _overlap(question: str, document: str) -> float:
     return len(asked & set(stems(_words(document)))) / len(asked) if asked else 0.0
 
 
-def mix(frame: pd.DataFrame, config: Config) -> pd.DataFrame:
-    """Return how often `questions` drew each category, beside its probability.
+def mix(frame: pd.DataFrame, categories: pd.DataFrame) -> pd.DataFrame:
+    """Return how often `questions` have each category, beside its probability.
 
     The columns are categorization, category, configured, questions, share, low, high (Wilson's
     interval at 95 %).
     """
-    table = configured(config).rename(columns={"probability": "configured"})
-    pairs = zip(table["categorization"], table["category"], strict=True)
+    names = ["categorization", "category"]
+    table = categories[names].assign(configured=categories["probability"])
+    pairs = table[names].itertuples(index=False)
     table["questions"] = [int((frame[name] == category).sum()) for name, category in pairs]
     found = stats.wilson_intervals(table["questions"], [len(frame)] * len(table))
-    table[["share", "low", "high"]] = found[["estimate", "low", "high"]]
-    return table.drop(columns=["documents", "description"])
+    table[["share", "low", "high"]] = found[["estimate", "low", "high"]].to_numpy()
+    return table
 
 
 def mix_tests(table: pd.DataFrame) -> pd.DataFrame:
@@ -183,7 +161,11 @@ def mix_tests(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def effects(
-    frame: pd.DataFrame, wanted: Sequence[tuple[str, str, str]] = EFFECTS, *, seed: int = 0
+    frame: pd.DataFrame,
+    categories: pd.DataFrame,
+    wanted: Sequence[tuple[str, str, str]] = EFFECTS,
+    *,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Return the means of measures by category: by default, what each category's name promises.
 
@@ -191,12 +173,13 @@ def effects(
     columns are categorization, measure, category, n, value, low, high: means with BCa bootstrap
     intervals over questions, shares with Wilson's. Categories without a question have no row.
     """
-    order = [category.name for own in load_config().categorizations.values() for category in own]
+    known = categories.groupby("categorization")["category"]
     rows = []
     for name, measure, column in wanted:
-        groups = dict(iter(frame.dropna(subset=column).groupby(name, sort=False)[column]))
-        for category in sorted(groups, key=lambda c: order.index(c) if c in order else len(order)):
-            values = groups[category]
+        for category in known.get_group(name):
+            values = frame.loc[frame[name] == category, column].dropna()
+            if values.empty:
+                continue
             if column in SHARES:
                 found = stats.wilson_interval(int(values.sum()), len(values))
             else:
@@ -206,9 +189,12 @@ def effects(
     return pd.DataFrame(rows, columns=columns)
 
 
-def means(frame: pd.DataFrame, column: str, names: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
-    """Return the mean of a column by category of `names`, as `effects` does, in a column `share`."""
-    table = effects(frame, [(name, "share", column) for name in names], seed=seed)
+def means(
+    frame: pd.DataFrame, categories: pd.DataFrame, column: str, *, seed: int = 0
+) -> pd.DataFrame:
+    """Return the mean of a column by category, as `effects` does, in a column `share`."""
+    wanted = [(name, "share", column) for name in categories["categorization"].unique()]
+    table = effects(frame, categories, wanted, seed=seed)
     return table.drop(columns="measure").rename(columns={"value": "share"})
 
 
@@ -246,20 +232,3 @@ def legibility(
             rows.append((name, kinds, n, 1 / kinds, value, low, high))
     columns = ["categorization", "categories", "n", "chance", "balanced_accuracy", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def examples(frame: pd.DataFrame, documents: pd.DataFrame) -> list[dict]:
-    """Return questions from `questions` with claims and documents, as `ragkit.explore.cards` reads them."""
-    texts = documents.set_index("doc_id")["text"]
-    named = [name for name in load_config().categorizations if name in frame]
-    return [
-        {
-            "question": row["text"],
-            "correct": row["text"],
-            "categories": [row[name] for name in named],
-            "claims": {kind: row[f"claims_{kind}"] for kind in ("direct", "useful", "useless")},
-            "documents": [texts[doc_id] for doc_id in row["gold_doc_ids"]],
-            "marked": [],
-        }
-        for row in frame.to_dict("records")
-    ]
