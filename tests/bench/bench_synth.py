@@ -45,11 +45,16 @@ def _likeness(folder):
     for kind in ("semantic", "completeness"):
         yield most(f"recall, {kind} / basic", mean[kind] / mean["basic"], 1, "")
     generate(folder / "asked", documents=QUESTION_DOCUMENTS, seed=7, questions=QUESTIONS)
-    texts = list(datasets.load(str(folder / "asked")).questions["text"])
-    yield least(f"n-gram diversity, {QUESTIONS} questions", diversity.ngram_diversity(texts), 2.6)
-    vectors = models.encoder("all-MiniLM-L6-v2").encode(texts, kind="query")
-    score = diversity.homogenization_score(vectors)
-    yield most(f"homogenization, {QUESTIONS} questions", score, 0.2, "")
+    asked = datasets.load(str(folder / "asked")).questions["text"]
+    written = datasets.load("liverag", profile="sample").questions["text"]
+    sets = (("offline", asked, 2.6, 0.2), ("written sample", written, 2.95, 0.12))
+    for name, texts, diverse, alike in sets:
+        what = f"{len(texts)} questions, {name}"
+        found = diversity.ngram_diversity(list(texts))
+        yield least(f"n-gram diversity, {what}", found, diverse)
+        vectors = models.encoder("all-MiniLM-L6-v2").encode(list(texts), kind="query")
+        score = diversity.homogenization_score(vectors)
+        yield most(f"homogenization, {what}", score, alike, "")
 
 
 def whole(out: Path) -> tuple[float, float, float]:
