@@ -24,7 +24,6 @@ nearest               scores moved to a few levels, for graded models
 posterior_predictive  generated scores beside the observed ones
 item_fit              infit, outfit and S-X2 of each item
 q3                    local dependence of pairs of items
-calibration           observed and expected scores over ability
 loo                   PSIS leave-one-out with Pareto k
 short_form            the few items that estimate the full score best
 check_short_forms     ways to choose items compared on left-out subjects
@@ -32,7 +31,6 @@ check_short_forms     ways to choose items compared on left-out subjects
 """
 
 from ragkit.irt.compare import compare_likelihoods, crps, heldout, nearest
-from ragkit.irt.data import Scores
 from ragkit.irt.diagnostics import (
     agreement,
     converged,
@@ -44,9 +42,9 @@ from ragkit.irt.diagnostics import (
     split_half,
 )
 from ragkit.irt.engine import Prior
-from ragkit.irt.fitting import ENGINES, fit
-from ragkit.irt.itemfit import calibration, item_fit, q3
-from ragkit.irt.likelihood import Bernoulli, ContinuousBernoulli, get_likelihood
+from ragkit.irt.fitting import fit
+from ragkit.irt.itemfit import item_fit, q3
+from ragkit.irt.likelihood import get_likelihood
 from ragkit.irt.linking import Link, link
 from ragkit.irt.result import IRTResult, load
 from ragkit.irt.short_form import ShortForm, check_short_forms, load_short_form, short_form

@@ -67,18 +67,8 @@ def nearest(scores: pd.DataFrame, levels: Sequence[float]) -> pd.DataFrame:
 def crps(result: IRTResult, scores: pd.DataFrame) -> pd.Series:
     """Return the continuous ranked probability score of each score, in units of the score.
 
-    Parameters
-    ----------
-    result : IRTResult
-        Parameters are taken as known. The fractional quasi-likelihood predicts a mean and no
-        distribution: its values are NaN.
-    scores : pandas.DataFrame
-        Long: subject_id, item_id, score, of fitted subjects and items (`DataError` otherwise).
-
-    Returns
-    -------
-    pandas.Series
-        One value a row of `scores`.
+    `scores` are long, and of fitted subjects and items (`DataError` otherwise). Parameters are taken
+    as known. The fractional quasi-likelihood predicts a mean and no distribution: NaN.
     """
     low, high = result.score_range
     value = result.family.crps(result._cell_eta(scores), result._rescaled(scores))
@@ -92,17 +82,17 @@ LOSSES = {
 }
 
 
-def _held_out(scores, models, losses, folds, seed, options, levels=None) -> pd.DataFrame:
+def _held_out(scores, models, losses, folds, seed, options, levels=None):
     """Deal the cells at random and predict each fold from the others.
 
     Returns the losses of each model, (name, loss) in columns, on the cells that can be predicted,
-    by their items.
+    by their items; and whether all fits of a model converged.
     """
     require_long(scores)
     whole(folds, "folds", least=2, most=len(scores))
     scores = scores.reset_index(drop=True)
     fold = np.random.default_rng(seed).permutation(np.arange(len(scores)) % folds)
-    parts = []
+    parts, sure = [], dict.fromkeys(models, True)
     for k in display.progress(range(folds), "folds"):
         train, test = scores[fold != k], scores[fold == k]
         for column in ("subject_id", "item_id"):
@@ -111,8 +101,9 @@ def _held_out(scores, models, losses, folds, seed, options, levels=None) -> pd.D
         for name, arguments in models.items():
             result = fit(_seen(train, levels, arguments), **{**options, **arguments})
             columns |= {(name, loss): LOSSES[loss](result, test) for loss in losses}
+            sure[name] &= result.converged
         parts.append(pd.DataFrame(columns).set_axis(test["item_id"]))
-    return pd.concat(parts)
+    return pd.concat(parts), pd.Series(sure)
 
 
 def _seen(scores: pd.DataFrame, levels: Sequence[float] | None, arguments: Mapping) -> pd.DataFrame:
@@ -132,28 +123,16 @@ def heldout(
 ) -> pd.DataFrame:
     """Compare models with one likelihood by the log score of cells they did not see.
 
-    Parameters
-    ----------
-    scores : pandas.DataFrame
-        Long.
-    models : mapping of name to `fit` arguments
-        1PL and 2PL by default. The first is the one that the others are compared with.
-    folds : int
-        Cells are dealt at random; each fold is predicted from the others. A cell whose subject or
-        item is not among the others is left out for all models.
-    seed : int
-    **options
-        Common arguments of `fit`.
+    Cells of the long `scores` are dealt at random into `folds`, and each fold is predicted from the
+    others. A cell whose subject or item is not among the others is left out for all models. `models`
+    are arguments of `fit` by name, 1PL and 2PL by default; `options` are common arguments.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by model: `log_likelihood` summed over the held-out cells, `per_cell`,
-        `difference` from the first model, `se_difference` (of paired cells), `rmse` of the
-        expected score, `n`.
+    Returns, by model, `log_likelihood` summed over the held-out cells, `per_cell`, `difference` from
+    the first model, `se_difference` (of paired cells), `rmse` of the expected score, `n` cells, and
+    whether the fits to all folds `converged`.
     """
     models = models or MODELS
-    cells = _held_out(scores, models, ("log score", "squared"), folds, seed, options)
+    cells, sure = _held_out(scores, models, ("log score", "squared"), folds, seed, options)
     points, squared = (cells.xs(loss, axis=1, level=1) for loss in ("log score", "squared"))
     difference = points.sub(points.iloc[:, 0], axis=0)
     return pd.DataFrame(
@@ -164,6 +143,7 @@ def heldout(
             "se_difference": difference.std() * np.sqrt(len(points)),
             "rmse": np.sqrt(squared.mean()),
             "n": len(points),
+            "converged": sure,
         }
     ).rename_axis("model")
 
@@ -180,38 +160,22 @@ def compare_likelihoods(
 ) -> pd.DataFrame:
     """Compare likelihoods by held-out predictive accuracy and split-half reliability.
 
-    Parameters
-    ----------
-    scores : pandas.DataFrame
-        Long.
-    likelihoods : mapping of name to `fit` arguments
-        Continuous Bernoulli, fractional and graded by default. Differences are from the first.
-    levels : sequence of float, optional
-        Graded models are fitted to scores moved to the nearest of these, where scores take too
-        many values; their predictions are compared with the scores as they are.
-    folds : int
-        Cells are dealt at random and each fold is predicted from the others. A cell whose subject
-        or item is not among the others is left out for all.
-    splits : int
-        Of `split_half`.
-    seed : int
-    **options
-        Common arguments of `fit`, such as `score_range`.
+    `scores`, `folds` and `options` are those of `heldout`, `splits` those of `split_half`.
+    `likelihoods` are arguments of `fit` by name: continuous Bernoulli, fractional and graded by
+    default. Graded models are fitted to scores moved to the nearest of `levels`, where scores take too
+    many values; their predictions are compared with the scores as they are.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by likelihood. The first row, "item's own scores", predicts every cell by the other
-        scores of its item, without any ability. `rmse` of the expected score and `crps`, both in
-        units of the score; `mse_difference` and `crps_difference` from the first likelihood,
-        negative is better, with standard errors clustered by item; `diff_reliability` and
-        `theta_reliability`, rank correlations of halves stepped up by Spearman and Brown;
-        `rho_diff`, rank correlation of difficulty with the first likelihood; `converged`;
-        `n` cells; and `trusted`: converged, and better than the item's own scores in both losses
-        (fractional: in `rmse`).
+    Returns a row a likelihood; the first, "item's own scores", predicts every cell by the other scores
+    of its item, without any ability. `rmse` of the expected score and `crps`, both in units of the
+    score; `mse_difference` and `crps_difference` from the first likelihood, negative is better, with
+    standard errors clustered by item; `diff_reliability` and `theta_reliability`, rank correlations
+    of halves stepped up by Spearman and Brown; `rho_diff`, rank correlation of difficulty with the
+    first likelihood; `converged`, whether the fits to all scores, folds and halves did; `n` cells;
+    and `trusted`: converged, and better than the item's own scores in both losses (fractional: in
+    `rmse`).
     """
     likelihoods = dict(likelihoods or LIKELIHOODS)
-    cells = _held_out(scores, likelihoods, ("squared", "crps"), folds, seed, options, levels)
+    cells, sure = _held_out(scores, likelihoods, ("squared", "crps"), folds, seed, options, levels)
     rows = _losses(cells, next(iter(likelihoods)))
     difficulty = None
     for name, arguments in likelihoods.items():
@@ -221,9 +185,10 @@ def compare_likelihoods(
             halves = split_half(own, splits=splits, by=by, seed=seed, **{**options, **arguments})
             rho = halves.loc[halves["parameter"] == parameter, "rho"].mean()
             row[f"{parameter}_reliability"] = 2 * rho / (1 + rho)
+            sure[name] &= halves["converged"].all()
         difficulty = whole_fit.items["diff"] if difficulty is None else difficulty
         row["rho_diff"] = whole_fit.items["diff"].corr(difficulty, method="spearman")
-        row["converged"] = whole_fit.converged
+        row["converged"] = bool(sure[name] and whole_fit.converged)
         worse = [row[kind] >= rows[OWN][kind] for kind in ("rmse", "crps")]
         row["trusted"] = bool(row["converged"] and not any(worse))
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("likelihood")

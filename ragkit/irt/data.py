@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -26,8 +26,8 @@ class Scores:
     group, groups :
         The facet's level of each cell, and its names; None without a facet.
     score_range : (float, float)
-    components : numpy.ndarray of int
-        The connected part of the design each subject belongs to.
+    parts : int
+        Into how many parts that share no subject and no item the scores fall.
     n_subjects, n_items, n_cells, n_groups : int
     full : bool
         Whether every subject has a score on every item, and there is no facet.
@@ -41,16 +41,12 @@ class Scores:
     score_range: tuple[float, float]
     group: np.ndarray | None = None
     groups: pd.Index | None = None
-    components: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    parts: int = 1
 
     def __post_init__(self):
-        self.n_subjects, self.n_items, self.n_cells = (
-            len(self.subjects),
-            len(self.items),
-            self.x.size,
-        )
+        self.n_subjects, self.n_items = len(self.subjects), len(self.items)
+        self.n_cells, self.full = self.x.size, self.subject is None
         self.n_groups = 0 if self.groups is None else len(self.groups)
-        self.full = self.subject is None
 
     def per_item(self, statistic: str) -> np.ndarray:
         """Return the "count", "mean", "min" or "max" of each item's rescaled scores."""
@@ -271,9 +267,7 @@ def _codes(column: pd.Series) -> tuple[np.ndarray, pd.Index]:
         )
     names = pd.Index(np.asarray(names))
     order = np.argsort(_sortable(names), kind="stable")
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order))
-    return rank[codes], names[order]
+    return np.argsort(order).astype(np.int32)[codes], names[order]
 
 
 def _rescale(x: np.ndarray, low: float, high: float, where) -> np.ndarray:
@@ -301,8 +295,7 @@ def _scale(x: np.ndarray) -> str:
 def _check_binary(prepared: Scores) -> None:
     odd = (prepared.x != 0) & (prepared.x != 1)
     if odd.any():
-        low, high = prepared.score_range
-        value = low + float(prepared.x[odd][0]) * (high - low)
+        (low, high), value = prepared.score_range, prepared.unscaled(prepared.x[odd][0])
         raise DataError(
             f"the Bernoulli likelihood takes scores of {low:g} or {high:g}, but one is {value:g}",
             "use likelihood='fractional' or 'cb' for scores in between",
@@ -310,27 +303,21 @@ def _check_binary(prepared: Scores) -> None:
 
 
 def _connect(prepared: Scores, disconnected: str) -> None:
-    n, m = prepared.n_subjects, prepared.n_items
     if prepared.full:
-        prepared.components = np.zeros(n, int)
         return
-    from scipy.sparse import coo_matrix
+    from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    edges = coo_matrix(
-        (np.ones(prepared.n_cells, np.int8), (prepared.subject, prepared.item + n)),
-        shape=(n + m, n + m),
-    )
-    count, label = connected_components(edges, directed=False)
-    prepared.components = label[:n]
-    if count > 1 and disconnected == "raise":
-        sizes = [
-            f"{int((label[:n] == part).sum())} subjects x {int((label[n:] == part).sum())} items"
-            for part in range(min(count, 4))
-        ]
-        more = f" and {count - 4} more" if count > 4 else ""
+    n, size = prepared.n_subjects, prepared.n_subjects + prepared.n_items
+    cells = np.ones(prepared.n_cells, np.int8), (prepared.subject, prepared.item + n)
+    edges = coo_array(cells, shape=(size, size))
+    prepared.parts, label = connected_components(edges, directed=False)
+    if prepared.parts > 1 and disconnected == "raise":
+        pairs = zip(np.bincount(label[:n]), np.bincount(label[n:]), strict=True)
+        sizes = [f"{subjects} subjects x {items} items" for subjects, items in pairs][:4]
+        more = f" and {prepared.parts - 4} more" if prepared.parts > 4 else ""
         raise DataError(
-            f"the scores fall into {count} parts without a shared subject or item "
+            f"the scores fall into {prepared.parts} parts without a shared subject or item "
             f"({'; '.join(sizes)}{more}), so no common scale exists",
             "fit each part by itself, or say disconnected='assume-equal' to assume that the parts' "
             "subjects are equally able on average",

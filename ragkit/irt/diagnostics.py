@@ -44,10 +44,10 @@ from ragkit.irt.data import Scores, require_long
 from ragkit.irt.engine import Prior
 from ragkit.irt.fitting import fit
 from ragkit.irt.nuts import arviz_quiet
-from ragkit.irt.result import IRTResult
+from ragkit.irt.result import Z90, IRTResult
 from ragkit.irt.simulate import simulate
 
-_Z90 = 1.6448536269514722
+_DRAWS = 400  # of the posterior, for leave-one-out
 _PER_FIT = 10  # simulated matrices that a fit's expected statistics are the mean of
 
 
@@ -59,26 +59,13 @@ def recovery(
     simulation: Mapping | None = None,
     **options,
 ) -> pd.DataFrame:
-    """Simulate, fit, and compare with the truth.
+    """Simulate with each of the seeds, fit, and compare with the truth.
 
-    Parameters
-    ----------
-    n_subjects, n_items : int
-    seeds : sequence of int
-        One simulation each.
-    simulation : mapping, optional
-        Further arguments of `simulate`, such as `{"sessions": 2, "shared": 105}`.
-    **options
-        Of `fit`.
+    `simulation` holds further arguments of `simulate`, such as `{"sessions": 2, "shared": 105}`,
+    `options` those of `fit`. Returns one row per seed and parameter (theta, diff, log_disc): `r`
+    (Pearson; for log_disc also `r_disc` of the discrimination itself), `bias`, `rmse`, `coverage` of
+    90 % intervals, and whether the fit `converged`.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row per seed and parameter (theta, diff, log_disc): `r` (Pearson; for log_disc also
-        `r_disc` of the discrimination itself), `bias`, `rmse`, `coverage` of 90 % intervals.
-
-    Examples
-    --------
     >>> recovery(n_subjects=20, n_items=50, seeds=[1])[["parameter", "r", "coverage"]].round(2)
       parameter     r  coverage
     0     theta  0.88      0.85
@@ -100,7 +87,8 @@ def recovery(
                 "r": frame[name].corr(truth[name], min_periods=3),
                 "bias": error.mean(),
                 "rmse": float(np.sqrt((error**2).mean())),
-                "coverage": float((error.abs() <= _Z90 * frame[f"se_{name}"]).mean()),
+                "coverage": float((error.abs() <= Z90 * frame[f"se_{name}"]).mean()),
+                "converged": result.converged,
             }
             if name == "log_disc":
                 row["r_disc"] = frame["disc"].corr(truth["disc"], min_periods=3)
@@ -111,15 +99,8 @@ def recovery(
 def correlations(results: Mapping[str, IRTResult]) -> pd.DataFrame:
     """Return how difficulty goes with the mean score and with discrimination, for several fits.
 
-    Parameters
-    ----------
-    results : mapping of name to IRTResult
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a fit: Pearson correlations over items of diff with mean_score, disc and log_disc,
-        then items, flagged, converged (the LiveRAG paper, section 3.2).
+    One row a fit: Pearson correlations over items of diff with mean_score, disc and log_disc, then
+    items, flagged, converged (the LiveRAG paper, section 3.2).
     """
     rows = []
     for result in results.values():
@@ -145,19 +126,11 @@ def converged(results: Mapping[str, IRTResult]) -> tuple[dict[str, IRTResult], s
 
 
 def agreement(results: Mapping[str, IRTResult]) -> pd.DataFrame:
-    """Compare fits of the same scores: engines, seeds or models.
+    """Compare at least two fits (`UsageError`) of the same scores: engines, seeds or models.
 
-    Parameters
-    ----------
-    results : mapping of name to IRTResult
-        At least two (`UsageError`).
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per pair and parameter: Pearson `r`, Spearman `rho`, Kendall `tau` (NaN if fewer than
-        three are shared), `n` shared, and `shift`, the mean absolute difference in units of the
-        pair's pooled standard error.
+    One row per pair and parameter: Pearson `r`, Spearman `rho`, Kendall `tau` (NaN if fewer than
+    three are shared), `n` shared, `shift`, the mean absolute difference in units of the pair's pooled
+    standard error, and whether both `converged`.
     """
     if len(results) < 2:
         raise UsageError("agreement needs at least two results")
@@ -175,6 +148,7 @@ def agreement(results: Mapping[str, IRTResult]) -> pd.DataFrame:
                 "n": len(x.index.intersection(y.index)),
                 "shift": ((x - y).abs() / error).mean(),
             }
+            row["converged"] = one.converged and two.converged
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -184,23 +158,11 @@ def split_half(
 ) -> pd.DataFrame:
     """Fit two random halves apart and correlate what they share.
 
-    Parameters
-    ----------
-    scores : pandas.DataFrame
-        Long, of at least four items or subjects (`DataError` otherwise).
-    splits : int
-    by : {"items", "subjects"}
-        Halves of items give the reliability of ability; halves of subjects that of difficulty and
-        discrimination.
-    seed : int
-    **options
-        Of `fit`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per split and parameter: Pearson `r` and Spearman `rho` between the halves, and
-        `reliability` of the whole by Spearman and Brown, 2 r / (1 + r).
+    Halves of `by="items"` give the reliability of ability, of `by="subjects"` that of difficulty and
+    discrimination. `scores` are long and have at least four of them (`DataError`); `options` are
+    those of `fit`. Returns one row per split and parameter: Pearson `r` and Spearman `rho` between
+    the halves, `reliability` of the whole by Spearman and Brown, 2 r / (1 + r), `n` shared, and
+    whether both halves `converged`.
     """
     column = {"items": "item_id", "subjects": "subject_id"}[
         choice(by, "value of by", ("items", "subjects"))
@@ -218,7 +180,7 @@ def split_half(
         tables.append(table[(table["parameter"] == "theta") == (by == "items")])
     table = pd.concat(tables, ignore_index=True)
     table["reliability"] = 2 * table["r"] / (1 + table["r"])
-    return table[["split", "parameter", "r", "rho", "reliability", "n"]]
+    return table[["split", "parameter", "r", "rho", "reliability", "n", "converged"]]
 
 
 def prior_sensitivity(
@@ -226,20 +188,9 @@ def prior_sensitivity(
 ) -> pd.DataFrame:
     """Refit with the prior's sds at multiples of their values.
 
-    Parameters
-    ----------
-    scores : pandas.DataFrame
-        Long or wide, as for `fit`.
-    factors : sequence of float
-        Above 0.
-    **options
-        Of `fit`, with a prior (`UsageError`).
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per prior sd (difficulty or discrimination), factor and parameter: `r` and `rho`
-        with the first fit, `shift` in standard errors.
+    `scores` and `options` are those of `fit`, with a prior (`UsageError`); `factors` are above 0.
+    Returns one row per prior sd (difficulty or discrimination), factor and parameter, with the columns
+    of `agreement` with the first fit.
     """
     base = fit(scores, **options)
     found = base.info["hyperparameters"]
@@ -288,30 +239,20 @@ def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) 
 
     Abilities and discriminations are drawn from their posteriors; discriminations of a fit without
     errors are taken as known. All fits are those of `engine="em"`, whatever the engine of `result`,
-    and of `prior="weak"` if it had none.
+    and of `prior="weak"` if it had none, or py-irt's. `result` needs its scores, which one that was
+    loaded lacks (`UsageError`), and `draws`, at least 19, a fit each.
 
-    Parameters
-    ----------
-    result : IRTResult
-        With its scores, as one that was loaded is not (`UsageError`).
-    draws : int
-        Replicates, at least 19; each costs a fit.
-    seed : int
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by statistic (on [0, 1]): `observed`; `mean`, `low` and `high` (5 and 95 %) of the
-        replicates; `p`, the share at or above the observed, itself counted. Statistics: mean and
-        sd of the scores, the shares at both ends of the range (`at_low`, `at_high`; a continuous
-        model generates none), the sds of item and subject means, and the mean correlation of an
-        item with the rest of the test.
+    Returns, by statistic (on [0, 1]), `observed`; `mean`, `low` and `high` (5 and 95 %) of the
+    replicates; `p`, the share at or above the observed, itself counted. Statistics: mean and sd of the
+    scores, the shares at both ends of the range (`at_low`, `at_high`; a continuous model generates
+    none), the sds of item and subject means, and the mean correlation of an item with the rest of the
+    test.
     """
     info, scores = result.info, result._fitted().frame()
     whole(draws, "draws", least=19)
     rng = np.random.default_rng([seed, 1])  # the seed alone may have made the scores
     options = {name: info[name] for name in ("model", "likelihood", "disc", "score_range")}
-    prior = "weak" if info["prior"] == "none" else info["prior"]
+    prior = "weak" if info["prior"] in ("none", "py-irt") else info["prior"]
     options |= {
         "prior": Prior(**prior) if isinstance(prior, dict) else prior,
         "levels": info.get("levels"),
@@ -363,25 +304,20 @@ def _expected(result: IRTResult, rng: np.random.Generator) -> pd.Series:
     return pd.DataFrame([_statistics(_generated(result, rng)) for _ in range(_PER_FIT)]).mean()
 
 
-def loo(result: IRTResult, *, draws: int = 400):
+def loo(result: IRTResult):
     """Return PSIS-LOO of a `nuts` fit (`arviz.ELPDData`, with Pareto k of each score).
 
-    Parameters
-    ----------
-    result : IRTResult
-        Of `engine="nuts"`, and with its scores, as one that was loaded is not (`UsageError`).
-    draws : int
-        The most draws used, thinned evenly, so that memory stays at 8 bytes x draws x scores.
+    `result` has draws, and its scores, as one that was loaded has not (`UsageError`). At most 400
+    draws are used, thinned evenly, so that memory stays at 8 bytes x draws x scores.
     """
     if result.draws is None:
         raise UsageError(
-            f"leave-one-out needs posterior draws; engine {result.info['engine']!r} has none",
+            "leave-one-out needs posterior draws, and this fit has none",
             "fit with engine='nuts', or compare models with heldout()",
         )
-    whole(draws, "draws")
     az = arviz_quiet()
     chains, length, _ = result.draws["theta"].shape
-    keep = np.unique(np.linspace(0, length - 1, max(1, draws // chains)).astype(int))
+    keep = np.unique(np.linspace(0, length - 1, max(1, _DRAWS // chains)).astype(int))
     found = {name: value[:, keep] for name, value in result.draws.items()}
     data = result._fitted()
     subject, item, x = data.cells()

@@ -25,7 +25,6 @@ from ragkit.irt.engine import (
 from ragkit.irt.marginal import NODES
 
 _HYPER_ROUNDS, _HYPER_TOL = 60, 5e-3
-_NOTHING = np.zeros((2, 2))
 
 
 def fit_em(data: Scores, setup: Setup, *, tol: float = 1e-6, max_iter: int = 500) -> Estimates:
@@ -51,7 +50,7 @@ def fit_em(data: Scores, setup: Setup, *, tol: float = 1e-6, max_iter: int = 500
     else:
         problems = ["the estimates of the prior did not settle: fix the prior (prior='weak')"]
     problems += _problems(model, optimum, tol, max_iter)
-    return _estimates(model, optimum, setup.scale, problems)
+    return _estimates(model, optimum, problems)
 
 
 def _estimated(model: Model, optimum: Optimum) -> tuple[Prior, str]:
@@ -113,14 +112,14 @@ def _problems(model: Model, optimum: Optimum, tol: float, max_iter: int) -> list
     return out
 
 
-def _estimates(model: Model, optimum: Optimum, scale: str, problems: list[str]) -> Estimates:
+def _estimates(model: Model, optimum: Optimum, problems: list[str]) -> Estimates:
     """Move the scale to mean 0 and variance 1 of the population; carry the errors along.
 
     What is reported is a function of an item's or a subject's own parameters and of two errors of
     the scale: `shift`, of the abilities' mean, and `stretch`, of the logarithm of their sd.
     """
     alpha, d, gaps, severity = model.unpack(optimum.vector)
-    abilities, information, n = optimum.abilities, optimum.information, model.data.n_subjects
+    abilities, information = optimum.abilities, optimum.information
     middle = float(abilities.mean.mean())
     unit = float(np.sqrt(np.mean((abilities.mean - middle) ** 2 + abilities.sd**2)))
 
@@ -135,15 +134,8 @@ def _estimates(model: Model, optimum: Optimum, scale: str, problems: list[str]) 
             return alpha + np.log(unit) + stretch
         return alpha * unit * np.exp(stretch)
 
-    functions = moved, difficulty, slope
     with np.errstate(divide="ignore", invalid="ignore"):
-        variances = _variances(model, optimum, functions, unit, sample=True)
-        if scale == "population":
-            # with a draw of the subjects from N(0, 1) come variances of 1/n and 1/(2n)
-            drawn = np.diag([unit**2 / n, 1 / (2 * n)])
-            own = _variances(model, optimum, functions, unit, sample=True, drawn=drawn)
-            free = _variances(model, optimum, functions, unit, sample=False)
-            variances = [np.maximum(*pair) for pair in zip(own, free, strict=True)]
+        variances = _variances(model, optimum, (moved, difficulty, slope), unit)
         b = difficulty(alpha, d)
         thresholds = moved((model.offsets(gaps) - d[:, None]) / model.slopes(alpha)[:, None])
     means = moved(abilities.mean), b, slope(alpha, d), severity / unit
@@ -154,7 +146,6 @@ def _estimates(model: Model, optimum: Optimum, scale: str, problems: list[str]) 
         "problems": problems,
         "iterations": optimum.iterations,
         "gradient_norm": optimum.gradient,
-        "objective": optimum.objective,
         "log_likelihood": float(abilities.log_likelihood.sum()),
         "ability_prior": [-middle / unit, 1 / unit],
         "hyperparameters": {} if model.prior is None else asdict(model.prior),
@@ -165,24 +156,20 @@ def _estimates(model: Model, optimum: Optimum, scale: str, problems: list[str]) 
     return Estimates(moments, info, thresholds.T if model.family.graded else thresholds[:0])
 
 
-def _variances(
-    model: Model, optimum: Optimum, functions, unit: float, *, sample: bool, drawn=_NOTHING
-) -> list[np.ndarray]:
+def _variances(model: Model, optimum: Optimum, functions, unit: float) -> list[np.ndarray]:
     """Return variances of abilities, difficulties, alphas and severities on the reported scale.
 
-    With `sample` the errors of the abilities' mean and sd are taken out; `drawn` is the covariance
-    of further errors of them.
+    The errors of the abilities' mean and sd are taken out: 0 and 1 are those of these subjects.
     """
     moved, difficulty, slope = functions
-    alpha, d, _, severity = model.unpack(optimum.vector)
+    alpha, d, _, _ = model.unpack(optimum.vector)
     abilities, information, m = optimum.abilities, optimum.information, model.m
     n, mean, sd = model.data.n_subjects, abilities.mean, abilities.sd
     if not information.definite:
         missing = np.full(m, np.nan)
         return [sd**2 / unit**2, missing, missing, np.full(model.groups, np.nan)]
-    along = np.column_stack([sd / n, moved(mean) * sd / (n * unit)]) * sample
+    along = np.column_stack([sd / n, moved(mean) * sd / (n * unit)])
     cross, own, var_z, cross_z = information.with_abilities(along)
-    own = own + drawn
     joint = _covariance((sd**2 * var_z)[:, None, None], (sd[:, None] * cross_z)[:, None], own)
     var_theta = _delta(moved, (mean, 0.0, 0.0), joint)
     # (alpha, d) of every item, and their covariances with the scale
@@ -205,13 +192,8 @@ def _variances(
     if model.groups:
         part = information.top[int(model.shared) :, int(model.shared) :]
         var_severity = np.diag(model.contrasts @ part @ model.contrasts.T) / unit**2
-        var_severity = var_severity + (severity / unit) ** 2 * drawn[1, 1]
-    return [
-        np.maximum(var_theta, 1e-12 / unit**2),
-        var_b,
-        np.maximum(var_alpha, 1e-12),
-        var_severity,
-    ]
+    var_theta = np.maximum(var_theta, 1e-12 / unit**2)
+    return [var_theta, var_b, np.maximum(var_alpha, 1e-12), var_severity]
 
 
 def _covariance(own: np.ndarray, cross: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -90,7 +90,6 @@ class Setup:
     positive: bool
     prior: Prior | None
     hierarchical: bool = False
-    scale: str = "sample"
     seed: int = 0
 
 
@@ -408,7 +407,6 @@ class Optimum:
     vector: np.ndarray
     abilities: Abilities
     information: Information
-    objective: float
     gradient: float  # largest entry, in units of the items' errors
     iterations: int
 
@@ -438,7 +436,7 @@ def climb(
                 norm = float(np.sqrt(max(gradient @ step, 0.0)))
             done = norm <= tol or iterations >= max_iter or newton == _NEWTON or outside == 2
             if done or not known or information.form == "apart":
-                return Optimum(vector, abilities, information, value, norm, iterations)
+                return Optimum(vector, abilities, information, norm, iterations)
             iterations += 1
             bar.update()
             for _ in range(10):  # a step that does not gain is halved

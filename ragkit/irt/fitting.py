@@ -19,7 +19,7 @@ from ragkit.irt.engine import Estimates, Prior, Setup
 from ragkit.irt.likelihood import LIKELIHOODS, MOST_LEVELS, get_likelihood
 from ragkit.irt.nuts import fit_nuts
 from ragkit.irt.pyirt import fit_pyirt
-from ragkit.irt.result import IRTResult, reliability
+from ragkit.irt.result import Z90, IRTResult, reliability
 
 FEW = 5
 ENGINES = {"em": fit_em, "nuts": fit_nuts, "py-irt": fit_pyirt}
@@ -32,9 +32,7 @@ KNOWN = {
     "likelihood": (*LIKELIHOODS, "graded"),
     "disc": ("positive", "signed"),
     "engine": ENGINES,
-    "scale": ("sample", "population"),
 }
-_Z95 = 1.6448536269514722
 
 
 def fit(
@@ -49,7 +47,6 @@ def fit(
     prior: str | Prior = "weak",
     group: str | None = None,
     disconnected: str = "raise",
-    scale: str = "sample",
     levels: Sequence[float] | None = None,
     **given,
 ) -> IRTResult:
@@ -85,16 +82,12 @@ def fit(
     prior : {"weak", "hierarchical", "none"} or Prior
         "weak" is fixed and weakly informative: see `ragkit.irt.Prior`. "hierarchical" estimates
         its means and sds, which can fail on scores that say little of them. "none" is marginal
-        maximum likelihood (MML). The last two are for "em".
+        maximum likelihood (MML). The last two are for "em"; py-irt has priors of its own.
     group : str, optional
         A column that names the judge or condition of each score; its severities are estimated
         (engines "em" and "nuts").
     disconnected : {"raise", "assume-equal"}
         What to do with parts of the design that share no subject and no item.
-    scale : {"sample", "population"}
-        What the errors refer to. "sample": 0 and 1 are mean and sd of these subjects.
-        "population": the subjects are a draw from N(0, 1), so that location and scale carry a
-        sampling error. Estimates are the same.
     levels : sequence of float, optional
         For "graded": the values that a score can take, ascending. The distinct scores by default.
     **given
@@ -124,7 +117,7 @@ def fit(
     True
     """
     asked = {"model": str(model).lower(), "likelihood": likelihood, "disc": disc}
-    asked |= {"engine": str(engine).lower(), "scale": scale, "seed": whole(seed, "seed", least=0)}
+    asked |= {"engine": str(engine).lower(), "seed": whole(seed, "seed", least=0)}
     run = _engine(asked, given, prior=prior, group=group, levels=levels)
     data = prepare(
         scores,
@@ -138,7 +131,7 @@ def fit(
     family = get_likelihood(likelihood, levels, data.score_range)
     kind = {"shared": asked["model"] == "1pl", "positive": disc == "positive"}
     filled = _prior(prior, data, family, **kind)
-    setup = Setup(family, *kind.values(), filled, prior == "hierarchical", scale, asked["seed"])
+    setup = Setup(family, *kind.values(), filled, prior == "hierarchical", asked["seed"])
     begin = time.perf_counter()
     found = run(data, setup, **given)
     asked |= {"score_range": [float(end) for end in data.score_range], "group": group}
@@ -228,7 +221,7 @@ def _result(data: Scores, found: Estimates, *, signed: bool) -> IRTResult:
     (theta, se_theta), (diff, se_diff), (alpha, se) = list(parts.values())[:3]
     with np.errstate(invalid="ignore", divide="ignore"):
         if signed:
-            negative = alpha + _Z95 * se < 0
+            negative = alpha + Z90 * se < 0
             disc, se_disc = alpha, se
             log_disc = np.log(np.where(disc > 0, disc, np.nan))
             se_log = np.where(disc > 0, se / disc, np.nan)
@@ -244,14 +237,13 @@ def _result(data: Scores, found: Estimates, *, signed: bool) -> IRTResult:
     items = _table(data, data.per_item, data.items.rename("item_id"), columns, negative=negative)
     columns = {"theta": theta, "se_theta": se_theta}
     subjects = _table(data, data.per_subject, data.subjects.rename("subject_id"), columns)
-    apart = data.components.max() > 0
     facets = _facets(data, *parts["severity"]) if data.n_groups else None
     found.info["reliability"] = reliability(subjects)
     notes = found.info["notes"]
-    if apart:
+    if data.parts > 1:
         notes.append(
-            f"{int(data.components.max()) + 1} parts share no subject or item: they are on one "
-            "scale only if their subjects are equally able on average"
+            f"{data.parts} parts share no subject or item: they are on one scale only if their "
+            "subjects are equally able on average"
         )
     if facets is not None and facets["flag"].str.contains("nested").any():
         notes.append(
@@ -260,7 +252,7 @@ def _result(data: Scores, found: Estimates, *, signed: bool) -> IRTResult:
         )
     result = IRTResult(items, subjects, found.info, facets, found.draws, data)
     if "log_likelihood" not in found.info:  # an engine that does not integrate abilities out
-        found.info["log_likelihood"] = result.log_likelihood()
+        found.info["log_likelihood"] = float(result.pointwise().sum())
     return result
 
 
@@ -271,24 +263,21 @@ def _runs_backwards(data: Scores, theta: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = (square - x**2 / n) * (ability_square - ability**2 / n)
         r = np.clip((cross - x * ability / n) / np.sqrt(spread), -1 + 1e-12, 1 - 1e-12)
-        return (spread > 1e-20) & (n >= FEW) & (np.arctanh(r) * np.sqrt(n - 3) < -_Z95)
+        return (spread > 1e-20) & (n >= FEW) & (np.arctanh(r) * np.sqrt(n - 3) < -Z90)
 
 
 def _table(data: Scores, per: Callable, index: pd.Index, columns: dict, **masks) -> pd.DataFrame:
     """Return the parameters of items or subjects, with what their scores are and their flags."""
-    (low, high), n = data.score_range, per("count")
+    n, apart = per("count"), data.parts > 1
     masks = {"constant": per("min") == per("max"), **masks, "few": n < FEW}
-    masks["disconnected"] = np.full(len(n), data.components.max() > 0)
-    mean = low + per("mean") * (high - low)
-    return pd.DataFrame({**columns, "n": n, "mean_score": mean, "flag": _flags(**masks)}, index)
+    masks["disconnected"] = np.full(len(n), apart)
+    told = {"n": n, "mean_score": data.unscaled(per("mean")), "flag": _flags(**masks)}
+    return pd.DataFrame({**columns, **told}, index)
 
 
 def _flags(**masks: np.ndarray) -> np.ndarray:
-    size = len(next(iter(masks.values())))
-    out = np.full(size, "", dtype=object)
-    for name, mask in masks.items():
-        out[mask] = [f"{flag} {name}".strip() for flag in out[mask]]
-    return out
+    table = pd.DataFrame(masks)
+    return table.dot(table.columns + " ").str.strip().to_numpy()
 
 
 def _facets(data: Scores, severity: np.ndarray, error: np.ndarray) -> pd.DataFrame:

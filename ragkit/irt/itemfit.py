@@ -12,11 +12,6 @@ q01       0.88    0.88
    one  two   n
 0  q10  q44  20
 1  q17  q30  20
->>> calibration(result, bins=2)[["observed", "expected"]].round(2)
-     observed  expected
-bin
-0        0.46      0.47
-1        0.59      0.58
 """
 
 from __future__ import annotations
@@ -25,54 +20,39 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from ragkit.checks import whole
 from ragkit.irt.result import IRTResult
 
+_SHARED = 10  # subjects that two items need for Q3
 _LEAST = 1.0  # expected count of right and of wrong answers in a group of S-X2
 
 
 def _residuals(result: IRTResult) -> pd.DataFrame:
-    """Return subject, item, score, expected score, its variance and the residual of each cell."""
+    """Return the fitted scores with their residuals and expected variances, on [0, 1]."""
     data = result._fitted()
     cells = data.frame()
-    x = data.cells()[2]
     mean, variance = result.family.mean_variance(result._cell_eta(cells))
-    variance = np.maximum(variance, 1e-12)
-    return cells.assign(x=x, mean=mean, variance=variance, residual=x - mean)
+    return cells.assign(residual=data.cells()[2] - mean, variance=np.maximum(variance, 1e-12))
 
 
 def item_fit(result: IRTResult) -> pd.DataFrame:
-    """Return fit statistics of each item.
+    """Return fit statistics of each item, by item_id.
 
-    Parameters
-    ----------
-    result : IRTResult
-        That holds its scores, as one that was loaded does not (`UsageError`).
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by item_id. `infit` and `outfit`: mean squared residuals, weighted by their
-        variance and not (Wright and Masters, Rating Scale Analysis, 1982); 1 is expected, above
-        1.3 is noisy, below 0.7 too regular. `z`: mean residual in standard errors. For scores of 0
-        and 1 only on a complete matrix: `s_x2`, `df` and `p` of Orlando and Thissen's test
-        (Applied Psychological Measurement 2000), which compares the observed with the expected
-        share of right answers at each total score; NaN elsewhere.
+    `infit` and `outfit`: mean squared residuals, weighted by their variance and not (Wright and
+    Masters, Rating Scale Analysis, 1982); 1 is expected, above 1.3 is noisy, below 0.7 too regular.
+    `z`: mean residual in standard errors. For scores of 0 and 1 only on a complete matrix: `s_x2`,
+    `df` and `p` of Orlando and Thissen's test (Applied Psychological Measurement 2000), which
+    compares the observed with the expected share of right answers at each total score; NaN
+    elsewhere. A result that was loaded does not hold its scores (`UsageError`).
     """
     cells, data = _residuals(result), result.data
-    item = data.cells()[1]
-    square, variance = cells["residual"] ** 2, cells["variance"]
-    columns = square, square / variance, cells["residual"], variance
-    total, scaled, residual, variance = (np.bincount(item, c, data.n_items) for c in columns)
-    table = pd.DataFrame(
-        {
-            "infit": total / variance,
-            "outfit": scaled / data.per_item("count"),
-            "z": residual / np.sqrt(variance),
-            **dict.fromkeys(("s_x2", "df", "p"), np.nan),
-        },
-        result.items.index,
-    )
+    cells["square"] = cells["residual"] ** 2
+    cells["scaled"] = cells["square"] / cells["variance"]
+    names = ["square", "scaled", "residual", "variance"]
+    total = cells.groupby("item_id", sort=False)[names].sum()
+    table = pd.DataFrame({"infit": total["square"] / total["variance"]})
+    table["outfit"] = total["scaled"] / data.per_item("count")
+    table["z"] = total["residual"] / np.sqrt(total["variance"])
+    table[["s_x2", "df", "p"]] = np.nan
     x = data.matrix().T
     if np.isin(x, (0, 1)).all() and not data.n_groups:  # right or wrong, and complete
         table[["s_x2", "df", "p"]] = _s_x2(result, x)
@@ -132,26 +112,16 @@ def _merged(expected: np.ndarray, count: np.ndarray) -> np.ndarray:
     return np.array(starts)
 
 
-def q3(result: IRTResult, *, least: int = 10) -> pd.DataFrame:
+def q3(result: IRTResult) -> pd.DataFrame:
     """Return correlations of two items' residuals: local dependence (Yen's Q3, 1984).
 
-    Parameters
-    ----------
-    result : IRTResult
-        As for `item_fit`.
-    least : int
-        Pairs with fewer subjects in common are left out.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a pair of items, the strongest first: `one`, `two`, `q3`, `n` and `excess`, Q3 less
-        the mean over all pairs; an excess above 0.2 is the usual sign of dependence.
+    One row a pair of items with at least ten subjects in common, the strongest first: `one`, `two`,
+    `q3`, `n` subjects and `excess`, Q3 less the mean over all pairs; an excess above 0.2 is the
+    usual sign of dependence. A result that was loaded does not hold its scores (`UsageError`).
     """
-    whole(least, "least", least=4)
     wide = _residuals(result).pivot(index="subject_id", columns="item_id", values="residual")
     wide = wide.reindex(columns=result.items.index)
-    r, seen = wide.corr(min_periods=least).to_numpy(), wide.notna().to_numpy(float)
+    r, seen = wide.corr(min_periods=_SHARED).to_numpy(), wide.notna().to_numpy(float)
     left, right = np.triu_indices(len(r), 1)
     good = np.isfinite(r[left, right])
     left, right = left[good], right[good]
@@ -161,36 +131,3 @@ def q3(result: IRTResult, *, least: int = 10) -> pd.DataFrame:
     )
     table["excess"] = table["q3"] - table["q3"].mean()
     return table.sort_values("q3", key=abs, ascending=False, ignore_index=True)
-
-
-def calibration(result: IRTResult, *, bins: int = 5) -> pd.DataFrame:
-    """Compare the mean score with the expected one over bins of ability.
-
-    Parameters
-    ----------
-    result : IRTResult
-        As for `item_fit`.
-    bins : int
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per bin of ability (equal counts of subjects): `theta`, `observed`, `expected`, on
-        the original scale, `n`, and `z`, their difference in standard errors of the model.
-    """
-    whole(bins, "bins")
-    cells, theta = _residuals(result), result.subjects["theta"]
-    which = (theta.rank(method="first") - 1) * bins // len(theta)
-    subject = cells["subject_id"]
-    cells = cells.assign(theta=subject.map(theta), bin=subject.map(which).astype(int))
-    by_bin = cells.groupby("bin")
-    mean, total = by_bin[["theta", "x", "mean"]].mean(), by_bin[["residual", "variance"]].sum()
-    return pd.DataFrame(
-        {
-            "theta": mean["theta"],
-            "observed": result._on_scale(mean["x"]),
-            "expected": result._on_scale(mean["mean"]),
-            "n": by_bin.size(),
-            "z": total["residual"] / np.sqrt(total["variance"]),
-        }
-    )

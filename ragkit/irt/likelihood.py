@@ -214,7 +214,8 @@ class Graded:
 
     def __init__(self, levels: Sequence[float], score_range: tuple[float, float]):
         self.score_range = low, high = score_range
-        self.values = [number(level, "a level", least=low, most=high) for level in levels]
+        given = np.atleast_1d(levels).tolist()
+        self.values = [number(level, "a level", least=low, most=high) for level in given]
         if not 2 <= len(self.values) <= MOST_LEVELS or not (np.diff(self.values) > 0).all():
             raise UsageError(f"levels={levels!r} are not 2 to {MOST_LEVELS} ascending numbers")
         self.levels = (np.array(self.values) - low) / (high - low)

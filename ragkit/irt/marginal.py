@@ -126,14 +126,11 @@ class Statistics:
 
     def __init__(self, data: Scores, family):
         self.n, self.features = data.n_subjects, family.features
-        subject = None
-        if data.full and self.features == 2 and not family.graded:
-            self.x, self.matrix = data.x, None
-            self.unit_item, self.unit_group = np.arange(data.n_items), None
-        else:
+        self.x, self.matrix = data.x, None
+        self.unit_item, self.unit_group = np.arange(data.n_items), None
+        if not data.full or family.graded:
             subject, item, x = data.cells()
             unit = item.astype(np.int64)
-            self.unit_item, self.unit_group = np.arange(data.n_items), None
             if data.n_groups:
                 key = unit * data.n_groups + data.group
                 found, unit = np.unique(key, return_inverse=True)

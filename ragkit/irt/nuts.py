@@ -1,8 +1,8 @@
 """The reference engine: the whole posterior by the No-U-Turn Sampler, as a plain Pyro model.
 
 Model and priors are those of the default engine (`ragkit.irt.engine`). Draws are moved to the
-scale on which each draw's abilities have mean 0 and sd 1 (`scale="sample"`), and turned so that
-ability rises with the mean score.
+scale on which each draw's abilities have mean 0 and sd 1, and turned so that ability rises with the
+mean score.
 """
 
 from __future__ import annotations
@@ -136,9 +136,7 @@ def _scaled(data: Scores, setup: Setup, found: Mapping[str, np.ndarray]) -> dict
     score = data.per_subject("mean")
     turned = (theta * (score - score.mean())).sum(-1, keepdims=True) < 0
     sign = np.where(turned & (not positive), -1.0, 1.0)
-    middle, unit = 0.0, 1.0
-    if setup.scale == "sample":
-        middle, unit = theta.mean(-1, keepdims=True), theta.std(-1, keepdims=True)
+    middle, unit = theta.mean(-1, keepdims=True), theta.std(-1, keepdims=True)
     scaled = {
         "theta": sign * (theta - middle) / unit,
         "diff": sign * (b - middle) / unit,

@@ -163,6 +163,6 @@ def fit_pyirt(data: Scores, setup: Setup, *, epochs=10_000, lr=0.01, dropout=0.2
         "py-irt stops after its epochs: that the training converged was not tested",
     ]
     info = {"problems": problems, "iterations": epochs, "learning_rate": lr, "dropout": dropout}
-    info |= {"hyperparameters": {}, "notes": notes}  # its priors are its own
+    info |= {"prior": "py-irt", "hyperparameters": {}, "notes": notes}  # its priors are its own
     moments = {"theta": (theta, variances[0]), "diff": (b, variances[1])}
     return Estimates({**moments, "alpha": (alpha, sd_alpha**2)}, info)

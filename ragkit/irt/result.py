@@ -16,7 +16,7 @@ True
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +29,8 @@ from ragkit.irt.data import Scores, require_long
 from ragkit.irt.likelihood import get_likelihood
 from ragkit.irt.marginal import NODES, Quadrature
 
+GRID = np.linspace(-4, 4, 121)  # abilities that curves are drawn over
+Z90 = 1.6448536269514722  # half the width of a 90 % interval, in standard errors
 _FORMAT = 3
 _CELLS = 1 << 14  # worked on at a time when abilities are scored
 
@@ -58,15 +60,17 @@ class IRTResult:
         would be if the model allowed it), `few` (fewer than 5 scores), `disconnected`.
     subjects : pandas.DataFrame
         Indexed by `subject_id`: `theta`, `se_theta`, `n`, `mean_score`, `flag` (`constant`,
-        `few`, `disconnected`). Abilities have mean 0 and mean square 1, error included.
+        `few`, `disconnected`). Abilities have mean 0 and mean square 1, error included; errors are
+        those of a scale on which 0 and 1 belong to these subjects.
     facets : pandas.DataFrame or None
         Indexed by the judge or condition: `severity` (higher is stricter, on the scale of theta,
         from the mean of the levels), `se_severity`, `n`, `n_subjects`, `flag`: `nested` if no
         subject was scored under another level too, so that only the assumption of equally able
         groups tells severity from ability.
     info : dict
-        Model, likelihood, engine, seed, score range, scale, convergence, hyperparameters,
-        log-likelihood, versions, notes.
+        Model, likelihood, engine, seed, score range, prior, convergence, hyperparameters,
+        log-likelihood (of "em" with abilities integrated out, else at the estimates), versions,
+        notes.
     draws : dict of numpy.ndarray, or None
         For `engine="nuts"`: "theta", "diff", "disc" of shape (chains, draws, n).
     data : Scores or None
@@ -138,15 +142,6 @@ class IRTResult:
 
     # --- curves -------------------------------------------------------------------------------
 
-    def _pick(self, items: Iterable | None) -> pd.DataFrame:
-        if items is None:
-            return self.items
-        wanted = list(items)
-        unknown = [item for item in wanted if item not in self.items.index]
-        if unknown:
-            raise UsageError(f"the item {unknown[0]!r} was not fitted")
-        return self.items.loc[wanted]
-
     @property
     def family(self):
         """The likelihood, with the levels of a graded model."""
@@ -163,50 +158,33 @@ class IRTResult:
         low, high = self.score_range
         return low + mean * (high - low)
 
-    def characteristic_curves(
-        self, theta: np.ndarray | None = None, items: Iterable | None = None
-    ) -> pd.DataFrame:
+    def characteristic_curves(self, theta: np.ndarray = GRID) -> pd.DataFrame:
         """Return expected scores, abilities x items, on the original scale.
 
-        Parameters
-        ----------
-        theta : array of float, optional
-            Abilities; 121 from -4 to 4 by default.
-        items : iterable of item ids, optional
-            All by default; one that was not fitted raises `UsageError`.
+        `theta` holds abilities; 121 from -4 to 4 by default.
         """
-        theta, chosen = _grid(theta), self._pick(items)
-        mean = self._on_scale(self.family.mean_variance(self._eta(theta[:, None], chosen))[0])
-        return pd.DataFrame(mean, index=pd.Index(theta, name="theta"), columns=chosen.index)
+        return self._over(theta, lambda eta: self._on_scale(self.family.mean_variance(eta)[0]))
 
-    def information(
-        self, theta: np.ndarray | None = None, items: Iterable | None = None
-    ) -> pd.DataFrame:
+    def information(self, theta: np.ndarray = GRID) -> pd.DataFrame:
         """Return each item's Fisher information about ability, abilities x items.
 
         The test's information is the sum over the items, `.sum(axis=1)`; its inverse square root
-        is the error of an ability measured by them. Arguments are those of `characteristic_curves`.
+        is the error of an ability measured by them. `theta` is that of `characteristic_curves`.
         """
-        theta, chosen = _grid(theta), self._pick(items)
-        value = self.family.information(self._eta(theta[:, None], chosen))
-        value = chosen["disc"].to_numpy() ** 2 * value
-        return pd.DataFrame(value, index=pd.Index(theta, name="theta"), columns=chosen.index)
+        return self._over(theta, self.family.information) * self.items["disc"] ** 2
+
+    def _over(self, theta: np.ndarray, function: Callable) -> pd.DataFrame:
+        theta = np.atleast_1d(theta)
+        values = function(self._eta(theta[:, None], self.items))
+        return pd.DataFrame(values, pd.Index(theta, name="theta"), self.items.index)
 
     # --- prediction ---------------------------------------------------------------------------
 
     def predict(self, cells: pd.DataFrame | None = None) -> pd.Series | pd.DataFrame:
         """Return expected scores on the original scale.
 
-        Parameters
-        ----------
-        cells : pandas.DataFrame, optional
-            Columns `subject_id`, `item_id` (and `group` if the model has a facet); what was not
-            fitted raises `DataError`.
-
-        Returns
-        -------
-        pandas.Series or pandas.DataFrame
-            One score a row of `cells`; without `cells` subjects x items, at severity 0.
+        One a row of `cells`, with the columns `subject_id`, `item_id` (and `group` if the model has a
+        facet); what was not fitted raises `DataError`. Without them subjects x items, at severity 0.
         """
         if cells is None:
             curves = self.characteristic_curves(self.subjects["theta"])
@@ -224,13 +202,6 @@ class IRTResult:
         subject = _positions(self.subjects.index, cells, "subject_id")
         ability = self.subjects["theta"].to_numpy()[subject] - self._severity(cells)
         return self._eta(ability, self.items.iloc[_positions(self.items.index, cells, "item_id")])
-
-    def log_likelihood(self, scores: pd.DataFrame | None = None) -> float:
-        """Return the log-likelihood of `scores` at the estimates; of the fitted ones by default.
-
-        For `engine="em"` the value in `info` integrates the abilities out and is another number.
-        """
-        return float(self.pointwise(scores).sum())
 
     def pointwise(self, scores: pd.DataFrame | None = None) -> pd.Series:
         """Return the log-likelihood of each score at the estimates.
@@ -267,17 +238,9 @@ class IRTResult:
 
         The items stay as they are; each ability is the mean of its posterior under the prior of
         the fit (EAP) and its error the standard deviation, the items' own errors not included.
-
-        Parameters
-        ----------
-        scores : pandas.DataFrame
-            Long: subject_id, item_id, score on the original scale, group where there is a facet.
-            No scores, two on one item, one out of range and other items raise `DataError`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by subject_id: theta, se_theta, n, mean_score.
+        `scores` are long: subject_id, item_id, score on the original scale, group where there is a
+        facet. No scores, two on one item, one out of range and other items raise `DataError`.
+        Returns theta, se_theta, n and mean_score by subject_id.
         """
         if len(scores) == 0:
             raise DataError("there are no scores of new subjects")
@@ -361,10 +324,6 @@ def load(folder: str | Path) -> IRTResult:
 
 def _plain(value):
     return value.item() if isinstance(value, np.generic) else str(value)
-
-
-def _grid(theta) -> np.ndarray:
-    return np.linspace(-4, 4, 121) if theta is None else np.atleast_1d(np.asarray(theta, float))
 
 
 def _positions(index: pd.Index, cells: pd.DataFrame, column: str) -> np.ndarray:

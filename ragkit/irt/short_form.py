@@ -31,15 +31,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ragkit.checks import choice, number, whole
+from ragkit.checks import choice, whole
 from ragkit.display import card, progress, table
-from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.errors import DataError, MissingData
 from ragkit.irt.data import prepare
 from ragkit.irt.fitting import fit
-from ragkit.irt.result import IRTResult
+from ragkit.irt.result import Z90, IRTResult
 
 SHRINKAGE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-_Z90 = 1.6448536269514722
 _FOLDS = 5  # of the subjects, to choose the shrinkage and to scale the error
 
 
@@ -89,33 +88,16 @@ class ShortForm:
         )
         return card("Short form", facts, first, after=after)
 
-    def estimate(self, scores: pd.DataFrame, *, level: float = 0.9) -> pd.DataFrame:
+    def estimate(self, scores: pd.DataFrame) -> pd.DataFrame:
         """Estimate the mean score over all items from scores on the items of the form.
 
-        Parameters
-        ----------
-        scores : pandas.DataFrame
-            Long or wide, as for `fit`. Scores on other items are not used. A missing score makes
-            the error larger.
-        level : float
-            Of the intervals, between 0 and 1 (`UsageError`).
+        `scores` are long or wide, as for `fit`. Scores on other items are not used, and a missing
+        score makes the error larger. No score of a subject on an item of the form, two on one item,
+        and one that is not a number or out of range raise `DataError`.
 
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by subject_id: `estimate`, `error`, `low` and `high` of the interval, and `n`,
-            the number of scores used.
-
-        Raises
-        ------
-        DataError
-            If a subject has no score on an item of the form or two on one item, or a score is not
-            a number or out of range.
+        Returns, by subject_id, `estimate`, `error`, `low` and `high` of a 90 % interval, and `n`, the
+        number of scores used.
         """
-        from scipy.stats import norm
-
-        if not 0 < number(level, "level") < 1:
-            raise UsageError(f"level should lie between 0 and 1, found {level!r}")
         x, subjects = _matrix(scores, self.info["score_range"], self.items.index)
         seen = ~np.isnan(x)
         if not seen.any(1).all():
@@ -132,7 +114,7 @@ class ShortForm:
             left = max(self.info["variance"] - weight @ self.with_score[pattern], 0.0)
             estimate[rows] = self.info["mean_score"] + (x[rows] - mean)[:, pattern] @ weight
             error[rows] = self.info["scale"] * np.sqrt(left)
-        half = norm.ppf((1 + level) / 2) * error
+        half = Z90 * error
         columns = {"estimate": estimate, "low": estimate - half, "high": estimate + half}
         columns = {name: low + np.clip(v, 0, 1) * (high - low) for name, v in columns.items()}
         columns |= {"error": error * (high - low), "n": seen.sum(1)}
@@ -154,12 +136,7 @@ class ShortForm:
 def load_short_form(folder: str | Path) -> ShortForm:
     """Read what `ShortForm.save` wrote.
 
-    Raises
-    ------
-    MissingData
-        If there is no such file.
-    DataError
-        If it is not a saved short form.
+    Raises `MissingData` if there is no such file, `DataError` if it is not a saved short form.
     """
     path = Path(folder) / "short_form.json"
     if not path.is_file():
@@ -179,7 +156,6 @@ def short_form(
     *,
     score_range: tuple[float, float] = (0, 1),
     families: pd.Series | None = None,
-    shrinkage: float | None = None,
     seed: int = 0,
 ) -> ShortForm:
     """Choose the items from which the mean score over all items is estimated best.
@@ -187,31 +163,18 @@ def short_form(
     Parameters
     ----------
     scores : pandas.DataFrame
-        Long or wide, as for `fit`. Missing scores are filled in with the expected scores of a 2PL
-        model.
+        Long or wide, as for `fit`, of at least ten subjects (`DataError`). Missing scores are filled
+        in with the expected scores of a 2PL model.
     size : int
-        Number of items to choose.
+        Number of items to choose, at most all but one (`UsageError`).
     score_range : (low, high)
     families : pandas.Series, optional
         The family of each subject (index: subject_id), such as the pipeline that it is a variant
-        of. Families are left out as a whole when the shrinkage is chosen and the error is scaled,
-        so that the error is that of a subject of a new family.
-    shrinkage : float, optional
-        Between 0 and 1. By default the value of `SHRINKAGE` with the highest predictive density of
-        left-out subjects.
+        of, two at least (`DataError`). Families are left out as a whole when the shrinkage is chosen
+        and the error is scaled, so that the error is that of a subject of a new family.
     seed : int
-        Of the folds of subjects.
-
-    Returns
-    -------
-    ShortForm
-
-    Raises
-    ------
-    UsageError
-        If `size` is not between 1 and the number of items less one.
-    DataError
-        If there are fewer than ten subjects, fewer than two families, or a subject without one.
+        Of the folds of subjects. The shrinkage is the value of `SHRINKAGE` with the highest
+        predictive density of left-out subjects.
 
     Examples
     --------
@@ -224,9 +187,7 @@ def short_form(
     x, subjects, items, filled = _training(scores, score_range)
     family = _families(families, subjects)
     whole(size, "size", most=len(items) - 1)
-    if shrinkage is not None and not 0 < number(shrinkage, "shrinkage") < 1:
-        raise UsageError(f"shrinkage should lie between 0 and 1, found {shrinkage!r}")
-    shrinkage, scale = _tuned(x, family, size, (shrinkage,) if shrinkage else SHRINKAGE, seed)
+    shrinkage, scale = _tuned(x, family, size, seed)
     model = _Normal(x, shrinkage)
     chosen, left = model.greedy(size)
     covariance = model.columns(chosen)[chosen]
@@ -297,7 +258,7 @@ class _Normal:
         return self.mean.mean() + (own - self.mean[chosen]) @ weight
 
 
-def _tuned(x, family, size: int, grid: Sequence[float], seed: int) -> tuple[float, float]:
+def _tuned(x, family, size: int, seed: int) -> tuple[float, float]:
     """Return the shrinkage of the highest predictive density, and the scale of its errors."""
     from sklearn.model_selection import GroupKFold
 
@@ -305,8 +266,8 @@ def _tuned(x, family, size: int, grid: Sequence[float], seed: int) -> tuple[floa
     order = np.random.default_rng(seed).permutation(len(kinds))
     splitter = GroupKFold(min(_FOLDS, len(kinds)))
     folds = list(splitter.split(x, groups=order[np.searchsorted(kinds, family)]))
-    best = None
-    for shrinkage in grid:
+    found = []
+    for shrinkage in SHRINKAGE:
         square, logs = [], []
         for train, test in folds:
             model = _Normal(x[train], shrinkage)
@@ -317,10 +278,9 @@ def _tuned(x, family, size: int, grid: Sequence[float], seed: int) -> tuple[floa
         ratio = np.concatenate(square).mean()
         # with the error scaled by its ratio, minus twice the log density is this and a constant
         loss = np.log(ratio) + np.concatenate(logs).mean()
-        if best is None or loss < best[0]:
-            inside = np.quantile(np.sqrt(np.concatenate(square)), 0.9)
-            best = loss, shrinkage, float(inside / _Z90)
-    return best[1:]
+        inside = np.quantile(np.sqrt(np.concatenate(square)), 0.9)
+        found.append((loss, shrinkage, float(inside / Z90)))
+    return min(found)[1:]
 
 
 def _matrix(scores: pd.DataFrame, score_range, items: pd.Index) -> tuple[np.ndarray, pd.Index]:
@@ -409,28 +369,16 @@ def check_short_forms(
     chooses items from the others' scores and estimates the mean score of the left-out subjects
     over all items, of which missing scores, theirs too, were filled in as in `short_form`.
 
-    Parameters
-    ----------
-    scores, families, score_range : as for `short_form`
-    sizes : iterable of int
-    methods : iterable of str
-        "short form": `short_form`. "irt": the items with the most Fisher information under a 2PL
-        model, and the expected scores of the others at the ability that these show.
-        "information" (the same items), "k-means" (the item nearest to each centre) and "random"
-        predict by ridge regression, with a penalty chosen by leave-one-out. "half" compares the
-        mean scores over two random halves of the items, whatever the size: the agreement that two
-        tests of half the length have with each other.
-    likelihood : str
-        Of the 2PL model; see `fit`.
-    folds : int
-    seed : int
+    Of the `methods`, "short form" is `short_form`. "irt" takes the items with the most Fisher
+    information under a 2PL model (with this `likelihood`), and the expected scores of the others at
+    the ability that these show. "information" (the same items), "k-means" (the item nearest to each
+    centre) and "random" predict by ridge regression, with a penalty chosen by leave-one-out. "half"
+    compares the mean scores over two random halves of the items, whatever the size: the agreement
+    that two tests of half the length have with each other. Other arguments are those of `short_form`.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a size and method: `mae` and `rmse` of the estimates, in units of the score; `tau`,
-        Kendall's, of estimates and full scores, the mean over folds; `rho`, Spearman's, over all
-        folds; `coverage` of 90 % intervals (short form only); `n` left-out subjects.
+    Returns one row a size and method: `mae` and `rmse` of the estimates, in units of the score;
+    `tau`, Kendall's, of estimates and full scores, the mean over folds; `rho`, Spearman's, over all
+    folds; `coverage` of 90 % intervals (short form only); `n` left-out subjects.
     """
     from sklearn.model_selection import GroupShuffleSplit
 
@@ -448,25 +396,19 @@ def check_short_forms(
         for size, method in product(sizes, methods):
             rng = np.random.default_rng([seed, fold])
             part = _left_out(x[train], family[train], x[test], method, size, result, rng)
-            parts[size, method, fold] = pd.DataFrame({"full": x[test].mean(1), **part})
+            part = {"full": x[test].mean(1), "inside": np.nan, **part}
+            parts[size, method, fold] = pd.DataFrame(part, dtype=float)
     table = pd.concat(parts, names=["size", "method", "fold", "subject"])
     table["error"] = unit * (table["estimate"] - table["full"])
     rows = []
-    for (size, method), own in table.groupby(["size", "method"], sort=False):
-        tau = own.groupby("fold")[["estimate", "full"]].corr(method="kendall")
-        rows.append(
-            {
-                "size": size,
-                "method": method,
-                "mae": own["error"].abs().mean(),
-                "rmse": float(np.sqrt((own["error"] ** 2).mean())),
-                "tau": tau["full"].xs("estimate", level=1).mean(),
-                "rho": own["estimate"].corr(own["full"], method="spearman"),
-                "coverage": own["inside"].astype(float).mean() if "inside" in own else np.nan,
-                "n": len(own),
-            }
-        )
-    return pd.DataFrame(rows)
+    for key, own in table.groupby(["size", "method"], sort=False):
+        error, estimate = own["error"], own["estimate"]
+        tau = own.groupby("fold")[["estimate", "full"]].corr(method="kendall")["full"]
+        rho = estimate.corr(own["full"], method="spearman")
+        figures = error.abs().mean(), np.sqrt((error**2).mean()), tau.xs("estimate", level=1).mean()
+        rows.append((*key, *figures, rho, own["inside"].mean(), len(own)))
+    columns = ["size", "method", "mae", "rmse", "tau", "rho", "coverage", "n"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _left_out(x, family, test, method: str, size: int, result, rng) -> dict[str, np.ndarray]:

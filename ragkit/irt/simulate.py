@@ -19,19 +19,16 @@ class Simulation:
     Attributes
     ----------
     scores : pandas.DataFrame
-        Long: subject_id, item_id, score (and group if there are judges).
+        Long: subject_id, item_id, score.
     items : pandas.DataFrame
         Indexed by item_id: diff, disc, log_disc.
     subjects : pandas.DataFrame
         Indexed by subject_id: theta, session.
-    severity : pandas.Series or None
-        The judges' severities.
     """
 
     scores: pd.DataFrame
     items: pd.DataFrame
     subjects: pd.DataFrame
-    severity: pd.Series | None = None
 
     def __repr__(self) -> str:
         return (
@@ -53,44 +50,30 @@ def simulate(
     sessions: int = 1,
     shared: int = 0,
     missing: float = 0.0,
-    severity: dict[str, float] | None = None,
     score_range: tuple[float, float] = (0, 1),
-    standardize: bool = True,
     seed: int = 0,
 ) -> Simulation:
     """Draw subjects, items and scores from the 2PL model.
 
-    `simulate(sessions=2, shared=105)` has the size of the LiveRAG challenge: 895 questions, of
-    which each of two sessions asked 500, 105 of them shared. The default spread of difficulty is
+    Over the subjects abilities have a mean of exactly 0 and an sd of exactly 1, the scale that `fit`
+    reports. `simulate(sessions=2, shared=105)` has the size of the LiveRAG challenge: 895 questions,
+    of which each of two sessions asked 500, 105 of them shared. The default spread of difficulty is
     that of the paper's quartiles (section 4): (0.236 + 2.143) / 1.349 is about 1.75. Numbers out of
     their ranges raise `UsageError`.
 
     Parameters
     ----------
-    n_subjects, n_items : int
     likelihood : {"cb", "bernoulli"}
     diff_mean, diff_sd, log_disc_mean, log_disc_sd : float
         Normal distributions of difficulty and of log discrimination.
-    negative : float
-        Share of items whose discrimination is reversed.
+    negative, missing : float
+        Shares of items whose discrimination is reversed, and of cells left out at random.
     sessions : {1, 2}
         With 2, half of the subjects answer each session's items.
     shared : int
         Items asked in both sessions.
-    missing : float
-        Share of cells left out at random.
-    severity : dict, optional
-        Judges and their severities; every cell is given to one of them at random.
     score_range : (low, high)
         The range of the scores.
-    standardize : bool
-        Give the abilities a mean of exactly 0 and an sd of exactly 1 over the subjects, the scale
-        that `fit` reports by default. Otherwise they are a plain draw from N(0, 1).
-    seed : int
-
-    Returns
-    -------
-    Simulation
 
     Examples
     --------
@@ -107,8 +90,7 @@ def simulate(
     family, (low, high) = get_likelihood(likelihood), interval(score_range)
     rng = np.random.default_rng(seed)
     theta = rng.normal(size=n_subjects)
-    if standardize:
-        theta = (theta - theta.mean()) / theta.std()
+    theta = (theta - theta.mean()) / theta.std()
     diff = rng.normal(diff_mean, diff_sd, n_items)
     log_disc = rng.normal(log_disc_mean, log_disc_sd, n_items)
     disc = np.where(rng.random(n_items) < negative, -1.0, 1.0) * np.exp(log_disc)
@@ -117,12 +99,7 @@ def simulate(
     if missing:
         asked = asked * (rng.random(asked.shape) >= missing)
     subject, item = np.nonzero(asked)
-    shift, judges, strictness = 0.0, {}, None
-    if severity:
-        strictness = pd.Series(severity, name="severity")
-        judge = rng.integers(len(strictness), size=len(subject))
-        shift, judges = strictness.to_numpy()[judge], {"group": strictness.index[judge]}
-    x = family.sample(disc[item] * (theta[subject] - diff[item] - shift), rng)
+    x = family.sample(disc[item] * (theta[subject] - diff[item]), rng)
     subjects, items = _ids("subject", n_subjects), _ids("item", n_items)
     cells = {
         "subject_id": subjects[subject],
@@ -130,10 +107,9 @@ def simulate(
         "score": np.clip(low + x * (high - low), low, high),
     }
     return Simulation(
-        scores=pd.DataFrame({**cells, **judges}),
+        scores=pd.DataFrame(cells),
         items=pd.DataFrame({"diff": diff, "disc": disc, "log_disc": log_disc}, items),
         subjects=pd.DataFrame({"theta": theta, "session": session}, subjects),
-        severity=strictness,
     )
 
 

@@ -44,6 +44,8 @@ def test_py_irt_runs_seeded_and_says_what_is_inert():
     one, two = (irt.fit(scores, seed=5, **options) for _ in range(2))
     assert one.items["diff"].equals(two.items["diff"])
     assert one.info["dropout"] == 0.2
+    assert one.info["prior"] == "py-irt"
+    assert irt.posterior_predictive(one, draws=19).notna().all(axis=None)
     for said in ("no effect", "converged was not tested"):
         assert any(said in note for note in one.info["notes"])
     default = irt.fit(scores)

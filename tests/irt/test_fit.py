@@ -276,7 +276,6 @@ def test_scores_between_the_ends_are_not_bernoulli(made):
         ({"prior": irt.Prior(disc_sd=0)}, "should be positive"),
         ({"engine": "py-irt", "group": "judge"}, "cannot fit group='judge'"),
         ({"disconnected": "ignore"}, "disconnected"),
-        ({"scale": "world"}, "'world'"),
     ],
 )
 def test_unknown_options_are_refused(made, options, message):

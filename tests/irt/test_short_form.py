@@ -125,7 +125,6 @@ def test_it_beats_random_choice_on_left_out_families():
     ("change", "options", "error", "message"),
     [
         (lambda s: s, {"size": 60}, UsageError, "size should be a whole number from 1 to 59"),
-        (lambda s: s, {"shrinkage": 1.5}, UsageError, "shrinkage should lie between 0 and 1"),
         (lambda s: s[s["subject_id"] < "s05"], {}, DataError, "too few for a short form"),
         (lambda s: s, {"families": pd.Series({"s00": "a"})}, DataError, "has no family"),
         (lambda s: s.assign(score=s["score"] * 100), {}, DataError, "outside the range"),
@@ -145,8 +144,6 @@ def test_bad_scores_of_new_subjects(simulated, form):
     for bad in (pd.concat([scores, scores]), scores.assign(score="good")):
         with pytest.raises(DataError, match="one number a subject and item"):
             form.estimate(bad)
-    with pytest.raises(UsageError, match="level"):
-        form.estimate(scores, level=1)
 
 
 def test_commands(simulated, tmp_path):

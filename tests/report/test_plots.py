@@ -304,7 +304,7 @@ def test_items_subjects_and_bins_are_drawn_as_fitted(fitted, made):
 def test_item_curves_are_those_of_the_model(fitted, made):
     (ax,) = item_response.curves(fitted, made.scores, items=["q01"], bins=3).axes
     line = ax.lines[0]
-    want = fitted.characteristic_curves(line.get_xdata(), ["q01"])["q01"]
+    want = fitted.characteristic_curves(line.get_xdata())["q01"]
     assert line.get_ydata() == pytest.approx(want.to_numpy())
     own = made.scores[made.scores["item_id"] == "q01"].set_index("subject_id")["score"]
     thirds = pd.qcut(fitted.subjects["theta"].rank(method="first"), 3, labels=False)

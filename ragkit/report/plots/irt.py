@@ -156,7 +156,7 @@ def curves(
     seen = seen.assign(theta=seen["subject_id"].map(theta)).groupby(by)
     seen = seen.agg(theta=("theta", "mean"), mean=("score", "mean"), sem=("score", "sem"))
     grid = np.linspace(min(-3, theta.min()), max(3, theta.max()), 121)
-    expected = result.characteristic_curves(grid, chosen)
+    expected = result.characteristic_curves(grid)[chosen]
 
     def draw(ax, rows):
         item = rows["item_id"].iloc[0]
