@@ -21,6 +21,7 @@ import os
 import tempfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -282,7 +283,7 @@ def read_frame(
     archive = kind == "documents" and path.suffix == ".zip"
     rows, places, given, texts = [], {}, set(), {}
     with named(path):
-        located = read_archive(path, only) if archive else _located(path, bad=bad)
+        located = read_archive(path, only=only) if archive else _located(path, bad=bad)
         for position, (place, raw) in enumerate(located, start=1):
             try:
                 for row in schema.released(raw, kind, position, texts):
@@ -363,28 +364,30 @@ def _one_metric(frame: pd.DataFrame, metric: str | None) -> pd.DataFrame:
 
 
 def read_archive(
-    path: str | os.PathLike, only: Container[str] | None = None
+    *archives: str | os.PathLike, only: Container[str] | None = None
 ) -> Iterator[tuple[str, dict]]:
-    """Yield the names and documents of EnterpriseRAG-Bench's released archive, in its order.
+    """Yield the names and documents of EnterpriseRAG-Bench's released archives, in their order.
 
-    A document has doc_id, source, title, text and path; `only` names those to read. Raises
-    `DataError` as `zip_texts`; also if an entry is not called SOURCE/.../DOCID__NAME.txt.
+    A document has doc_id, source, title, text (its name if it is empty) and path; `only` names
+    those to read. The release has ids of two files: the second is called ID~2. Raises `DataError`
+    as `zip_texts`; also if an entry is not called SOURCE/.../DOCID__NAME.txt.
     """
-
-    def wanted(name: str) -> bool:
-        return only is None or name.rpartition("/")[2].partition("__")[0] in only
-
-    for name, text in zip_texts(path, ".txt", wanted):
+    wanted = bool if only is None else lambda name: name.split("/")[-1].split("__")[0] in only
+    copies: Counter[str] = Counter()
+    texts = ((path, *entry) for path in archives for entry in zip_texts(path, ".txt", wanted))
+    for path, name, text in texts:
         parts = PurePosixPath(name).parts
-        doc_id, separator, _ = parts[-1].partition("__")
+        doc_id, separator, slug = parts[-1].partition("__")
         sources = [part for part in parts if part in schema.SOURCES]
         if not separator or not sources:
             known = ", ".join(schema.SOURCES)
             words = f"expected SOURCE/.../DOCID__NAME.txt with a source of {known}"
             raise DataError(f"{path}: {name}: {words}")
+        copies[doc_id] += 1
+        doc_id += f"~{copies[doc_id]}" if copies[doc_id] > 1 else ""
         title, _, content = (part.strip() for part in text.partition("\n"))
-        row = {"doc_id": doc_id, "source": sources[0], "title": title, "text": content or title}
-        yield name, row | {"path": name}
+        row = {"doc_id": doc_id, "source": sources[0], "title": title, "path": name}
+        yield name, row | {"text": content or title or slug.removesuffix(".txt")}
 
 
 def zip_texts(

@@ -48,14 +48,16 @@ def status(data, dataset, form):
 
 def _look(store, file, damaged: set[str]) -> tuple[str, str]:
     """Return the state of a file and what there is to say of it."""
-    from ragkit.datasets.registry import count_rows
+    from ragkit.datasets.registry import count_rows, read_pin
 
     try:
-        found = store.find(file.path)
+        found = store.find(file.path) or store.find_slices(file)
         if found is None:
             return "missing", file.fetch_command
         if found.state != "verified":
-            found.rows = count_rows(found.path, found.entry)
+            parts = found.slices or (found.path,)
+            found.rows = sum(count_rows(path, found.entry) for path in parts)
+        revision = read_pin(found.path).get("revision", "")
     except RagkitError as error:
         # A damaged part shows in its own row and in that of the file that it stands in for.
         damaged.add(error.message)
@@ -66,6 +68,8 @@ def _look(store, file, damaged: set[str]) -> tuple[str, str]:
         words.append(found.extent)
     if found.state == "pinned":
         words.append("pinned when it was fetched: no digest is published")
+    if revision:
+        words.append(f"revision {revision[:9]}")
     return state, ", ".join(words)
 
 

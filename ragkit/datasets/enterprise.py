@@ -31,13 +31,11 @@ def enterprise(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
             {ours: [row.pop(name) for row in rows] for ours, name in names.items()}
         )
         return {kind: table.assign(metadata=rows)}
-    tables = []
-    for path in found.slices or (found.path,):
-        table = pd.DataFrame([row for _, row in read_archive(path)])
-        tables.append(schema.check(table, "documents", str(path)))
-    table = pd.concat(tables, ignore_index=True)
+    table = pd.DataFrame([row for _, row in read_archive(*(found.slices or [found.path]))])
+    if (again := table["path"].duplicated()).any():
+        raise DataError(f"{found.path}: {table['path'][again].iloc[0]} is there twice")
     found.rows = len(table)
-    return {kind: table}
+    return {kind: schema.check(table, "documents", str(found.path))}
 
 
 def erb_judged(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:

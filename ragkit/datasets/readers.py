@@ -46,6 +46,8 @@ def frame(found: Found) -> pd.DataFrame:
 
 def _convert(value, read: dict, kind: str, column: str, where: str):
     """Return a value as the frame holds it; `where` is its place in the file."""
+    if value is None and column in schema.DEFAULTS[kind]:
+        return schema.DEFAULTS[kind][column]
     if column in (*schema.TUPLES[kind], *read.get("strings", ())):
         return schema.strings(value, where)
     if column in read.get("numbers", ()):

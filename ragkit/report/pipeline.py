@@ -126,8 +126,8 @@ class Plan:
         for name in (*step.datasets, *step.optional) if self.store else ():
             for path in datasets.files(name):
                 with suppress(DataError):  # a damaged file is as good as none
-                    at = self.store.find(path)
-                    found += [at.path] if at else []
+                    at = self.store.find(path) or self.store.find_slices(entry(path))
+                    found += (at.slices or [at.path]) if at else []
         made = [measured(self.root, other.name) for other in self.before(step)]
         if Path(experiments.__file__) in found:
             made += experiments.files(self.profile)

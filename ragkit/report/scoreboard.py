@@ -124,7 +124,7 @@ def exported() -> pd.DataFrame:
 def drift(board: pd.DataFrame, committed: pd.DataFrame) -> pd.DataFrame:
     """Return the numbers whose status, or value at the printed decimals, differ from the committed."""
     both = board.merge(committed, on=tables.KEY, how="outer", suffixes=("", "_committed"))
-    places = both["printed"].fillna("").map(tables.decimals)
+    places = both["printed"].map(tables.decimals)
     # Half a printed unit; for substitutes, which hang on floats of a model, 1 % if that is more.
     slack = 0.5 * 10.0**-places
     loose = (0.01 * both["measured_committed"].abs()).where(both["status"] == "substitute", 0.0)

@@ -5,7 +5,9 @@ status            meaning
 ================  ==========================================================================
 match             measured, and equal to the printed number at its printed decimals
 close             measured, within 1 % of the number, or within 5 % and one unit of the last digit
+                  (or of a number with a ~); never a count or a share of rows, which is exact
 differs           measured, and further off
+unverified        measured on the paper's file, whose bytes no digest verifies
 substitute        measured with another model or other data, which the note names; `command`
                   would measure it with the paper's
 not run           nothing in this run measures it
@@ -46,6 +48,8 @@ from pathlib import Path
 import pandas as pd
 
 from ragkit import checks, display
+from ragkit.datasets.registry import UNVERIFIED
+from ragkit.datasets.reported import parse
 from ragkit.errors import DataError, did_you_mean
 from ragkit.files import write_text
 from ragkit.report.figures import NAMES, STYLE
@@ -60,6 +64,8 @@ STATUSES = tuple(COLOURS)
 LOWER = {"pos_compression_ratio", "homogenization_score", "invalid_extra_documents"}
 # In LaTeX: rows on a page, letters of a line, and letters of a cell that is not broken.
 MOST_ROWS, LINE, MOST_LETTERS = 40, 90, 40
+# Metrics that count rows of a file, or give a share of them.
+_COUNTED = re.compile(r"n_|\w+_share$|questions_with_source$|gold_documents$")
 # What is a number with its interval or share, or empty, stands to the right.
 _NUMERIC = re.compile(r"([-+\u2212~]?\.?\d[-\d.,%\s()\u00b1/to]*|-?)$")
 
@@ -106,12 +112,14 @@ def nothing() -> pd.DataFrame:
     return pd.DataFrame(columns=MEASURED).astype({"measured": float})
 
 
-def status(printed: str, value: float, measurement: float, substitute: str = "") -> str:
+def status(
+    printed: str, value: float, measurement: float, substitute: str = "", metric: str = ""
+) -> str:
     """Return the status of one measured number.
 
     The decimals of the text `printed` set the tolerance; its number `value` is NaN if it is lost,
     `measurement` if it could not be measured. `substitute` names what was used in place of the
-    paper's model or data, if anything was.
+    paper's model or data, if anything was. By its name, a `metric` is a count or not.
 
     >>> status("3.062", 3.062, 3.0619), status("3.062", 3.062, 3.2), status("3.062", 3.062, 3.2, "a sample")
     ('match', 'differs', 'substitute')
@@ -119,23 +127,25 @@ def status(printed: str, value: float, measurement: float, substitute: str = "")
     if math.isnan(value) or math.isnan(measurement):
         return "not available"
     if substitute:
-        return "substitute"
-    unit = 10.0 ** -decimals(printed)
+        stand_in = any(UNVERIFIED not in part for part in substitute.split("; "))
+        return "substitute" if stand_in else "unverified"
+    unit, about = 10.0 ** -decimals(printed), printed.startswith("~")
     gap = abs(measurement - value)
     if gap <= unit / 2 * (1 + 1e-9):
         return "match"
-    near = gap <= unit * (1 + 1e-9) and gap <= 0.05 * abs(value)
+    if _COUNTED.match(metric) and not about:
+        return "differs"
+    near = gap <= 0.05 * abs(value) and (about or gap <= unit * (1 + 1e-9))
     return "close" if near or gap <= 0.01 * abs(value) else "differs"
 
 
-def decimals(printed: str) -> int:
-    """Return the number of decimals of a printed number: 3 for "5.220", 0 for "~27%".
+def decimals(printed: str, lost: int = 0) -> int:
+    """Return the number of decimals of a printed number, or `lost` if there is none.
 
-    >>> decimals("5.220"), decimals("~27%")
-    (3, 0)
+    >>> decimals("5.220"), decimals("~27%"), decimals("275k")
+    (3, 0, -3)
     """
-    digits = "".join(c for c in str(printed) if c.isdigit() or c == ".")
-    return len(digits.partition(".")[2])
+    return parse(printed)[1] if isinstance(printed, str) and printed else lost
 
 
 def compare(
@@ -167,7 +177,8 @@ def compare(
     for row in rows:
         notes, declared = [row.get("note")], row.get("status")
         if row["side"] == "both":
-            row["status"] = status(row["printed"], row["value"], row["measured"], row["substitute"])
+            given = ("printed", "value", "measured", "substitute", "metric")
+            row["status"] = status(*map(row.get, given))
             notes += [row["substitute"], row["note_ours"]]
         else:
             row["status"] = "not available" if math.isnan(row["value"]) else "not run"
@@ -175,7 +186,7 @@ def compare(
             row["status"] = declared or row["status"]
             if row["status"] in ("not run", "needs data") and reasons:
                 notes.append(reasons.get(f"{row['paper']}:{row['table']}"))
-        if row["status"] not in ("needs data", "needs a model", "substitute"):
+        if row["status"] not in ("needs data", "needs a model", "substitute", "unverified"):
             row["command"] = ""
         row["note"] = "; ".join(note for note in notes if isinstance(note, str) and note)
     return pd.DataFrame(rows, columns=SCOREBOARD).astype({"measured": float})
@@ -315,5 +326,4 @@ def _name(row) -> str:
 def _format(row: dict) -> str:
     if math.isnan(row["measured"]):
         return "-"
-    digits = decimals(row["printed"]) if isinstance(row["printed"], str) and row["printed"] else 3
-    return f"{row['measured']:.{digits}f}"
+    return f"{row['measured']:.{max(decimals(row['printed'], 3), 0)}f}"

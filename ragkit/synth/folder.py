@@ -1,4 +1,4 @@
-"""The documents of a user's folder, and those near a text."""
+"""A user's documents, and those near a text."""
 
 from __future__ import annotations
 
@@ -16,16 +16,23 @@ if TYPE_CHECKING:
 NAME = "documents.jsonl"
 
 
-def read_documents(folder: str | Path) -> pd.DataFrame:
-    """Return doc_id, source, title and text of a folder's documents, and whatever else they have.
+def located(source: str | Path) -> Path:
+    """Return the file of a user's documents: that of a folder, or the one that is named."""
+    return Path(source) / NAME if Path(source).is_dir() else Path(source)
 
-    Raises `DataError` if there is no such folder, or no documents, or a row is not as it should be.
+
+def read_documents(source: str | Path) -> pd.DataFrame:
+    """Return doc_id, source, title and text of documents, and whatever else they have.
+
+    The source is a folder with documents.jsonl, or a file that `ragkit.files.read_frame` reads, such
+    as a benchmark's release. Raises `DataError` if it is not there, or has no documents, or a row
+    is not as it should be.
     """
-    path = Path(folder) / NAME
-    if not path.parent.is_dir():
-        raise DataError(f"{folder}: no such folder", f"name a folder with {NAME}")
+    path = located(source)
+    if not Path(source).exists():
+        raise DataError(f"{source}: no such folder or file", f"name a folder with {NAME}")
     if not path.exists() or not path.stat().st_size:
-        raise DataError(f"{folder}: no documents ({NAME} is missing or empty)")
+        raise DataError(f"{source}: no documents ({path.name} is missing or empty)")
     return read_frame(path, "documents")
 
 

@@ -10,7 +10,10 @@ from click.testing import CliRunner
 
 from ragkit.cli import evaluate, generate, irt, sweep
 from ragkit.errors import RagkitError
+from ragkit.files import read_frame, write_jsonl
 from tests.conftest import ROOT
+from tests.datasets import release
+from tests.datasets.official import PARQUET
 from tests.test_files import holder
 
 SYSTEMS = """
@@ -102,6 +105,44 @@ def test_a_gold_document_that_is_missing_is_an_error(swept, tmp_path):
     done = run(sweep.command, *options(swept), *wrong, "--out", tmp_path / "out")
     assert "names the gold document '99'" in str(done.exception)
     assert not (tmp_path / "out").exists()
+
+
+OFFICIAL = {
+    "WixQA": ("wixqa/wix_kb_corpus/wix_kb_corpus.jsonl", "wixqa/wixqa_expertwritten/test.jsonl"),
+    "EnterpriseRAG-Bench": (release.DOCUMENTS, "enterpriserag_bench/questions.jsonl"),
+    "LiveRAG": (PARQUET, PARQUET),
+}
+
+
+@pytest.mark.parametrize("name", OFFICIAL)
+def test_released_files_are_taken_as_they_are(tmp_path, name):
+    folder = release.make(tmp_path / "official")
+    documents, questions = (folder / path for path in OFFICIAL[name])
+    (tmp_path / "systems.toml").write_text('[bm25]\nretriever = "bm25"\n')
+    given = ("--documents", documents, "--questions", questions)
+    done = run(
+        sweep.command, "--systems", tmp_path / "systems.toml", *given, "--out", tmp_path / "runs"
+    )
+    assert done.exit_code == 0, (done.output, done.exception)
+    runs = pd.read_parquet(tmp_path / "runs" / "runs.parquet")
+    asked, texts = read_frame(questions, "questions"), read_frame(documents, "documents")
+    assert set(runs["question_id"]) <= set(asked["question_id"])
+    assert set(runs["doc_id"]) <= set(texts["doc_id"])
+    gold = asked["gold_doc_ids"].explode().dropna()
+    assert gold.isin(texts["doc_id"]).all()
+    command = generate.command.commands["datamorgana"]
+    asked = ("--documents", documents, "--questions", 2, "--author", "openai:none", "--dry-run")
+    done = run(command, *asked, "--out", tmp_path / "made.jsonl")
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert f"{len(texts):,} documents, 2 questions" in done.output
+    if name == "WixQA":  # it states no facts, and the command says so
+        return
+    frame = read_frame(questions, "questions").rename(columns={"gold_doc_ids": "document_ids"})
+    rows = frame[["question_id", "answer", "document_ids"]].to_dict("records")
+    answers = write_jsonl(tmp_path / "answers.jsonl", rows)
+    given = ("--questions", questions, "--answers", answers, "--documents", documents)
+    done = run(evaluate.command, *given, "--judge", "offline", "--out", tmp_path / "report.json")
+    assert done.exit_code == 0, (done.output, done.exception)
 
 
 def test_a_file_with_a_semicolon_is_one_error(tmp_path):

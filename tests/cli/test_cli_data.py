@@ -15,6 +15,8 @@ NQ = "comparison_questions/nq_open_dev.jsonl"
 KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
 PART = "wixqa/kb_part.jsonl"
 LSAT = "irt/ltm_LSAT.csv"
+ZIP = "enterpriserag_bench/all_documents.zip"
+SLICE = "enterpriserag_bench/{}_slice_0001.zip"
 
 
 @pytest.fixture
@@ -269,6 +271,19 @@ def test_status_names_other_releases_and_unverified_files(ragkit, data):
     code, out, _ = ragkit("data", "status", "--data", data, "--json")
     assert code == 1
     assert "no column 'contents'" in rows(out)[KB]["detail"]
+
+
+def test_status_looks_into_slices_and_names_the_revision(ragkit, data, monkeypatch):
+    register(monkeypatch, entry(ZIP, pinned=False, rows=9), entry(NQ))
+    members = OFFICIAL["enterpriserag_bench"][ZIP]
+    first, last = dict(list(members.items())[:2]), dict(list(members.items())[2:])
+    write(data, {SLICE.format("slack"): first, SLICE.format("jira"): last})
+    registry.pin_path(data / NQ).write_text(
+        json.dumps({"sha256": registry.sha256(data / NQ), "revision": "0123456789abcdef"})
+    )
+    table = rows(ragkit("data", "status", "--data", data, "--json")[1])
+    assert (table[ZIP]["state"], table[ZIP]["detail"]) == ("partial", "3 of 9 rows")
+    assert table[NQ]["detail"] == f"{data / NQ}, revision 012345678"
 
 
 def test_fetch_refresh_asks_again(ragkit, server, monkeypatch):

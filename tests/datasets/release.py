@@ -36,6 +36,10 @@ def make(folder: Path) -> Path:
         at = PurePosixPath(row["path"])
         name = f"./{at.parent}/{row['doc_id']}__{at.stem}.txt"
         members[name] = f"{row['title']}\n\n{row['content']}\n"
+    # What is odd in the real archive: an id of two files, an empty thread, the questions.
+    members[f"./slack/again/{row['doc_id']}__again.txt"] = f"{row['title']}\n\nOnce more.\n"
+    members["./slack/general/dsid_0__silent.txt"] = "\n"
+    members["questions.jsonl"] = (folder / COPIED[0]).read_text("utf-8")
     rows = read_jsonl(paths.SAMPLE / entry(PARQUET).sample)
     rng = np.random.default_rng(5)
     diff = rng.normal(-1.5, 1.5, len(rows)).clip(-6, 6)

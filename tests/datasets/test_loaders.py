@@ -9,6 +9,7 @@ import pytest
 from ragkit import datasets, paths, schema
 from ragkit.datasets import registry
 from ragkit.errors import DataError, HashMismatch, MissingData, RagkitError, UsageError
+from ragkit.files import read_frame
 from tests.datasets.official import (
     COLUMNS,
     OFFICIAL,
@@ -40,6 +41,7 @@ CZECH = "irt/czech_simpleqa_grades_5models.csv.gz"
 LSAT6 = "irt/mirt_LSAT6_freq.csv"
 SAT12 = "irt/mirt_SAT12_raw.csv"
 ANSWERS = "enterpriserag_bench/system_answers_jsonl.zip"
+JIRA_SLICE = "enterpriserag_bench/jira_slice_0001.zip"
 MORGANA = "liverag/datamorgana_qa_multi_n50.tsv"
 
 
@@ -152,6 +154,46 @@ def test_enterprise_slices_stand_in_for_the_corpus(data, monkeypatch):
     assert len(load("enterpriserag_bench", data).documents) == 2
 
 
+def test_the_released_archive_is_read_as_it_is(data, monkeypatch):
+    """Two files may have one id, a thread may be empty, and the questions lie among the documents."""
+    register(monkeypatch, *(entry(path) for path in (ERB, EXTRA)), entry(ZIP, rows=5))
+    files = contents("enterpriserag_bench")
+    files[ZIP] |= {
+        "slack/pier/dsid_1__night.txt": "Night talk\n\nCrate one is lost.\n",
+        "slack/pier/dsid_4__silent-thread.txt": "\n\n",
+        "questions.jsonl": '{"question_id": "qst_0001"}\n' * 2,
+    }
+    write(data, files)
+    assert registry.count_rows(data / ZIP, registry.entry(ZIP), thorough=True) == 5
+    bench = load("enterpriserag_bench", data)
+    texts = dict(bench.documents[["doc_id", "text"]].to_numpy())
+    assert list(texts) == ["dsid_1", "dsid_2", "dsid_3", "dsid_1~2", "dsid_4"]
+    assert texts["dsid_1"] == "Crate one is wet."
+    assert texts["dsid_1~2"] == "Crate one is lost."
+    assert texts["dsid_4"] == "silent-thread"
+    assert not any("instead of" in remark for remark in bench.remarks)
+    users = read_frame(data / ZIP, "documents")
+    assert users["doc_id"].tolist() == list(texts)
+    one = read_frame(data / ZIP, "documents", only={"dsid_1", "dsid_3"})
+    assert one["doc_id"].tolist() == ["dsid_1", "dsid_3"]
+    # The same file in two archives is a mistake of the folder's, not of the release.
+    (data / ZIP).unlink()
+    twice = {"enterpriserag_bench/jira_slice_0002.zip": slices()[JIRA_SLICE]}
+    write(data, slices() | twice)
+    message = failure("enterpriserag_bench", data).message
+    assert "jira/dsid_3__leak.txt is there twice" in message
+
+
+@pytest.mark.usefixtures("official")
+def test_an_empty_cell_of_an_optional_column_is_filled_as_a_users_would_be(data):
+    files = contents("wixqa")
+    files[KB][0] |= {"title": None, "article_type": None}
+    files[EXPERT][0] |= {"answer": None, "article_ids": None}
+    wixqa = load("wixqa", write(data, files))
+    assert wixqa.documents.loc[0, ["title", "source"]].tolist() == ["", "own"]
+    assert wixqa.questions.loc[0, ["answer", "gold_doc_ids"]].tolist() == [None, ()]
+
+
 @pytest.mark.usefixtures("official")
 def test_liverag_takes_the_names_of_the_card_and_of_the_paper_too(data):
     files = contents("liverag")
@@ -240,7 +282,7 @@ def at(number, **values):
         (RETRIEVAL, lambda v: v["dense_only"][1].update(recall_at_10="x"), "row 4: recall_at_10 "),
         (SAT12, lambda rows: [r.pop("Item.32") for r in rows] and None, "31 items, expected 32"),
         # archives
-        (ZIP, lambda v: v | {"jira/dsid_3__x.txt": " \n"}, "row 4 of documents: text should"),
+        (ZIP, lambda v: v | {"jira/dsid_4__.txt": " \n"}, "row 4 of documents: text should"),
         (ZIP, lambda v: {"slack/readme.txt": "x"}, "slack/readme.txt: expected SOURCE"),
         (ZIP, lambda v: {"slack/dsid_1__a.md": "x"}, "no documents"),
         (ZIP, lambda v: {"slack/dsid_4__x.txt": b"1\n\xff"}, "dsid_4__x.txt: line 2 is not UTF-8"),

@@ -33,6 +33,13 @@ def folder(tmp_path):
     return tmp_path
 
 
+def test_every_restored_number_cites_repository_commit_and_file(numbers):
+    restored = numbers[numbers["note"].str.contains("restored")]
+    cited = r"\(GitHub [\w-]+/[\w-]+ at [0-9a-f]{12}: \w+\.md\)"
+    assert len(restored) == 126
+    assert restored["note"].str.contains(cited).all()
+
+
 def write(folder, *lines, paper="wixqa"):
     (folder / f"{paper}.csv").write_text("\n".join([*lines, ""]), encoding="utf-8")
 

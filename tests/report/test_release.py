@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,20 @@ def test_a_dataset_that_cannot_be_loaded_stops_its_own_notebooks_alone(official,
     board = next(step for step in plan.steps if step.name == "90-scoreboard")
     assert board in plan.runnable
     assert not own & {step.name for step in plan.before(board)}
+
+
+def test_what_a_notebook_can_do_without_is_loaded_as_such():
+    for step in STEPS:
+        named = re.findall(r'datasets\.load\(\\"(\w+)\\", profile=profile', step.path.read_text())
+        assert set(named) <= set(step.datasets), step.name
+
+
+def test_slices_of_the_corpus_decide_whether_a_notebook_is_fresh(official):
+    whole = official / release.DOCUMENTS
+    part = whole.rename(whole.with_name("slack_slice_0001.zip"))
+    plan = pipeline.make_plan("paper", str(official))
+    step = next(step for step in plan.steps if step.name == "20-erb-statistics")
+    assert str(part) in plan.inputs(step)
 
 
 def test_what_is_left_out_is_said_in_a_sentence(official, capsys):

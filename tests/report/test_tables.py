@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragkit.datasets import reported
+from ragkit.datasets.registry import UNVERIFIED
 from ragkit.errors import DataError, UsageError
 from ragkit.report import tables
 
@@ -40,6 +41,10 @@ TABLE = printed(
         ("511,962", 511962, 511000, "close"),
         ("0.09", 0.09, 0.08, "differs"),
         ("0", 0, 0.6, "differs"),
+        ("275k", 275e3, 275_499, "match"),  # right to its last printed digit
+        ("275k", 275e3, 275_501, "close"),
+        ("~500k", 500e3, 511_962, "close"),  # about
+        ("~500k", 500e3, 530_000, "differs"),
     ],
 )
 def test_status_by_hand(text, value, measured, expected):
@@ -48,6 +53,35 @@ def test_status_by_hand(text, value, measured, expected):
     assert tables.status(text, value, measured, "embedded sample") == "substitute"
     assert tables.status("", math.nan, measured, "embedded sample") == "not available"
     assert tables.status(text, value, math.nan) == "not available"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "measured", "metric", "expected"),
+    [
+        ("27%", 27, 26.0, "multi_article_share", "differs"),  # 52 of 200
+        ("27%", 27, 26.6, "multi_article_share", "match"),
+        ("511,962", 511962, 511961, "n_documents", "differs"),
+        ("16", 16, 15.5, "questions_with_source", "match"),
+        ("1.4", 1.4, 1.46, "gold_documents", "differs"),
+        ("~500k", 500e3, 511_962, "n_documents", "close"),
+        ("172", 172, 173, "median_answer_tokens", "close"),
+    ],
+)
+def test_a_count_or_a_share_of_rows_is_never_close(text, value, measured, metric, expected):
+    assert tables.status(text, value, measured, metric=metric) == expected
+
+
+def test_bytes_that_no_digest_verifies_are_no_other_data():
+    words = f"test.jsonl {UNVERIFIED}"
+    assert tables.status("5", 5, 5, words) == "unverified"
+    assert tables.status("5", 5, 5, f"{words}; kb.jsonl {UNVERIFIED}") == "unverified"
+    assert tables.status("5", 5, 5, f"{words}; judge offline") == "substitute"
+    one = TABLE.assign(metric="n_x", command="ragkit data fetch wixqa").iloc[[3]]
+    values = pd.DataFrame({"row": ["b"], "measured": [5.0]})
+    board = tables.compare(one, tables.fill(one, values, substitute=words))
+    assert board[["status", "command"]].to_numpy().tolist() == [
+        ["unverified", "ragkit data fetch wixqa"]
+    ]
 
 
 @given(st.floats(-1e6, 1e6), st.integers(0, 4))

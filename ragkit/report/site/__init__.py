@@ -150,8 +150,8 @@ def _table(board: pd.DataFrame, run: list[Executed], profile: str) -> str:
         place = f"notebooks/{one.step.name}.html#cell-{anchor}" if one else ""
         links.append(f'<a href="{place}">{one.step.name}</a>' if one else "")
     shown["measured"] = [
-        "" if pd.isna(value) else f"{value:.{max(tables.decimals(printed), 0)}f}"
-        for value, printed in zip(board["measured"], board["printed"].fillna("0.000"), strict=True)
+        "" if pd.isna(value) else f"{value:.{max(tables.decimals(printed, 3), 0)}f}"
+        for value, printed in zip(board["measured"], board["printed"], strict=True)
     ]
     shown["paper"] = shown["paper"].replace(figures.NAMES)
     shown["table"] = [tables.title("", name)[2:] for name in shown["table"]]

@@ -14,7 +14,7 @@ from ragkit import checks
 from ragkit.errors import ModelError, UsageError
 from ragkit.files import sha256, write_jsonl
 from ragkit.synth.datamorgana.config import Config, load_config
-from ragkit.synth.folder import NAME, Nearest, read_documents
+from ragkit.synth.folder import Nearest, located, read_documents
 from ragkit.synth.layout import shares
 from ragkit.synth.stages import (
     AuthorOptions,
@@ -56,7 +56,7 @@ def make_questions(
     Parameters
     ----------
     documents : path-like
-        A folder with documents.jsonl.
+        A folder with documents.jsonl, or a file that `ragkit.files.read_frame` reads.
     questions : int
     seed : int, at least 0
     author : str
@@ -96,7 +96,7 @@ def settings(documents, *, config=None, **asked) -> dict[str, int | str]:
     config = config if isinstance(config, Config) else load_config(config)
     read = {
         "sha256 of the config": config.digest,
-        "sha256 of the documents": sha256(Path(documents) / NAME),
+        "sha256 of the documents": sha256(located(documents)),
     }
     return asked | read
 

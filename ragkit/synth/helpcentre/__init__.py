@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ragkit.files import sha256
-from ragkit.synth.folder import NAME
+from ragkit.synth.folder import located
 from ragkit.synth.helpcentre.centre import STAND_INS, Centre, Settings
 from ragkit.synth.layout import renamed
 from ragkit.synth.stages import AuthorOptions, Guess, Model
@@ -68,9 +68,9 @@ def generate_helpcentre(
     """
     out, settings = Path(out), Settings(**settings)
     centre, stamp = Centre(settings), asdict(settings)
-    for name, file in (("documents", NAME), ("page", "")):
+    for name in ("documents", "page"):
         if path := stamp.pop(name):
-            stamp[f"sha256 of the {name}"] = sha256(Path(path) / file)
+            stamp[f"sha256 of the {name}"] = sha256(located(path))
     begin(out, stamp)  # the ledger may be in the folder
     made = centre.make(Model(settings.author, PROMPTS, author_options, PARAMETERS, progress))
     asked = [
