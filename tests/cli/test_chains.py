@@ -140,7 +140,7 @@ def test_released_files_are_taken_as_they_are(tmp_path, name):
     frame = read_frame(questions, "questions").rename(columns={"gold_doc_ids": "document_ids"})
     rows = frame[["question_id", "answer", "document_ids"]].to_dict("records")
     answers = write_jsonl(tmp_path / "answers.jsonl", rows)
-    given = ("--questions", questions, "--answers", answers, "--documents", documents)
+    given = ("--questions", questions, "--answers", answers)
     done = run(evaluate.command, *given, "--judge", "offline", "--out", tmp_path / "report.json")
     assert done.exit_code == 0, (done.output, done.exception)
 
