@@ -6,6 +6,8 @@ import shlex
 from ragkit.report import pipeline
 
 plan = pipeline.make_plan(config.get("profile", "sample"), config.get("data") or None)
+# A notebook of the sample has one core: more threads would wait for those of the notebook beside it.
+alone = plan.profile == "sample"
 
 
 rule all:
@@ -25,8 +27,9 @@ for step in plan.runnable:
             measured=str(pipeline.measured(plan.root, step.name)),
             figures=directory(f"figures/{step.name}"),
             tables=directory(f"tables/{step.name}"),
-        threads: step.threads
+        threads: 1 if alone else step.threads
+        priority: step.seconds
         params:
             command=shlex.join(plan.command(step)),
         shell:
-            "OMP_NUM_THREADS={threads} {params.command}"
+            ("LOKY_MAX_CPU_COUNT=1 " if alone else "") + "OMP_NUM_THREADS={threads} {params.command}"

@@ -32,7 +32,7 @@ def command(name, source, organization):
     made = convert(source, folder)
     book = nbformat.read(paths.NOTEBOOKS / f"{NAME}.ipynb", as_version=4)
     given = {"profile": folder.name, "benchmark": str(folder.resolve()), "most_documents": 1000}
-    given |= {"most_questions": 100, "organization": organization}
+    given |= {"most_questions": 100, "organization": organization, "jobs": 2}
     (cell,) = [cell for cell in book.cells if cell["id"] == "params"]
     lines = (line.partition(" = ") for line in cell.source.splitlines())
     cell.source = "\n".join(

@@ -31,7 +31,6 @@ from ragkit import checks, display, paths
 from ragkit.datasets import reported
 from ragkit.errors import DataError, UsageError
 from ragkit.files import read_json, read_text, write_jsonl, write_text
-from ragkit.judging import report
 from ragkit.report import results, tables
 
 FILE = paths.NOTEBOOKS / "experiments.toml"
@@ -226,6 +225,8 @@ def agreement(profile: str) -> pd.DataFrame:
     score of a question is from the smallest, on average) and alpha (Krippendorff's, of an interval
     scale, which says little where scores hardly vary; missing where all are the same).
     """
+    from ragkit.judging import report  # a second of imports
+
     rows, parts, keys = [], [], ["experiment", "system", "metric"]
     for path in files(profile):
         one, scores = read_json(path), pd.read_csv(path.with_suffix(".scores.csv"))

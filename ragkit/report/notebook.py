@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,8 @@ from ragkit.llm import record
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
+
+sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would compile it for a second, for IRIs
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|API_KEY", re.IGNORECASE)

@@ -42,8 +42,8 @@ class Step:
     results of the notebooks `after` which it runs ("*": all). `covers` are the printed tables that
     it measures, as PAPER:TABLE, `paper` its parameters in the profile "paper"; `shows_sample` says
     that it shows the sample there as well. On the site, `answer` are words of the line of its
-    takeaways that answers its question, `figure` is its best figure, and the answers of those that
-    `headline` stand first.
+    takeaways that answers its question, `figure` is its best figure; those that `headline` stand
+    first. It has `threads` cores in the profile "paper", and takes `seconds` of one on the sample.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Step:
     after: Sequence[str] = ()
     covers: Sequence[str] = ()
     threads: int = 1
+    seconds: int = 0
     shows_sample: bool = False
     answer: str = ""
     figure: str = ""
@@ -164,8 +165,7 @@ def make_plan(profile: str = "sample", data: str | None = None) -> Plan:
         problems += [lack for name in step.datasets for lack in _lacks(name, store, data)]
         if problems:
             missing[step.name] = problems[0]
-    named = str(Path(data).resolve()) if data else ""
-    return Plan(profile, named, steps, missing, store)
+    return Plan(profile, str(Path(data).resolve()) if data else "", steps, missing, store)
 
 
 def _lacks(name: str, store: Store | None, data: str | None) -> Iterator[tuple[str, str]]:
@@ -201,11 +201,12 @@ def snakemake(plan: Plan, *arguments: str, **options) -> subprocess.CompletedPro
 
 def stale(plan: Plan) -> set[str]:
     """Return the names of the runnable notebooks that are not fresh."""
+    if not (plan.root / ".snakemake").is_dir():  # nothing has been run
+        return {step.name for step in plan.runnable}
     summary = snakemake(plan, "--summary", "--quiet", "all", capture_output=True, text=True)
     if summary.returncode:
         raise RagkitError(f"the workflow cannot be read: {summary.stderr.strip()[-2000:]}")
-    rows = [line.split("\t") for line in summary.stdout.splitlines() if "\t" in line]
-    header, rows = rows[0], rows[1:]
+    header, *rows = [line.split("\t") for line in summary.stdout.splitlines() if "\t" in line]
     rule, state = header.index("rule"), header.index("plan")
     late = {row[rule] for row in rows if row[state] != "no update"}
     # A notebook is late as well when one before it is.

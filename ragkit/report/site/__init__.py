@@ -41,7 +41,7 @@ def build(plan: Plan, commands: dict[str, str]) -> Path:
     """
     source, target = plan.root / "site-source", plan.root / "site"
     write_sources(plan, source, commands)
-    command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-c", str(PAGES)]
+    command = [sys.executable, "-m", "sphinx", "-q", "-j", "auto", "-b", "html", "-c", str(PAGES)]
     command += ["-d", str(plan.root / "site-trees"), str(source), str(target)]
     done = subprocess.run(command, capture_output=True, text=True)
     log = write_text(plan.root / "logs" / "site.log", done.stdout + done.stderr)
