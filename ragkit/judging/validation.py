@@ -96,20 +96,20 @@ def held_out(
     Returns
     -------
     DataFrame
-        The rows in their order, as `predict` returns them.
+        The rows in their order and with their index, as `predict` returns them.
     """
     checks.choice(scheme, "scheme", SCHEMES)
     checks.whole(folds, "folds", least=2)
     judges = list(dict.fromkeys(frame["judge"]))
     if len(judges) != 2:
         raise DataError(f"expected the verdicts of two judges, found {len(judges)}")
-    parts = []
-    for left_out in display.progress(_parts(frame, scheme, folds, seed), "calibrations"):
+    rows, parts = frame.reset_index(drop=True), []  # an index may repeat a label
+    for left_out in display.progress(_parts(rows, scheme, folds, seed), "calibrations"):
         for one, other in (judges, judges[::-1]):
-            fitted = fit_public(frame[~left_out & (frame["judge"] == one)])
-            part = frame[left_out] if scheme != "systems" else frame
+            fitted = fit_public(rows[~left_out & (rows["judge"] == one)])
+            part = rows[left_out] if scheme != "systems" else rows
             parts.append(predict(part[part["judge"] == other], OfflineJudge(fitted)))
-    return pd.concat(parts).loc[frame.index]
+    return pd.concat(parts).sort_index().set_axis(frame.index)
 
 
 def _parts(frame: pd.DataFrame, scheme: str, folds: int, seed: int) -> Iterator[pd.Series]:

@@ -140,6 +140,19 @@ def test_what_is_predicted_takes_no_part_in_the_calibration():
     assert not one.loc[~b, "probability"].equals(other.loc[~b, "probability"])
 
 
+def test_an_index_that_repeats_itself_changes_nothing():
+    """Two frames that were put one below the other: no row stands for another."""
+    frame = verdicts()
+    twice = frame.set_axis([*range(len(frame) // 2)] * 2)
+    for scheme in ("systems", "systems and questions"):
+        one, other = (
+            held_out(frame, scheme=scheme, folds=2),
+            held_out(twice, scheme=scheme, folds=2),
+        )
+        assert other.index.equals(twice.index)
+        pd.testing.assert_frame_equal(one, other.set_axis(frame.index))
+
+
 def test_bad_schemes():
     for options, judges, error, message in (
         ({"scheme": "system"}, "AB", UsageError, "no scheme 'system'"),
