@@ -119,6 +119,9 @@ def _show(report) -> int:
                 row[name] = "-" if entry[name] is None else f"{entry[name]:.3f}"
             rows.append(row)
         click.echo(tabulate(rows, headers="keys", disable_numparse=True))
+    if counts["without_facts"] and report.data["settings"]["parts"] != "documents":
+        lacking = f"{counts['without_facts']:,} of {counts['questions']:,} questions have no facts"
+        click.echo(f"{lacking}: completeness and score are those of the others")
     for row in report.data["labelled"]:
         said = "{system}: correctness by {n:,} labels and {of:,} verdicts "
         if row["value"] is None:

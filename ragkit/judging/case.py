@@ -140,7 +140,7 @@ def prepare(questions: Source, answers, judge: Judge, options: Options, out=None
     }
     panel = [judge] * 3 if options.panel is None else list(options.panel)
     if options.parts != "documents":
-        judge.need("correctness", "fact")
+        judge.need("correctness", *["fact"] * any(row["facts"] for row in rows))
     kinds = [] if options.documents is None else ["validity"]
     check_panel(panel, *kinds, *["regenerate"] * bool(options.correct_gold))
     if options.panel is not None and not kinds and len(answers) == 1:

@@ -45,13 +45,14 @@ def evaluate(
     """Judge a system's answers and documents.
 
     All questions count: a question without an answer is not correct, supports no fact, and has
-    a document recall of 0. A verdict that the judge failed to give is missing. The same call
-    again asks only for verdicts that are neither in a model's ledger nor in the cache's store.
+    a document recall of 0. A verdict that the judge failed to give is missing. Completeness and
+    score are those of the questions with facts. The same call again asks only for verdicts that
+    are neither in a model's ledger nor in the cache's store.
 
     Parameters
     ----------
     questions : DataFrame or path
-        A frame `questions` with gold answers and facts, or a file for `read_questions`.
+        A frame `questions` with gold answers, or a file for `read_questions`.
     answers : DataFrame or path
         A frame `answers`, or a file for `read_answers`.
     judge : Judge
@@ -237,8 +238,10 @@ def _by_rule(text: str | None, facts: int, repeat: int) -> list[Verdict]:
 
 
 def _scores(values: Sequence[bool | None]) -> dict[str, float | None]:
-    """Return the scores by the verdicts on correctness and on each fact."""
+    """Return the scores by the verdicts on correctness and on each fact, if there is any."""
     correct = None if values[0] is None else float(values[0])
+    if len(values) == 1:
+        return {"correctness": correct}
     share = made.completeness(values[1:])
     score = made.leaderboard_score(correct, share)
     return {"correctness": correct, "completeness": share, "score": score}
@@ -255,6 +258,7 @@ def _counts(case: Case, records: Sequence[dict]) -> dict[str, int]:
         "questions": len(records),
         "answered": sum(bool(record["answer"]) for record in records),
         "without_documents": sum(record["doc_ids"] is None for record in records),
+        "without_facts": sum(not record["answer_facts"] for record in records),
         "corrected": sum(record["corrected"] for record in records),
         "verdicts": len(given),
         "unsure_verdicts": sum(verdict["unsure"] for verdict in given),

@@ -43,7 +43,7 @@ def strip_citations(answer: str) -> str:
 
 
 def read_questions(source: pd.DataFrame | str | Path, *, skip_bad: bool = False):
-    """Read or check questions with their gold answers and facts.
+    """Read or check questions with their gold answers and, where they have any, facts.
 
     Parameters
     ----------
@@ -60,8 +60,7 @@ def read_questions(source: pd.DataFrame | str | Path, *, skip_bad: bool = False)
     """
 
     def complaint(row) -> str:
-        lacks = "no gold answer" * (not row["answer"]) or "no facts" * (not row["facts"])
-        return lacks and f"question {row['question_id']!r} has {lacks}"
+        return "" if row["answer"] else f"question {row['question_id']!r} has no gold answer"
 
     return _checked(source, "questions", complaint, skip_bad)
 

@@ -285,7 +285,7 @@ class Evaluation:
     @property
     def questions(self) -> pd.DataFrame:
         """One row per system and question: system, question_id, type, corrected, facts (their
-        number), and the metrics (NaN: missing)."""
+        number), and the metrics (NaN: missing, or not to be computed)."""
         rows = pd.DataFrame(self.records).rename(columns={"question_type": "type"})
         scores = pd.DataFrame(list(rows["scores"]), columns=list(METRICS), dtype=float)
         rows["facts"] = rows["answer_facts"].map(len)

@@ -121,6 +121,39 @@ def test_half_of_the_answers_are_half_of_the_score_and_repeats_show_their_agreem
     assert re.search("spread +alpha", said)
 
 
+def test_questions_without_facts_are_judged_by_their_gold_answers(run):
+    """q2 and q3 lack facts: q2's wrong answer and q3's right one are in no mean of completeness."""
+    rows = [
+        row if row["question_id"] == "q1" else {**row, "answer_facts": []}
+        for row in question_rows()
+    ]
+    write_jsonl(run.folder / "q.jsonl", rows)
+    status, said = run()
+    assert status == 0
+    assert said.out.count("2 of 3 questions have no facts") == 1
+    assert re.search(r"correctness +0\.6667 .* 3 of 3", said.out)
+    assert re.search(r"completeness +0\.5000 .* 1 of 1", said.out)
+    assert re.search(r"score +0\.5000 .* 1 of 1", said.out)
+    report = read(run.folder / "R.json")
+    assert report.questions["correctness"].tolist() == [1, 0, 1]
+    assert report.questions["completeness"].isna().tolist() == [False, True, True]
+    assert report.data["counts"]["a"]["missing_verdicts"] == 0
+    summary = report.summary.query("group == 'overall'").set_index("metric")
+    assert summary.loc[["correctness", "completeness", "score"], "of"].tolist() == [3, 1, 1]
+    assert summary["missing"].sum() == 0
+    for row in rows:
+        row["answer_facts"] = []
+    write_jsonl(run.folder / "q.jsonl", rows)
+    status, said = run("--repeat", "2", out="S.json")
+    assert (status, "3 of 3 questions have no facts" in said.out) == (0, True)
+    assert "completeness " not in said.out.split("no facts")[0]
+    assert read(run.folder / "S.json").scores["metric"].unique().tolist()[:2] == [
+        "answered",
+        "correctness",
+    ]
+    assert "no facts" not in run("--parts", "documents", out="D.json")[1].out
+
+
 def test_bad_lines(run):
     write_jsonl(run.folder / "bad.jsonl", [*answer_rows(), {"question_id": "q9", "answer": "x"}])
     reason = "question_id 'q9' is none of the 3 questions"

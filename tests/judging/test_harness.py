@@ -357,11 +357,21 @@ def test_options_that_do_not_go_together(options, error, message):
     assert judge.asked == []
 
 
+def test_a_judge_of_correctness_alone_judges_questions_without_facts():
+    judge = Scripted(literal)
+    judge.kinds = frozenset({"correctness"})
+    report = evaluate(questions().assign(facts=[()] * 3), answers(), judge)
+    assert report.questions["correctness"].tolist() == [1, 0, 1]
+    assert [task.kind for task, _ in judge.asked] == ["correctness"] * 3
+    assert report.data["counts"]["sys"]["without_facts"] == 3
+    assert overall(report).loc[["completeness", "score"], ["of", "missing"]].to_numpy().max() == 0
+
+
 def test_frames_are_checked():
     changed = questions()
-    changed.at[1, "facts"] = ()
+    changed.at[1, "answer"] = None
     for asked, given, message in (
-        (changed, answers(), "question 'q2' has no facts"),
+        (changed, answers(), "question 'q2' has no gold answer"),
         (questions(), answers().replace("q1", "q9"), "'q9' is none of the 3 questions"),
         (questions(), answers().drop(columns="doc_ids"), "lack the column"),
     ):

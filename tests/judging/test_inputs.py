@@ -63,7 +63,6 @@ def test_questions_with_official_and_own_columns(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"answer_facts": []}, "question 'q1' has no facts"),
         ({"gold_answer": None}, "question 'q1' has no gold answer"),
         ({"answer_facts": "red"}, "line 3: facts should be a list of strings"),
         ({"gold_answer": 3}, "line 3: answer should be a text, found 3"),
