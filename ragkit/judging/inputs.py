@@ -135,6 +135,10 @@ def read_documents(path: str | Path, needed: set[str]) -> dict[str, str]:
     The path is a file for `ragkit.files.read_frame`, or the released archive (.zip). Raises
     `DataError` if a row is not what it should be.
     """
-    frame = read_frame(path, "documents", only=needed)
-    rows = frame[["doc_id", "title", "text"]].itertuples(index=False)
+    return document_texts(read_frame(path, "documents", only=needed))
+
+
+def document_texts(documents: pd.DataFrame) -> dict[str, str]:
+    """Return the texts of a frame `documents`, by id, title first."""
+    rows = documents[["doc_id", "title", "text"]].itertuples(index=False)
     return {doc: "\n\n".join(filter(None, (title, text))) for doc, title, text in rows}

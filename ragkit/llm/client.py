@@ -64,9 +64,7 @@ class Client:
     budget : float, optional
         US dollars that this client may spend (the attribute `spent`). A request that could exceed
         it is not asked; only answers to requests without a token limit can overshoot. It needs a
-        price of the model.
-    prices : path, optional
-        A price file; see `load_prices`.
+        price of the model: see `load_prices`.
     replay : bool, optional
         Answer from the ledger alone. Default: whether `RAGKIT_REPLAY` is set to 1.
     environment : str
@@ -104,7 +102,6 @@ class Client:
         max_wait: float = 300.0,
         backoff: float = 0.5,
         budget: float | None = None,
-        prices: str | Path | None = None,
         replay: bool | None = None,
         environment: str = "OPENAI",
     ):
@@ -119,7 +116,7 @@ class Client:
         self.max_wait = checks.number(max_wait, "max_wait", least=0)
         self.backoff = checks.number(backoff, "backoff", least=0)
         self.budget = None if budget is None else checks.number(budget, "budget", least=0)
-        self.prices = load_prices(prices)
+        self.prices = load_prices()
         if budget is not None and self.prices.cost(model, 0, 0) is None:
             raise UsageError(
                 f"a budget needs a price, and {self.prices.path} has none for {name!r}",
@@ -211,10 +208,8 @@ class Client:
         """Return calls, tokens and price of a batch, without a call and without a key."""
         asked, outcomes, missing = self._recall(requests)
         pairs = [request_tokens(row.plain) for row in missing]
-        tokens_in, tokens_out = (
-            sum(pair[0] for pair in pairs),
-            exchange.add(pair[1] for pair in pairs),
-        )
+        tokens_in = sum(pair[0] for pair in pairs)
+        tokens_out = exchange.add(pair[1] for pair in pairs)
         return Estimate(
             model=self.model,
             requests=len(asked),

@@ -88,8 +88,7 @@ class Endpoint:
     @property
     def lacks(self) -> str:
         """The name of the variable that has to hold a key; empty if one is there or not needed."""
-        local = urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
-        return "" if self._key or local else f"{self.environment}_API_KEY"
+        return "" if self._key or is_local(self.url) else f"{self.environment}_API_KEY"
 
     def connect(self) -> httpx2.Client:
         """Return a connection for any number of threads.
@@ -180,6 +179,15 @@ class Endpoint:
             again = error.get("code") != "insufficient_quota"
             return Fault(kind, reason, wait_s=_retry_after(reply.headers), again=again)
         return Fault("forbidden" if status == 403 else "rejected", reason, again=False)
+
+
+def is_local(url: str) -> bool:
+    """Return whether an address is one of this machine.
+
+    >>> is_local("http://127.0.0.1:8080/v1"), is_local("https://api.openai.com/v1")
+    (True, False)
+    """
+    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 @cache

@@ -42,8 +42,8 @@ class Prices:
         return (pair[0] * prompt_tokens + pair[1] * completion_tokens) / 1e6
 
 
-def load_prices(path: str | Path | None = None) -> Prices:
-    """Read a price file: `path`, else the one that `RAGKIT_PRICES` names, else the package's.
+def load_prices() -> Prices:
+    """Read the price file that `RAGKIT_PRICES` names, else the package's.
 
     Raises `MissingData` if the file does not exist, and `DataError` if it is not TOML, has no date,
     or a price is not a number of at least 0.
@@ -52,7 +52,7 @@ def load_prices(path: str | Path | None = None) -> Prices:
     >>> prices.models["gpt-4o-mini"]
     (0.15, 0.6)
     """
-    path = Path(path or os.environ.get("RAGKIT_PRICES") or FILE)
+    path = Path(os.environ.get("RAGKIT_PRICES") or FILE)
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -172,6 +172,10 @@ def request_tokens(plain: Mapping[str, Any]) -> tuple[int, int | None]:
     counted = filter(None, (*values, plain["schema"], plain["tools"]))
     strings = [value if isinstance(value, str) else canonical(value) for value in counted]
     tokens = sum(count_tokens(string, plain["model"]) for string in strings)
+    return 3 + 3 * len(plain["messages"]) + tokens, answer_limit(plain)
+
+
+def answer_limit(plain: Mapping[str, Any]) -> int | None:
+    """Return the largest number of tokens of an answer to a request, None without a limit."""
     limits = plain["parameters"]
-    most = limits.get("max_completion_tokens", limits.get("max_tokens"))
-    return 3 + 3 * len(plain["messages"]) + tokens, most
+    return limits.get("max_completion_tokens", limits.get("max_tokens"))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ragkit.llm import exchange
 from ragkit.llm.client import Client, write_batch
 from ragkit.llm.exchange import Exchange, Failure, ToolCall, Value
-from ragkit.llm.prices import count_tokens, request_tokens
+from ragkit.llm.prices import answer_limit, count_tokens, request_tokens
 from ragkit.llm.requests import canonical
 
 COUNTED = 200  # requests of a purpose whose tokens are counted; those of the others go by length
@@ -76,11 +76,7 @@ class Rehearsal(Client):
             self._rows[row.key] = row
         if row.key in self._sizes:
             return
-        plain = row.plain
-        limit = plain["parameters"].get(
-            "max_completion_tokens", plain["parameters"].get("max_tokens")
-        )
-        self._sizes[row.key] = (row.purpose, len(row.request), limit)
+        self._sizes[row.key] = (row.purpose, len(row.request), answer_limit(row.plain))
         sample = self._samples.setdefault(row.purpose, [])
         if len(sample) < COUNTED:
             sample.append(row)

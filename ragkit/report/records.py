@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import pandas as pd
 
 from ragkit.datasets import Dataset
 from ragkit.judging import Judge
 from ragkit.llm import Client
+from ragkit.llm.endpoint import is_local
 from ragkit.measures import stats
 from ragkit.report.experiments import OVERALL, Experiment
 
@@ -141,11 +141,6 @@ def local(client: Client) -> list[str]:
     priced = client.prices.cost(client.model, 0, 0) is not None
     hosts = [url for url in sorted(client.sources) if is_local(url)]
     return [f"{client.model} answered by {url}" for url in hosts if priced]
-
-
-def is_local(url: str) -> bool:
-    """Return whether an address is one of this machine."""
-    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def _plain(value: float) -> float | None:

@@ -22,12 +22,14 @@ from ragkit.errors import DataError, MissingData, ModelError, UsageError
 from ragkit.judging import Options, evaluate, load_judge, read_answers
 from ragkit.judging import liverag as claims
 from ragkit.judging import wixqa as ratings
+from ragkit.judging.inputs import document_texts
 from ragkit.llm import Client, Rehearsal, ReplayMiss, Share, dollars, ledger_path, printed, record
+from ragkit.llm.endpoint import is_local
 from ragkit.measures import metrics
 from ragkit.models.endpoint import EndpointEncoder
 from ragkit.report import experiments, notebook, records
 from ragkit.report.experiments import OVERALL, Experiment
-from ragkit.report.records import Choice, is_local
+from ragkit.report.records import Choice
 from ragkit.systems import readers, sweep
 from ragkit.systems.agent import BashAgent
 from ragkit.systems.readers.endpoint import PARAMETERS
@@ -463,10 +465,8 @@ class Trial:
         asked = asked[asked["question_id"].isin(present["question_id"])]
         texts = None
         if chosen.panel and "invalid_extra_documents" in wanted:
-            rows = self.documents[["doc_id", "title", "text"]]
             needed = set(present["doc_ids"].explode()) | set(asked["gold_doc_ids"].explode())
-            rows = rows[rows["doc_id"].isin(needed)].itertuples(index=False)
-            texts = {doc: "\n\n".join(filter(None, (title, text))) for doc, title, text in rows}
+            texts = document_texts(self.documents[self.documents["doc_id"].isin(needed)])
         panel = [judge] * chosen.panel if texts is not None else None
         options = Options(texts, panel, correct_gold=False, repeat=chosen.repeat)
         found = evaluate(asked, present[present["system"] == name], judge, options)

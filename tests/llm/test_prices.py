@@ -29,8 +29,9 @@ def test_a_price_is_per_million_tokens_each_way(write, monkeypatch):
     assert prices.cost("openai:a-b.1", 500_000, 100) == 1.0 + 8.5e-4
     for unknown in (("m", 1, 1), ("a-b.1", None, 1), ("a-b.1", 1, None)):
         assert prices.cost(*unknown) is None
+    monkeypatch.setenv("RAGKIT_PRICES", f"{path}x")
     with pytest.raises(MissingData, match="no price file"):
-        load_prices(f"{path}x")
+        load_prices()
 
 
 def test_the_packages_file_prices_the_hosted_models_of_the_papers():
@@ -57,9 +58,10 @@ def test_the_packages_file_prices_the_hosted_models_of_the_papers():
         (HEAD + "[models]\nm = 3", "'m' needs"),
     ],
 )
-def test_a_malformed_file_is_refused(write, text, says):
+def test_a_malformed_file_is_refused(write, monkeypatch, text, says):
+    monkeypatch.setenv("RAGKIT_PRICES", str(write(text)))
     with pytest.raises(DataError, match=says):
-        load_prices(write(text))
+        load_prices()
 
 
 def test_dollars_are_readable():

@@ -148,7 +148,11 @@ OPTIONS = {
         ('kind = "hybrid", retrievers = [], weights = ["a"]', "", "weights .* a list of numbers"),
         ('kind = "opensearch", overwrite = 1', "", "overwrite should be true or false, found 1"),
         ('kind = "bm25"', 'kind = "openai:toy", parameters = 3', "parameters should be a table"),
-        ('kind = "bm25"', 'kind = "openai:toy", prices = 3', "prices should be a text, found 3"),
+        (
+            'kind = "bm25"',
+            'kind = "openai:toy", environment = 3',
+            "environment should be a text, found 3",
+        ),
     ],
 )
 def test_types_are_named_in_words(tmp_path, retriever, more, words):

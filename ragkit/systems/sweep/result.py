@@ -14,7 +14,6 @@ from ragkit.files import atomic_path, write_jsonl, write_text
 from ragkit.measures import metrics
 from ragkit.systems.sweep.systems import System
 
-ANSWER_METRICS = ("token_f1", "rouge_1", "rouge_2")
 RETRIEVAL_METRICS = ("R@1", "R@5", "RR", "nDCG@10")
 
 
@@ -76,7 +75,7 @@ class Sweep:
         metric : str or sequence of str, optional
             Names in `ragkit.measures.metrics.METRICS`, for answers to questions with a gold
             answer; or measures of ranked lists such as "RR" or "nDCG@10", for questions with gold
-            documents. Default: `ANSWER_METRICS` and `RETRIEVAL_METRICS`, as the questions allow.
+            documents. Default: `metrics.ANSWER_METRICS` and `RETRIEVAL_METRICS`, as the questions allow.
             `UsageError` if one is unknown, `DataError` if no question has gold for it.
 
         Returns
@@ -90,7 +89,7 @@ class Sweep:
         if metric is None:
             present = self.answers.dropna(subset=["answer"])["question_id"]
             answered = present.isin(self.questions.dropna(subset=["answer"])["question_id"])
-            names = [*ANSWER_METRICS] if answered.any() else []
+            names = [*metrics.ANSWER_METRICS] if answered.any() else []
             names += RETRIEVAL_METRICS if self.questions["gold_doc_ids"].map(len).any() else []
         columns = ["subject_id", "item_id", "metric", "score"]
         parts = [pd.DataFrame(columns=columns).astype({"score": float})]

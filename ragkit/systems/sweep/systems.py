@@ -41,7 +41,7 @@ MODELS = ("encoder", "reranker")  # options that are the name of a model
 WORDS = {"number": "a number", "integer": "a whole number", "string": "a text"}
 WORDS |= {"boolean": "true or false", "object": "a table", "array": "a list"}
 # Parameters of the classes that a declaration does not have.
-UNDECLARED = {"self", "system", "cache", "progress", "retriever", "ledger", "client", "k"}
+UNDECLARED = {"self", "system", "cache", "retriever", "ledger", "client"}
 TOP = 5  # documents to read: WixQA, section 4
 
 
@@ -215,7 +215,7 @@ def _check_types(spec: Mapping[str, Any], path: str | None) -> None:
     from pydantic import TypeAdapter, ValidationError
 
     hints = get_type_hints(_class(path).__init__) if path else {}
-    hints |= dict.fromkeys((*MODELS, "server", "environment", "prices"), str)
+    hints |= dict.fromkeys((*MODELS, "server", "environment"), str)
     for name in filter(hints.get, spec):
         try:
             TypeAdapter(hints[name]).validate_json(json.dumps(spec[name]), strict=True)
