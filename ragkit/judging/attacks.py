@@ -82,7 +82,6 @@ def attack(
     documents: Mapping[str, str] | None = None,
     *,
     held_out: bool = True,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Return gold answers that are changed to please a judge, and harmless changes of them.
 
@@ -102,14 +101,13 @@ def attack(
         Texts of gold documents, for "whole document" and "extracted".
     held_out : bool
         Use the templates that took no part in the calibration of the offline judge.
-    seed : int
 
     Returns
     -------
     DataFrame
         As `perturb`; change is one of `ATTACKS` or `HARMLESS`.
     """
-    kept, rng = _answerable(questions), random.Random(seed)
+    kept, rng = _answerable(questions), random.Random(0)
     listed_docs = questions.loc[kept.index, "gold_doc_ids"]
     tables = _DATA["templates"].items()
     templates = {name: table["held_out" if held_out else "fit"] for name, table in tables}
@@ -131,7 +129,7 @@ def attack(
             some = rng.sample(lines, min(len(lines), rng.choice((1, 2))))
             changed |= {"whole document": whole, "extracted": " ".join([gold, *some])}
         if held_out:  # drawn apart, so that the attacks above are the same without them
-            own = random.Random(f"{seed}/{name}")
+            own = random.Random(f"0/{name}")
             filled["document"] = own.choice([t for d, t in texts if d not in docs] or [""])
             for change, lines in _DATA["injected"].items():
                 if filled["document"] or change != "injected document":
@@ -141,7 +139,7 @@ def attack(
 
 
 @cache
-def sample_attacks(*, held_out: bool, questions: int = 0, seed: int = 0) -> pd.DataFrame:
+def sample_attacks(*, held_out: bool, questions: int = 0) -> pd.DataFrame:
     """Return attacks on the gold answers of the embedded samples, with their documents.
 
     Held out are the templates (see `attack`) and the questions: the calibration attacks every
@@ -157,7 +155,7 @@ def sample_attacks(*, held_out: bool, questions: int = 0, seed: int = 0) -> pd.D
         own = sample.questions.iloc[int(held_out) :: 2]
         if drawn:
             own = own.loc[_answerable(own).index]
-            own = own.sample(min(drawn, len(own)), random_state=seed).reset_index(drop=True)
+            own = own.sample(min(drawn, len(own)), random_state=0).reset_index(drop=True)
             made = perturb(own)
             parts.append(made[made["change"].isin(PLAIN)])
             turns |= {name: (place, number) for place, name in enumerate(own["question_id"])}

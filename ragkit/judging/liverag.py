@@ -4,51 +4,41 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
 
 import pandas as pd
 
 from ragkit import schema
-from ragkit.errors import DataError, UsageError
+from ragkit.errors import DataError
 from ragkit.judging.judges import CLAIM_KINDS, Judge, Task, ask
 
-RANGE = (-1.0, 2.0)
-VITAL = ("direct", "useful")
+VITAL = ("direct", "useful")  # claims of the reference; the paper does not say which
 COLUMNS = "system question_id coverage relatedness correctness vital claims note".split()
 
 
-def correctness_score(coverage: float, relatedness: float, *, unit: bool = False) -> float:
+def correctness_score(coverage: float, relatedness: float) -> float:
     """Return the harmonic mean h of two shares in [0, 1] as 3 h - 1: LiveRAG, section 3.2.
 
     Coverage is the share of the reference's vital claims that the answer reflects, relatedness
     that of the answer's claims that bear on the question. The paper gives the range from -1 (where
-    either is 0) to 2 (where both are 1) and maps it to [0, 1] linearly (footnote 8). With `unit`
-    the result is h itself, which the paper's item response model uses.
+    either is 0) to 2 (where both are 1); its item response model maps it to [0, 1] linearly
+    (footnote 8), as `ragkit.irt.fit` does with `score_range=(-1, 2)`.
 
-    >>> correctness_score(1.0, 1.0), correctness_score(0.0, 1.0), correctness_score(0.5, 1.0, unit=True)
-    (2.0, -1.0, 0.6666...)
+    >>> correctness_score(1.0, 1.0), correctness_score(0.0, 1.0), correctness_score(0.5, 1.0)
+    (2.0, -1.0, 1.0)
     """
     for name, share in (("coverage", coverage), ("relatedness", relatedness)):
         if not 0 <= share <= 1:
             raise DataError(f"{name} should be a share from 0 to 1, found {share!r}")
-    mean = statistics.harmonic_mean([coverage, relatedness])
-    return mean if unit else RANGE[0] + (RANGE[1] - RANGE[0]) * mean
+    return 3.0 * statistics.harmonic_mean([coverage, relatedness]) - 1.0
 
 
-def correctness(
-    answers: pd.DataFrame,
-    questions: pd.DataFrame,
-    judge: Judge,
-    *,
-    vital: Sequence[str] = VITAL,
-    unit: bool = False,
-) -> pd.DataFrame:
+def correctness(answers: pd.DataFrame, questions: pd.DataFrame, judge: Judge) -> pd.DataFrame:
     """Judge LiveRAG's correctness of every answer.
 
     The claims of the reference are those of the question (`claims_direct`, `claims_useful`,
     `claims_useless`, as in the official file); if it has none, the judge extracts them from its
     gold answer. The judge extracts the claims of the answer in the same way. Each vital claim of
-    the reference is then checked against the answer alone.
+    the reference, direct or useful, is then checked against the answer alone.
 
     Parameters
     ----------
@@ -57,10 +47,6 @@ def correctness(
     questions : DataFrame
         A frame `questions`; `DataError` if one has neither a gold answer nor claims.
     judge : Judge
-    vital : sequence of {"direct", "useful", "useless"}
-        Which claims of the reference are vital. The paper does not say; useless ones are not.
-    unit : bool
-        As in `correctness_score`.
 
     Returns
     -------
@@ -70,8 +56,6 @@ def correctness(
         of the reference), claims (of the answer), note. Without claims, relatedness is 0.
     """
     judge.need("claims", "fact")
-    if not vital or not set(vital) <= set(CLAIM_KINDS):
-        raise UsageError(f"vital claims are some of {', '.join(CLAIM_KINDS)}, not {vital!r}")
     rows = schema.check(answers, "answers").dropna(subset="answer")
     schema.check(questions, "questions")
     known = {row["question_id"]: row for row in questions.to_dict("records")}
@@ -83,7 +67,7 @@ def correctness(
     for name in dict.fromkeys(rows["question_id"]):
         own = {kind: known.get(name, {}).get(f"claims_{kind}", ()) for kind in CLAIM_KINDS}
         if any(map(len, own.values())):
-            given[name] = [claim for kind in vital for claim in own[kind]]
+            given[name] = [claim for kind in VITAL for claim in own[kind]]
         elif name in known and known[name]["answer"]:
             texts.add((name, known[name]["answer"]))
         else:
@@ -98,7 +82,7 @@ def correctness(
     for name in dict.fromkeys(rows["question_id"]):
         if name not in given:
             own = claims[name, known[name]["answer"]]
-            given[name] = own and [one["claim"] for one in own if one["kind"] in vital]
+            given[name] = own and [one["claim"] for one in own if one["kind"] in VITAL]
     pairs = {(n, claim, answer) for _, n, answer in said if answer for claim in given[n] or ()}
     held = judged("fact", sorted(pairs))
     table = []
@@ -108,7 +92,7 @@ def correctness(
         coverage, relatedness, note = _shares(given[name], support, own)
         score = math.nan
         if not math.isnan(coverage + relatedness):
-            score = correctness_score(coverage, relatedness, unit=unit)
+            score = correctness_score(coverage, relatedness)
         sizes = [math.nan if found is None else len(found) for found in (given[name], own)]
         table.append((system, name, coverage, relatedness, score, *sizes, note))
     return pd.DataFrame(table, columns=COLUMNS)

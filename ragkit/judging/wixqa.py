@@ -16,8 +16,6 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pandas as pd
 
 from ragkit import schema
@@ -53,7 +51,7 @@ def factuality(
 def context_recall(
     answers: pd.DataFrame,
     questions: pd.DataFrame,
-    documents: pd.DataFrame | Mapping[str, str],
+    documents: pd.DataFrame,
     judge: Judge,
     *,
     cutoff: int | None = None,
@@ -62,16 +60,15 @@ def context_recall(
     """Judge how much of the gold answer could be written from the retrieved documents.
 
     As `factuality`, on the first `cutoff` (the paper retrieves 5; default all) of the `doc_ids` of
-    each row; a row without any is not judged. `documents` is a frame or a mapping of id to text;
-    `DataError` if one is missing.
+    each row; a row without any is not judged. `documents` is a frame; `DataError` if one is
+    missing.
     """
     rows = schema.check(answers, "answers")
     rows = rows[rows["doc_ids"].map(len) > 0]
-    if isinstance(documents, pd.DataFrame):
-        documents = schema.check(documents, "documents").set_index("doc_id")["text"].to_dict()
+    texts = schema.check(documents, "documents").set_index("doc_id")["text"].to_dict()
     shown = rows["doc_ids"].map(lambda docs: docs[:cutoff])
-    require(shown.explode(), documents)
-    contexts = [join_documents(documents[doc] for doc in docs) for docs in shown]
+    require(shown.explode(), texts)
+    contexts = [join_documents(texts[doc] for doc in docs) for docs in shown]
     return _rated("context_recall", rows.assign(context=contexts), questions, judge, repeat)
 
 

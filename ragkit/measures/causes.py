@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ragkit import checks
 from ragkit.errors import DataError
 from ragkit.measures.metrics import token_recall
 
@@ -47,6 +46,7 @@ CAUSES = {
     "not used": "the answer has few words of the gold answer",
     "judged wrong": "the answer has most words of the gold answer, and is judged wrong",
 }
+USED = 0.5  # an answer with at least this share of the gold answer's words used the documents
 _STEPS = ["corpus", "rank", "delivered", "used", "correct"]
 
 
@@ -56,8 +56,6 @@ def trace(
     runs: pd.DataFrame,
     answers: pd.DataFrame,
     correct: pd.Series,
-    *,
-    used: float = 0.5,
 ) -> pd.DataFrame:
     """Follow every question of one system; return where its gold documents got, and the cause.
 
@@ -68,8 +66,6 @@ def trace(
         with a column `abstained`, true for those that say they do not know; empty is not true.
     correct : Series
         True or False by question_id; a question without a verdict is in no count.
-    used : float, default=0.5
-        An answer with at least this share of the gold answer's words used the documents.
 
     Returns
     -------
@@ -80,7 +76,6 @@ def trace(
         cause: a key of `CAUSES`, "" for a correct answer. Raises `DataError` if the frames are of
         several systems or a question has no answer row.
     """
-    checks.number(used, "used", least=0, most=1)
     for name, frame in (("runs", runs), ("answers", answers)):
         if frame["system"].nunique() > 1:
             raise DataError(f"{name} are of {frame['system'].nunique()} systems, expected one")
@@ -106,13 +101,13 @@ def trace(
             "delivered": len(gold & set(answer["doc_ids"])), "used": share,
             "correct": bool(correct[question.question_id]),
         }  # fmt: skip
-        row["cause"] = "" if row["correct"] else _cause(row, text, silent, used, followed)
+        row["cause"] = "" if row["correct"] else _cause(row, text, silent, followed)
         rows.append(row)
     columns = ["question_id", "type", "gold", *_STEPS, "cause"]
     return pd.DataFrame(rows, columns=columns).set_index("question_id")
 
 
-def _cause(row: dict, text: str | None, silent: bool, used: float, followed: bool) -> str:
+def _cause(row: dict, text: str | None, silent: bool, followed: bool) -> str:
     steps = {
         "no answer": text is None,
         "no gold document": not row["gold"],
@@ -122,7 +117,7 @@ def _cause(row: dict, text: str | None, silent: bool, used: float, followed: boo
         "not delivered": not row["delivered"],
         "partly delivered": row["delivered"] < row["gold"],
         "abstained": silent,
-        "not used": not row["used"] >= used,
+        "not used": not row["used"] >= USED,
     }
     return next((name for name, holds in steps.items() if holds), "judged wrong")
 

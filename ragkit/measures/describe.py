@@ -104,17 +104,6 @@ def gold_source_share(questions: pd.DataFrame) -> pd.Series:
     return with_gold["source_types"].map(set).explode().value_counts() / len(with_gold)
 
 
-def shares(values: pd.Series) -> pd.Series:
-    """Return the share (0 to 1) of each distinct value, the most frequent first.
-
-    >>> shares(pd.Series(["guide", "guide", "guide", "note"]))
-    guide    0.75
-    note     0.25
-    Name: proportion, dtype: float64
-    """
-    return values.value_counts(normalize=True)
-
-
 def median_tokens(frame: pd.DataFrame, column: str, *, by: str) -> pd.DataFrame:
     """Return the median length by group in every unit that "token" may mean.
 

@@ -19,9 +19,6 @@ has no row; the tables count both. A new metric is a function and a row of `METR
 >>> summarise_answers(answers, questions, metrics=["token_f1"])[["n", "missing", "value"]]
    n  missing     value
 0  2        0  0.833333
->>> both = pd.concat([answers, answers.assign(system="other", answer=["Rome", "1889"])])
->>> compare_corpus(both, questions, metric="sacre_bleu")["p"].item()
-1.0
 >>> runs = answers.explode("doc_ids").rename(columns={"doc_ids": "doc_id"}).assign(rank=1, score=0.5)
 >>> retrieval(runs, questions, measures=["R@5"])
   subject_id item_id metric  score  retrieved
@@ -395,30 +392,6 @@ def summarise_answers(
             ends = {"value": value, "low": low, "high": high}
             table.append({"system": system, "metric": name, **counts, **ends})
     return pd.DataFrame(table)
-
-
-def compare_corpus(
-    answers: pd.DataFrame, questions: pd.DataFrame, *, metric: str = "corpus_bleu", **options
-) -> pd.DataFrame:
-    """Compare systems by a metric of `CORPUS_METRICS`, which is no mean over questions.
-
-    The table is that of `stats.compare_systems`, with a column metric, for pairs in order of
-    appearance; so are the options. The interval resamples questions; the test exchanges the two
-    answers to a question.
-
-    Source: Koehn (2004), Statistical significance tests for machine translation evaluation.
-    """
-    counted, statistic = CORPUS_METRICS[checks.choice(metric, "corpus metric", CORPUS_METRICS)]
-    present = _answered(answers, questions).dropna(subset=["answer"])
-    items, places = np.unique(present["question_id"], return_inverse=True)
-    columns, systems = pd.factorize(present["system"])
-    counts = counted(present["answer"].tolist(), present["gold"].tolist())
-    rows = np.zeros((len(items), len(systems), counts.shape[1]))
-    mask = np.zeros((len(items), len(systems)), dtype=bool)
-    rows[places, columns], mask[places, columns] = counts, True
-    table = stats.compare_statistics(rows, mask, list(systems), statistic, **options)
-    table.insert(0, "metric", metric)
-    return table
 
 
 def retrieval(

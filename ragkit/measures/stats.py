@@ -1,7 +1,7 @@
 """Confidence intervals of measured scores, and paired tests of whether two systems differ.
 
 Scores are per item (question), comparisons are paired, and questions are what is resampled. A
-measure that is no mean, such as corpus BLEU, takes part as a *statistic of sums*: each item
+measure that is no mean, such as corpus BLEU, has an interval as a *statistic of sums*: each item
 contributes a row of counts, and the measure is a function of the column sums.
 
 Questions that share documents, projects or topics are not independent. Where `clusters` say which
@@ -75,7 +75,7 @@ class PairedPermutation(NamedTuple):
 
 
 class Powered(NamedTuple):
-    """A mean from labels and predictions, the p-value of its being `null`, and the labels alone.
+    """A mean from labels and predictions, the p-value of its being 0, and the labels alone.
 
     `weight`, 0 to 1, is the weight of the predictions, 0 if they tell nothing; `labels` the mean
     of the n labels with its interval by the normal distribution.
@@ -125,8 +125,8 @@ def bootstrap_interval(
     return Interval(estimate, *_limits(draws, estimate, jackknife, level), n)
 
 
-def wilson_interval(successes: int, n: int, *, level: float = 0.95) -> Interval:
-    """Return the proportion `successes / n` with Wilson's score interval, within [0, 1].
+def wilson_interval(successes: int, n: int) -> Interval:
+    """Return the proportion `successes / n` with Wilson's 95 % score interval, within [0, 1].
 
     Raises `UsageError` unless 0 <= successes <= n and n >= 1 are whole numbers. Source: Wilson
     (1927), Probable inference, the law of succession, and statistical inference.
@@ -134,10 +134,9 @@ def wilson_interval(successes: int, n: int, *, level: float = 0.95) -> Interval:
     >>> wilson_interval(8, 10)
     Interval(estimate=0.8, low=0.4901..., high=0.9433..., n=10)
     """
-    _check_options(level)
     n = checks.whole(n, "n")
     successes = checks.whole(successes, "successes", least=0, most=n)
-    ends = binomtest(successes, n).proportion_ci(level, method="wilson")
+    ends = binomtest(successes, n).proportion_ci(0.95, method="wilson")
     return Interval(successes / n, float(ends.low), float(ends.high), n)
 
 
@@ -176,19 +175,12 @@ def paired_permutation(
         raise DataError(
             f"a paired comparison needs the same items, found {len(a)} and {len(b)} scores"
         )
-    rows = np.stack([a, b], axis=1)[:, :, None]
-    p, exact = _permutation(rows, [(0, 1)], _mean, n_resamples, seed)
+    rows = np.stack([a, b], axis=1)
+    p, exact = _permutation(rows, [(0, 1)], n_resamples, seed)
     return PairedPermutation(float((a - b).mean()), float(p[0]), len(a), bool(exact[0]))
 
 
-def prediction_powered(
-    labels: Sequence[float],
-    predictions: Sequence[float],
-    *,
-    clusters: Sequence | None = None,
-    null: float = 0.0,
-    level: float = 0.95,
-) -> Powered:
+def prediction_powered(labels: Sequence[float], predictions: Sequence[float]) -> Powered:
     """Return a mean of labels that are known for some items only, by predictions for all.
 
     The predictions (of a cheap judge) are averaged over the items without a label, and the mean
@@ -196,9 +188,9 @@ def prediction_powered(
     wrong the predictions are, and the narrower, the better they are, if the labelled items are
     drawn at random. For a difference of two systems, both arguments are differences per item.
 
-    `labels` are n numbers, NaN where there is none; `predictions` n numbers. With `clusters`, n
-    names, the error is that of the jackknife over clusters. Raises `DataError` if the lengths
-    differ, a prediction is missing, or there are fewer than two labels or items without one.
+    `labels` are n numbers, NaN where there is none; `predictions` n numbers; the interval is one of
+    95 %. Raises `DataError` if the lengths differ, a prediction is missing, or there are fewer than
+    two labels or items without one.
 
     Source: Angelopoulos, Duchi and Zrnic (2023), PPI++: efficient prediction-powered inference,
     as in the package ppi-python 0.2.3.
@@ -208,7 +200,6 @@ def prediction_powered(
     >>> found.estimate, found.n
     (0.75, 4)
     """
-    _check_options(level)
     labels, predictions = np.asarray(labels, dtype=float), _numbers(predictions, "predictions")
     if labels.shape != predictions.shape:
         raise DataError(f"found {labels.shape} labels for {predictions.shape} predictions")
@@ -222,16 +213,8 @@ def prediction_powered(
     weight = float(np.clip(shared / spread, 0, 1)) if spread > 0 else 0.0
     estimate = weight * unseen.mean() + (truth - weight * seen).mean()
     error = np.sqrt((truth - weight * seen).var() / n + (weight * unseen).var() / rest)
-    z = ndtri((1 + level) / 2)
-    half, p = z * error, 2 * ndtr(-abs(estimate - null) / max(error, 1e-16))
-    if clusters is not None:
-        zero = np.where(known, labels - weight * predictions, 0), weight * predictions * ~known
-        rows = np.column_stack([*zero, known, ~known])[:, None, :]
-        jackknife = _left_out(
-            rows, clusters, lambda sums, _: (sums[..., :2] / sums[..., 2:]).sum(-1)
-        )
-        low, high, p, _ = _student(estimate, jackknife[:, 0], level, null)
-        half = (high - low) / 2
+    z = ndtri(0.975)
+    half, p = z * error, 2 * ndtr(-abs(estimate) / max(error, 1e-16))
     alone, mean = z * truth.std() / np.sqrt(n), truth.mean()
     numbers = map(float, (estimate, estimate - half, estimate + half, p))
     return Powered(*numbers, n, weight, Interval(mean, mean - alone, mean + alone, n))
@@ -299,12 +282,15 @@ def compare_systems(
     *,
     baseline: str | None = None,
     clusters: Mapping | None = None,
-    **options,
+    level: float = 0.95,
+    n_resamples: int = 9999,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Compare all pairs of systems, or each with a baseline, on the items that both have.
 
-    Scores, clusters, options and errors are those of `summarise`; `baseline` is the subject_id
-    that all others are compared with (default: all pairs). There must be at least two systems.
+    Scores, clusters, the other options and errors are those of `summarise`; `baseline` is the
+    subject_id that all others are compared with (default: all pairs). There must be at least two
+    systems.
 
     Returns one row per metric and pair, the system with the higher mean of all its items first
     (the baseline second): metric (if there is such a column), system_a, system_b, n items that
@@ -314,41 +300,33 @@ def compare_systems(
     one metric. A true difference of `detectable` would be found at the 5 % level in 80 % of
     benchmarks of this size. The intervals need two items or clusters, the rest one; else NaN.
     """
+    _check_options(level, n_resamples)
     _score_keys(scores)
     parts = []
     for key, group in _by_metric(scores):
         matrix = group.pivot(index="item_id", columns="subject_id", values="score").sort_index()
         means = matrix.mean().sort_index().sort_values(ascending=False, kind="stable")
-        values = matrix[means.index].to_numpy(float)
-        part = compare_statistics(
-            np.nan_to_num(values)[:, :, None],
-            ~np.isnan(values),
-            list(means.index),
-            _mean,
-            baseline=baseline,
-            clusters=_clusters(matrix.index, clusters),
-            **options,
-        )
+        matrix, of = matrix[means.index], _clusters(matrix.index, clusters)
+        part = _compared(matrix, baseline, of, level, n_resamples, seed)
         parts.append(part.assign(**key)[[*key, *part]])
     return pd.concat(parts, ignore_index=True)
 
 
-def ranks(comparisons: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def ranks(comparisons: pd.DataFrame) -> pd.DataFrame:
     """Return the rank of each system with an interval, from all pairs of `compare_systems`.
 
     The interval leaves out the ranks of systems that are significantly better or worse; by Holm's
-    correction, all intervals hold together with the probability `level`. Columns metric (if there
+    correction, all intervals hold together with a probability of 95 %. Columns metric (if there
     is one), system, rank, low, high. Raises `DataError` if a pair is missing.
 
     Source: Al Mohamad, Goeman and van Zwet (2022), Simultaneous confidence intervals for ranks.
     """
-    _check_options(level)
     rows = []
     for key, group in _by_metric(comparisons):
         systems = list(dict.fromkeys([*group["system_a"], *group["system_b"]]))
         if len(group) != len(systems) * (len(systems) - 1) / 2:
             raise DataError("ranks need the comparisons of all pairs", "leave baseline out")
-        sure = group[group["p_holm"] <= 1 - level]
+        sure = group[group["p_holm"] <= 0.05]
         better = sure["system_a"].where(sure["difference"] > 0, sure["system_b"])
         worse = sure["system_b"].where(sure["difference"] > 0, sure["system_a"])
         for place, system in enumerate(systems, 1):
@@ -357,26 +335,9 @@ def ranks(comparisons: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def compare_statistics(
-    rows: np.ndarray,
-    present: np.ndarray,
-    systems: Sequence[str],
-    statistic: Statistic,
-    *,
-    baseline: str | None = None,
-    clusters: Sequence | None = None,
-    level: float = 0.95,
-    n_resamples: int = 9999,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Compare pairs of systems by a statistic of sums; the table is that of `compare_systems`.
-
-    `rows` of shape (n, k, m) hold what each of n items adds to the m sums of each of k systems;
-    `present`, of shape (n, k), says whether the system has that item; if not, its row is not used.
-    The statistic, `clusters` and the other options are those of `bootstrap_interval`.
-    """
-    _check_options(level, n_resamples)
-    systems = list(systems)
+def _compared(matrix, baseline, clusters, level, n_resamples, seed) -> pd.DataFrame:
+    """Return the comparisons of a matrix, items by systems; NaN where a system lacks an item."""
+    systems, present, rows = list(matrix), matrix.notna().to_numpy(), matrix.to_numpy(float)
     if len(systems) < 2:
         raise DataError(f"a comparison needs at least two systems, found {len(systems)}")
     pairs = list(combinations(range(len(systems)), 2))
@@ -392,7 +353,7 @@ def compare_statistics(
         items = np.frombuffer(mask, dtype=bool)
         chosen = [pairs[number] for number in numbers]
         of = None if clusters is None else np.asarray(clusters)[items]
-        results = _compare(rows[items], of, chosen, statistic, level, n_resamples, seed)
+        results = _compare(np.nan_to_num(rows[items]), of, chosen, level, n_resamples, seed)
         for (a, b), number, result in zip(chosen, numbers, results, strict=True):
             n, either = int(items.sum()), int((present[:, a] | present[:, b]).sum())
             table[number] = (systems[a], systems[b], n, either - n, *result)
@@ -401,16 +362,16 @@ def compare_statistics(
     return frame.assign(p_holm=holm(frame["p"]))
 
 
-def _compare(rows, clusters, pairs, statistic, level, n_resamples, seed) -> Iterator[tuple]:
-    n = len(rows)
+def _compare(rows, clusters, pairs, level, n_resamples, seed) -> Iterator[tuple]:
+    """Yield the numbers of each pair of columns of scores, shape (n, k)."""
+    n, sums = len(rows), rows[:, :, None]
     if n == 0:
         yield from [(np.nan,) * 6 + (False, np.nan)] * len(pairs)
         return
-    estimates = statistic(rows.sum(axis=0), n)
-    jackknife = _left_out(rows, clusters, statistic)
+    estimates, jackknife = rows.sum(axis=0) / n, _left_out(sums, clusters, _mean)
     if clusters is None:
-        p_values, exact = _permutation(rows, pairs, statistic, n_resamples, seed)
-        draws = _bootstrap(rows, statistic, n_resamples, seed)
+        p_values, exact = _permutation(rows, pairs, n_resamples, seed)
+        draws = _bootstrap(sums, _mean, n_resamples, seed)
     for number, (a, b) in enumerate(pairs):
         gap, gaps = float(estimates[a] - estimates[b]), jackknife[:, a] - jackknife[:, b]
         low, high, p, detectable = _student(gap, gaps, level)
@@ -436,14 +397,14 @@ def _left_out(rows, clusters, statistic) -> np.ndarray:
     return statistic(sums.sum(axis=0) - sums, (len(rows) - sizes)[:, None])
 
 
-def _student(estimate, jackknife, level, null=0.0) -> tuple[float, float, float, float]:
-    """Return the ends, the p-value and the detectable distance from null, by the jackknife."""
+def _student(estimate, jackknife, level) -> tuple[float, float, float, float]:
+    """Return the ends, the p-value and the detectable distance from 0, by the jackknife."""
     free = len(jackknife) - 1
     if free < 1:
         return (np.nan,) * 4
     error = np.sqrt(free / (free + 1) * ((jackknife - jackknife.mean()) ** 2).sum())
     half, power = t.ppf([(1 + level) / 2, POWER], free) * error
-    p = 2 * t.sf(abs(estimate - null) / error, free) if error > 0 else float(estimate == null)
+    p = 2 * t.sf(abs(estimate) / error, free) if error > 0 else float(estimate == 0)
     return float(estimate - half), float(estimate + half), float(p), float(half + power)
 
 
@@ -506,24 +467,21 @@ def _limits(draws, estimate, jackknife, level) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _permutation(rows, pairs, statistic, n_resamples, seed) -> tuple[np.ndarray, np.ndarray]:
-    """Return the p-value of each pair and whether it is exact; rows (n, k, m), n >= 1."""
-    n, _, m = rows.shape
-    totals = rows.sum(axis=0)
+def _permutation(rows, pairs, n_resamples, seed) -> tuple[np.ndarray, np.ndarray]:
+    """Return the p-value of each pair and whether it is exact; rows (n, k), n >= 1."""
+    n, totals = len(rows), rows.sum(axis=0)
     first, second = np.array(pairs).T
     gain = rows[:, second] - rows[:, first]  # what an exchange adds to a and takes from b
-    observed = np.abs(statistic(totals[first], n) - statistic(totals[second], n))
-    scale = np.maximum(np.abs(statistic(totals, n)).max(), np.abs(gain).max() / n)
+    observed = np.abs(totals[first] / n - totals[second] / n)
+    scale = np.maximum(np.abs(totals / n).max(), np.abs(gain).max() / n)
     threshold = observed - _slack(scale)
 
     def extreme(exchanged, chosen, items):
-        step = gain[items][:, chosen].reshape(exchanged.shape[1], len(chosen) * m)
-        shift = (exchanged @ step).reshape(len(exchanged), len(chosen), m)
+        shift = exchanged @ np.ascontiguousarray(gain[items][:, chosen])
         a, b = totals[first[chosen]] + shift, totals[second[chosen]] - shift
-        gaps = np.abs(statistic(a, n) - statistic(b, n))
-        return (gaps >= threshold[chosen]).sum(axis=0)
+        return (np.abs(a / n - b / n) >= threshold[chosen]).sum(axis=0)
 
-    differing = (gain != 0).any(axis=2)
+    differing = gain != 0
     exact = differing.sum(axis=0) <= EXACT_ITEMS
     p = np.empty(len(pairs))
     for number in np.flatnonzero(exact):
@@ -535,7 +493,7 @@ def _permutation(rows, pairs, statistic, n_resamples, seed) -> tuple[np.ndarray,
     if len(sampled):
         rng = np.random.default_rng(seed)
         hits = np.zeros(len(sampled), dtype=np.int64)
-        for start, stop in _blocks(n_resamples, max(n, len(sampled) * m)):
+        for start, stop in _blocks(n_resamples, max(n, len(sampled))):
             exchanged = (rng.random((stop - start, n)) < 0.5).astype(float)
             hits += extreme(exchanged, sampled, slice(None))
         p[sampled] = (1 + hits) / (1 + n_resamples)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragkit import datasets
-from ragkit.errors import DataError, UsageError
+from ragkit.errors import DataError
 from ragkit.measures import causes, metrics, stats
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -201,8 +201,6 @@ def test_frames_that_do_not_fit_are_refused():
         causes.trace(questions, documents, runs, two, correct)
     with pytest.raises(DataError, match="no row for question 'right'"):
         causes.trace(questions, documents, runs, answers.iloc[1:], correct)
-    with pytest.raises(UsageError, match="used"):
-        causes.trace(questions, documents, runs, answers, correct, used=2)
 
 
 def test_token_recall():

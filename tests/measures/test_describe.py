@@ -104,4 +104,3 @@ def test_composition_and_sources_of_gold_documents_by_hand():
     assert table.loc["mail", ["mean", "median"]].tolist() == [3, 3]
     shares = describe.gold_source_share(questions())
     assert shares.to_dict() == {"mail": 0.5, "chat": 0.5, "wiki": 0.25}
-    assert describe.shares(pd.Series(list("abbb"))).tolist() == [0.75, 0.25]

@@ -290,29 +290,6 @@ def test_a_summary_is_the_bootstrap_of_each_metric_in_order_of_the_systems():
     assert table["low"][1] < table["value"][1] < table["high"][1]
 
 
-def test_compare_corpus_by_hand():
-    gold = ["a b c d", "e f g h", "i j k l"]
-    questions = pd.DataFrame({"question_id": ["q3", "q1", "q2"], "answer": gold})
-    frame = questions.assign(system="z", doc_ids=[()] * 3)
-    other = frame.assign(system="y", answer=["a b c d x", None, "i j k l"])
-    options = {"n_resamples": 99, "level": 0.9}
-    both = pd.concat([frame, other])
-    (row,) = metrics.compare_corpus(both, questions, **options).to_dict("records")
-    assert list(row)[:4] == ["metric", "system_a", "system_b", "n"]
-    assert [row[name] for name in list(row)[:5]] == ["corpus_bleu", "z", "y", 2, 1]
-    # y: 8 of 9 words, 6 of 7 pairs, 4 of 5 and 2 of 3
-    value = (8 / 9 * 6 / 7 * 4 / 5 * 2 / 3) ** (1 / 4)
-    assert (row["a"], row["b"]) == (1, pytest.approx(value))
-    mine, theirs = (metrics._flashrag_rows(part, gold) for part in (gold, other["answer"]))
-    rows = np.stack([mine[[0, 2]], theirs], axis=1)
-    want = stats.compare_statistics(rows, rows[..., 0] > 0, ["z", "y"], metrics._bleu, **options)
-    assert (row["low"], row["high"], row["p"]) == tuple(want.loc[0, ["low", "high", "p"]])
-    smooth = metrics.compare_corpus(both, questions, metric="sacre_bleu", baseline="z", **options)
-    assert smooth["system_b"].tolist() == ["z"]
-    with pytest.raises(UsageError, match="no corpus metric 'token_f1'"):
-        metrics.compare_corpus(both, questions, metric="token_f1")
-
-
 def test_summary_equals_the_parts(judged):
     questions, answers = _real(judged)
     table = metrics.summarise_answers(answers, questions, n_resamples=500)
@@ -324,22 +301,6 @@ def test_summary_equals_the_parts(judged):
         bleu = metrics.corpus_bleu(own["answer"].tolist(), questions["answer"].tolist())
         assert value[system, "corpus_bleu"] == pytest.approx(bleu, abs=1e-12)
     assert table["value"].between(table["low"], table["high"]).all()
-
-
-def test_compare_corpus(judged):
-    questions, answers = _real(judged)
-    options = {"n_resamples": 999}
-    (row,) = metrics.compare_corpus(answers, questions, **options).itertuples()
-    values = metrics.summarise_answers(answers, questions, metrics=["corpus_bleu"], **options)
-    assert [row.a, row.b] == pytest.approx(values["value"].tolist(), abs=1e-12)
-    assert row.low <= row.difference <= row.high
-    swapped = metrics.compare_corpus(answers, questions, baseline="full", **options).iloc[0]
-    assert swapped["difference"] == pytest.approx(-row.difference)
-    assert swapped["p"] == row.p
-    full = answers[answers["system"] == "full"]
-    twins = pd.concat([full, full.assign(system="full again")])
-    (same,) = metrics.compare_corpus(twins, questions, **options).itertuples()
-    assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
 
 
 def _real(judged):

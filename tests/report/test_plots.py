@@ -177,7 +177,7 @@ DRAWN = {
     ),
     "table-4": lambda: questions.diversity(
         pd.DataFrame({"row": SETS * 2}).assign(**dict.fromkeys(questions.DIVERSITY, 1.5)),
-        reported.load("liverag", "4"), aims={"ngram_diversity": 2.6},
+        reported.load("liverag", "4"),
     ),
     "words": lambda: questions.lengths({name: RNG.integers(1, 20, 30) for name in [*SETS, *NAMES]}),
     "map": lambda: questions.question_map(points().rename(columns={"corpus": "set"}), trustworthiness=0.9),
@@ -326,6 +326,18 @@ def test_far_items_do_not_decide_an_axis_and_are_counted(fitted):
     table = pd.DataFrame({"observed": [0.4], "mean": np.nan, "low": np.nan, "high": np.nan}, ["sd"])
     with pytest.raises(DataError, match="generates no scores"):
         item_response.checks(table)
+
+
+def test_of_many_items_chance_marks_none():
+    """Of 100 items, one 2.6 errors away is what chance gives: 100 * .0093 is no false discovery."""
+    items = pd.DataFrame({"diff": np.linspace(-2, 2, 100), "z": 0.1})
+    items["linked_diff"] = items["diff"] + 0.1
+    for far, said in ((2.6, "0 differ"), (-5.0, "1 differ"), (np.nan, "0 differ")):
+        items.loc[7, "z"] = far
+        fig = item_response.differential(items, groups=("one", "two"))
+        texts = [text.get_text() for text in fig.legends[0].get_texts()]
+        assert texts[1] == f"{said} (Benjamini-Hochberg, 5 %)"
+        plt.close(fig)
 
 
 def test_categories_carry_their_counts(fitted):

@@ -11,6 +11,7 @@ from ragkit.measures import corpus, metrics, stats
 from ragkit.store import Store
 from ragkit.systems import sweep
 from ragkit.systems.retrieval import BM25
+from ragkit.systems.sweep import sizes
 
 # Two gold documents, and eight that outrank one of them: "red fish" in a longer text loses against
 # the short "red", whichever of those are in the sample.
@@ -91,7 +92,7 @@ def test_documents_are_read_once_from_a_stream():
     assert found.table("a").equals(run([3, 10]).table("words"))
 
 
-def test_every_sample_holds_the_gold_and_rises():
+def test_every_sample_holds_the_gold_and_rises(tmp_path, monkeypatch):
     seen = []
 
     class Watched(BM25):
@@ -100,7 +101,8 @@ def test_every_sample_holds_the_gold_and_rises():
             seen.append(list(self.doc_ids_))
             return self
 
-    run([10, 3, 5], {"mine": Watched})
+    monkeypatch.setattr(sizes, "BM25", Watched)
+    run([10, 3, 5], store=tmp_path / "store")
     assert [len(ids) for ids in seen] == [3, 5, 10]
     assert all({"gold-1", "gold-2"} <= set(ids) for ids in seen)
     assert set(seen[0]) < set(seen[1]) < set(seen[2])

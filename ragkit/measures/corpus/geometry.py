@@ -158,22 +158,16 @@ def draw(n: int, size: int, seed: int) -> np.ndarray:
 
 
 def neighbours(
-    embeddings: np.ndarray,
-    rows: Sequence[int] | None = None,
-    *,
-    k: int = 10,
-    groups: Sequence | None = None,
+    embeddings: np.ndarray, rows: Sequence[int] | None = None, *, k: int = 10
 ) -> Neighbours:
     """Return the exact nearest neighbours of documents by cosine similarity.
 
     faiss compares every document, or those of the given `rows`, with all others, and never with
-    itself: a duplicate is a neighbour with similarity 1. With `groups`, n labels, neighbours of
-    the document's own group are left out, such as chunks of the same document. Similarities are
-    computed in double precision.
+    itself: a duplicate is a neighbour with similarity 1. Similarities are computed in double
+    precision.
 
-    Raises `UsageError` if `k` is below 1 or `groups` has another length, `DataError` if there are
-    fewer than k + 1 documents (with `groups`: fewer than k of other groups), or an embedding is
-    zero or not finite.
+    Raises `UsageError` if `k` is below 1, `DataError` if there are fewer than k + 1 documents, or
+    an embedding is zero or not finite.
 
     >>> found = neighbours(np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]]), k=1)
     >>> found.ids.ravel(), found.similarity.ravel().round(2)
@@ -183,46 +177,32 @@ def neighbours(
 
     checks.whole(k, "k")
     array = matrix(embeddings, at_least=k + 1, purpose=f"the search for {k} neighbours")
-    n = len(array)
-    asked = np.arange(n) if rows is None else np.asarray(rows)
-    owner, spare = np.arange(n), 1  # by default each document is a group of its own
-    if groups is not None:
-        if len(groups) != n:
-            raise UsageError(f"groups should name {n:,} documents, found {len(groups):,}")
-        _, owner, counts = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
-        spare = int(counts[owner[asked]].max())
-        if n - spare < k:
-            raise DataError(f"some document has fewer than {k} others outside its group")
-    units, found = unit(array), min(k + spare, n)
+    asked = np.arange(len(array)) if rows is None else np.asarray(rows)
+    units, found = unit(array), k + 1  # one more: the document itself
     _, ids = faiss.knn(units[asked], units, found, metric=faiss.METRIC_INNER_PRODUCT)
     similarity = np.empty(ids.shape)
     for start in range(0, len(asked), BLOCK):
         part = slice(start, start + BLOCK)
         values = _cosines(array, np.repeat(asked[part], found), ids[part].ravel())
         similarity[part] = np.clip(values, -1, 1).reshape(-1, found)
-    similarity[owner[ids] == owner[asked][:, None]] = -np.inf
+    similarity[ids == asked[:, None]] = -np.inf
     order = np.argsort(-similarity, axis=1, kind="stable")[:, :k]
     return Neighbours(*(np.take_along_axis(part, order, axis=1) for part in (ids, similarity)))
 
 
 def local_density(
-    embeddings: np.ndarray,
-    sample: int = 1000,
-    k: int = 10,
-    seed: int = 0,
-    *,
-    groups: Sequence | None = None,
+    embeddings: np.ndarray, sample: int = 1000, k: int = 10, seed: int = 0
 ) -> Estimate:
     """Return the mean cosine similarity of documents to their `k` nearest neighbours, -1 to 1.
 
     Higher is denser. The measure grows with the size of the corpus: compare corpora at equal size
     (`density_by_size`). The interval is for the corpus at hand: it has no width if all documents
-    are taken. For `k`, `groups` and errors see `neighbours`.
+    are taken. For `k` and errors see `neighbours`.
 
     Source: EnterpriseRAG-Bench, section 3.2, "Local density".
     """
     array, chosen = _chosen(embeddings, sample, seed)
-    values = neighbours(array, chosen, k=k, groups=groups).similarity.mean(axis=1)
+    values = neighbours(array, chosen, k=k).similarity.mean(axis=1)
     return _mean(values, population=len(array))
 
 

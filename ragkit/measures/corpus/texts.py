@@ -23,10 +23,8 @@ COLUMNS = ["doc_id", "source", "title", "start", "tokens", "text"]
 BLOCK = 512  # documents compared with all others at a time
 
 
-def split(
-    documents: pd.DataFrame, *, tokens: int = 128, encoding: str = "cl100k_base"
-) -> pd.DataFrame:
-    """Cut documents into windows of at most `tokens` tokens of an encoding (`ragkit.text.ENCODINGS`).
+def split(documents: pd.DataFrame, *, tokens: int = 128) -> pd.DataFrame:
+    """Cut documents into windows of at most `tokens` tokens of the encoding cl100k_base.
 
     Returns doc_id, source, title, start (the number of tokens before the window), tokens and text,
     in the order of the documents. The joined windows are the text: a character of several tokens
@@ -42,7 +40,7 @@ def split(
     """
     checks.whole(tokens, "tokens")
     schema.check(documents, "documents", "documents")
-    table, rows = tokenizers.encoding(encoding), []
+    table, rows = tokenizers.encoding("cl100k_base"), []
     columns = documents[["doc_id", "source", "title", "text"]]
     for doc_id, source, title, text in columns.itertuples(index=False):
         codes = table.encode_ordinary(text)

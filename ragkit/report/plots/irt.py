@@ -26,10 +26,11 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 from ragkit.errors import DataError
 from ragkit.irt.result import IRTResult
+from ragkit.measures import stats
 from ragkit.report.figures import BLACK, BLUE, SPARE, VERMILION
 from ragkit.report.plots import base
 
@@ -235,19 +236,20 @@ def _against(ax: Axes, one: pd.Series, two: pd.Series, labels: Sequence[str]) ->
     ax.set_ylabel(_beyond(labels[1], two, ends[1]))
 
 
-def differential(items: pd.DataFrame, *, groups: tuple[str, str], beyond: float = 2.576) -> Figure:
+def differential(items: pd.DataFrame, *, groups: tuple[str, str]) -> Figure:
     """Draw items' difficulty in one group of subjects against another, on one scale.
 
     `items` is that of `ragkit.irt.link` of the fits of both groups: diff, linked_diff, z. An item
-    beyond `beyond` standard errors functions differently: it is harder for one of the groups than
-    for equally able subjects of the other.
+    that is marked functions differently: it is harder for one of the groups than for equally able
+    subjects of the other. As many items are tested, at most 5 % of those marked are expected to be
+    false (`ragkit.measures.stats.false_discovery`).
     """
-    away = items[items["z"].abs() > beyond]
+    away = items[stats.false_discovery(2 * ndtr(-items["z"].abs())) < 0.05]
     fig, ax = base.axes("column", 3.3)
     _against(ax, items["diff"], items["linked_diff"], [f"difficulty, {group}" for group in groups])
     ax.plot(away["diff"], away["linked_diff"], "D", color=VERMILION, ms=3.5)
     marks = {f"{len(items) - len(away)} items": (BLUE, "o")}
-    base.legend(fig, marks | {f"{len(away)} differ (|z| > {beyond:.2f})": (VERMILION, "D")})
+    base.legend(fig, marks | {f"{len(away)} differ (Benjamini-Hochberg, 5 %)": (VERMILION, "D")})
     return fig
 
 

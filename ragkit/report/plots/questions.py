@@ -22,7 +22,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from ragkit.errors import DataError
-from ragkit.report.figures import BLACK, BLUE, GREY, LABELS, MARKS, NAMES, VERMILION, marks_of
+from ragkit.report.figures import BLACK, BLUE, GREY, LABELS, MARKS, NAMES, marks_of
 from ragkit.report.plots.base import below, boxes, dots, facets, legend, second, stacks, words
 
 DIVERSITY = LABELS["diversity"]
@@ -91,13 +91,11 @@ def effects(
     return fig
 
 
-def diversity(
-    samples: pd.DataFrame, printed: pd.DataFrame, *, aims: dict[str, float] | None = None
-) -> Figure:
+def diversity(samples: pd.DataFrame, printed: pd.DataFrame) -> Figure:
     """Draw Table 4: for every set the printed numbers, and the mean and range of our samples.
 
     `samples`: row (a set) and the metrics of `DIVERSITY`, one or more samples a set; `printed` is
-    LiveRAG's Table 4; `aims` are values that generated questions aim at, by metric.
+    LiveRAG's Table 4.
     """
     rows = list(dict.fromkeys([*samples["row"], *printed["row"]]))
     long = samples.melt("row", list(DIVERSITY), "metric")
@@ -108,8 +106,6 @@ def diversity(
 
     def draw(ax, part):
         metric = part["metric"].iloc[0]
-        if metric in (aims or {}):
-            ax.axvline(aims[metric], color=VERMILION, linewidth=0.8, linestyle="--")
         dots(ax, part, "row", hue="row", marks=marks, order=rows, dodge=0.001, markersize=4.5)
         second(ax, part, "row", "printed", order=rows, markersize=4)
         ax.set_xlabel(DIVERSITY[metric])
@@ -120,8 +116,7 @@ def diversity(
         both, draw, col="metric", col_order=list(DIVERSITY), sharex=False, titles="",
         height=0.22 * len(rows) + 1.0,
     )  # fmt: skip
-    shown = {"measured (line: range over samples)": (GREY, "o"), "printed": MARKS["printed"]}
-    legend(fig, shown | ({"the generator's aim": (VERMILION, "--")} if aims else {}))
+    legend(fig, {"measured (line: range over samples)": (GREY, "o"), "printed": MARKS["printed"]})
     return fig
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,8 +102,8 @@ class BashAgent(Retriever):
     policy : str
         "offline" is a fixed strategy of keyword searches, without a model or a shell;
         "openai:MODEL" lets a model write the command lines.
-    steps, k : int, at least 1
-        Command lines of a model, and documents, for one question at most.
+    steps : int, at least 1
+        Command lines of a model for one question at most.
     seconds : float
         Time of a model for one question; a request under way is waited for, and one more lets the
         model submit.
@@ -124,14 +124,17 @@ class BashAgent(Retriever):
     missing_ : dict of question_id -> str
         Why there is no result for a question; an empty result is not listed.
 
+    The rank of a document is the order of confidence; a model's n-th document has the score 1 / n.
+    `search` raises `ModelError` if the endpoint of a model cannot be used at all.
+
     Source: EnterpriseRAG-Bench section 6.1, where the agent has ten minutes a question.
 
     Examples
     --------
     >>> from ragkit import datasets
     >>> wixqa = datasets.load("wixqa").part(documents=40, questions=5)
-    >>> agent = BashAgent("offline", k=3).fit(wixqa.documents)
-    >>> agent.search(wixqa.questions)[["question_id", "rank"]].head(2)
+    >>> agent = BashAgent("offline").fit(wixqa.documents)
+    >>> agent.search(wixqa.questions, k=3)[["question_id", "rank"]].head(2)
               question_id  rank
     0  expertwritten-0011     1
     1  expertwritten-0011     2
@@ -145,7 +148,6 @@ class BashAgent(Retriever):
         *,
         steps: int = 40,
         seconds: float = 600.0,
-        k: int = 10,
         folder: str | Path | None = None,
         sandbox: str = "auto",
         client: Client | None = None,
@@ -163,7 +165,7 @@ class BashAgent(Retriever):
         if client is None and policy != "offline":
             options = {"budget": budget, "parameters": parameters}
             client, self._kept = Client(policy, ledger=None, **options), (ledger, options)
-        self.steps, self.k = checks.whole(steps, "steps"), checks.whole(k, "k")
+        self.steps = checks.whole(steps, "steps")
         self.seconds = checks.number(seconds, "seconds", least=0.01)
         self.sandbox = checks.choice(sandbox, "sandbox", ["auto", *SANDBOXES])
         self.policy, self.folder, self.client = policy, folder, client
@@ -187,14 +189,6 @@ class BashAgent(Retriever):
         else:
             self._sandbox = open_sandbox(tree.root, self.sandbox, seconds=min(self.seconds, 120.0))
         return self
-
-    def search(self, questions: pd.DataFrame | Iterable[str], k: int | None = None) -> pd.DataFrame:
-        """Return the documents chosen for each question; see `Retriever.search`.
-
-        The default of `k` is the agent's own. The rank is the order of confidence; a model's n-th
-        document has the score 1 / n. `ModelError` if its endpoint cannot be used at all.
-        """
-        return super().search(questions, self.k if k is None else k)
 
     def _search(self, ids, texts, k):
         work = self._search_offline if self.client is None else self._search_with_model

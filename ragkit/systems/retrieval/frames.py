@@ -79,10 +79,7 @@ class Nothing(Retriever):
     True
     """
 
-    _fitted = "system"
-
-    def __init__(self, *, system: str | None = None):
-        self.system = system or "closed-book"
+    _fitted, system = "system", "closed-book"
 
     def fit(self, documents) -> Nothing:
         return self

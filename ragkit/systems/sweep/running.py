@@ -165,10 +165,10 @@ def sample_systems() -> list[System]:
     return list(distinct.values())
 
 
-def sample_scores(metric: str = "RR") -> pd.DataFrame:
-    """Return the scores of `sample_systems` on the sample's LiveRAG questions: a `scores` frame.
+def sample_scores() -> pd.DataFrame:
+    """Return reciprocal ranks of `sample_systems` on the sample's LiveRAG questions: a `scores` frame.
 
-    `metric` is a measure of ranked lists. The corpus is a part of the embedded sample: the gold
+    The corpus is a part of the embedded sample: the gold
     documents, and as many others of the company and its help centre as make 200.
     """
     names = ("liverag", "enterpriserag_bench", "wixqa")
@@ -185,7 +185,7 @@ def sample_scores(metric: str = "RR") -> pd.DataFrame:
     if len(result.failures):
         first = result.failures.iloc[0]
         raise ModelError(f"the sample's system {first['system']!r} failed: {first['reason']}")
-    return result.scores(metric).drop(columns="metric")
+    return result.scores("RR").drop(columns="metric")
 
 
 # -- tasks -------------------------------------------------------------------------------------

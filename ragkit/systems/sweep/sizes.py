@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 import re
 import tempfile
 from array import array
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import joblib
 import numpy as np
@@ -215,7 +214,7 @@ def scaling(
     documents: pd.DataFrame | Callable[[], Iterable],
     questions: pd.DataFrame,
     sizes: Sequence[int] | Mapping[str, Sequence[int]],
-    systems: Mapping[str, Any],
+    systems: Mapping[str, str],
     *,
     fields: tuple[str, ...] = ("title", "text"),
     k: int = 10,
@@ -241,10 +240,8 @@ def scaling(
         Documents in a sample, the gold ones included.
     systems : mapping of str to declaration
         By name: "bm25"; "dense:ENCODER", an encoder of `ragkit.models` with exact search, whose
-        idf weights, if it has any, are those of that system's smallest sample;
-        "lsa:DIMENSIONS", `LSA` fitted to that system's smallest sample, with exact search; or a
-        callable that returns a retriever of your own (`fit(mappings with doc_id and text)`,
-        `search(queries, k)`), whose results are not kept.
+        idf weights, if it has any, are those of that system's smallest sample; or
+        "lsa:DIMENSIONS", `LSA` fitted to that system's smallest sample, with exact search.
     fields
         As in `ragkit.systems.retrieval.BM25`.
     k : int
@@ -285,9 +282,6 @@ def scaling(
                 rows = samples()
                 return _measure(spec, read(), rows[size], rows[smallest], questions, **options)
 
-            if callable(spec):
-                found[name, size] = measure()
-                continue
             given = [identity or read().digest, spec, size, smallest, options, asked]
             found[name, size] = kept.call(measure, step="scaling", code=(__name__,), given=given)
     return _assembled(found, questions, k)
@@ -299,8 +293,7 @@ def _wanted(systems, sizes) -> dict[str, list[int]]:
         raise UsageError("systems should be named, as in {'BM25': 'bm25'}")
     wanted = {}
     for name, spec in systems.items():
-        if not callable(spec):
-            _encoder(name, spec, seed=0)
+        _encoder(name, spec, seed=0)
         given = sizes
         if isinstance(sizes, Mapping):
             given = sizes[checks.choice(name, "sizes for the system", sizes)]
@@ -319,7 +312,7 @@ def _encoder(name: str, spec: str, seed: int) -> models.Encoder | LSA | None:
         return models.encoder(rest, threads=joblib.cpu_count())
     if kind == "lsa" and rest.isdecimal():
         return LSA(int(rest), seed=seed)
-    known = "'bm25', 'dense:ENCODER', 'lsa:DIMENSIONS' or a callable"
+    known = "'bm25', 'dense:ENCODER' or 'lsa:DIMENSIONS'"
     raise UsageError(f"system {name!r}: expected {known}, found {spec!r}")
 
 
@@ -371,13 +364,10 @@ class _Texts:
 def _measure(spec, texts, rows, smallest, questions, *, k, seed, density, timed) -> dict:
     """Return recall by question, costs, and local density where there are vectors."""
     known, start = _peak(reset=True), _clocks()
-    if callable(spec):
-        retriever = spec()
-    else:
-        encoder = _encoder("", spec, seed)
-        if isinstance(encoder, LSA) or getattr(encoder, "unfitted", False):
-            encoder = encoder.fit(texts(smallest))
-        retriever = BM25() if encoder is None else Dense(encoder)
+    encoder = _encoder("", spec, seed)
+    if isinstance(encoder, LSA) or getattr(encoder, "unfitted", False):
+        encoder = encoder.fit(texts(smallest))
+    retriever = BM25() if encoder is None else Dense(encoder)
     retriever.fit(texts.documents(rows))
     seconds, indexed = _clocks() - start, len(rows)
     runs = retriever.search(questions, k)
@@ -388,14 +378,13 @@ def _measure(spec, texts, rows, smallest, questions, *, k, seed, density, timed)
     if not runs.empty:
         scores = metrics.retrieval(runs, questions, measures=[f"R@{k}"])
         recall |= dict(zip(scores["item_id"], scores["score"], strict=True))
-    encoder = getattr(retriever, "encoder", None)
     if isinstance(encoder, models.Encoder) and not isinstance(encoder, models.StaticEncoder):
         retriever.cache = False  # a kept vector would cost nothing
         chosen = rows[np.linspace(0, len(rows) - 1, min(RATED, len(rows))).astype(np.int64)]
         batch, indexed = list(texts(chosen)), len(chosen)
-        retriever.encoder.encode(batch[:8])  # loads the weights
+        encoder.encode(batch[:8])  # loads the weights
         start = _clocks()
-        retriever.encoder.encode(batch)
+        encoder.encode(batch)
         seconds = len(rows) * (_clocks() - start) / indexed
     times = []
     for place in range(min(timed, len(questions))):
@@ -416,16 +405,13 @@ def _density(retriever, sample: int, seed: int) -> list | None:
     if vectors is None or len(vectors) <= NEIGHBOURS + 1:
         return None
     whole = vectors.any(axis=1)
-    owners = retriever.owners_[whole] if len(set(retriever.owners_)) < len(vectors) else None
     vectors = vectors if whole.all() else vectors[whole]
-    found = corpus.local_density(vectors, sample, NEIGHBOURS, seed, groups=owners)
+    found = corpus.local_density(vectors, sample, NEIGHBOURS, seed)
     return [found.value, found.low, found.high, found.n, int((~whole).sum())]
 
 
-def _size(retriever) -> int:
-    """Return the bytes of an index as it would be saved, or of a retriever of another kind."""
-    if not isinstance(retriever, Saved):
-        return len(pickle.dumps(retriever))
+def _size(retriever: Saved) -> int:
+    """Return the bytes of an index as it would be saved."""
     parts = retriever._parts().values()
     return sum(sum(map(len, part)) if isinstance(part, list) else part.nbytes for part in parts)
 

@@ -45,18 +45,6 @@ def test_duplicates_are_neighbours_and_a_document_never_its_own(clustered):
     assert (found.ids[:31] < 31).all()
 
 
-def test_neighbours_of_the_own_group_are_left_out(clustered):
-    groups = np.arange(len(clustered)) // 5
-    found = neighbours(clustered, k=4, groups=groups)
-    assert (groups[found.ids] != groups[:, None]).all()
-    units = clustered / np.linalg.norm(clustered, axis=1, keepdims=True)
-    cosines = units @ units.T
-    cosines[groups[:, None] == groups] = -np.inf
-    np.testing.assert_allclose(found.similarity, -np.sort(-cosines, axis=1)[:, :4], atol=1e-6)
-    names = [f"document {group}" for group in groups]
-    assert np.array_equal(neighbours(clustered, k=4, groups=names).ids, found.ids)
-
-
 @pytest.mark.parametrize(
     "turn",
     [lambda a: a.astype(np.float16), lambda a: a.astype(">f4"), lambda a: a.astype(np.float64)]
@@ -91,8 +79,6 @@ def test_too_few_documents(clustered):
     with pytest.raises(DataError, match="10 neighbours needs at least 11 documents, found 10"):
         neighbours(clustered[:10], k=10)
     assert neighbours(clustered[:11], k=10).ids.shape == (11, 10)
-    with pytest.raises(DataError, match="fewer than 4 others outside its group"):
-        neighbours(clustered[:6], k=4, groups=[0, 0, 0, 1, 1, 1])
 
 
 @pytest.mark.parametrize("array", [np.ones(5), np.ones((3, 0)), [["a", "b"], ["c", "d"]]])
@@ -101,7 +87,7 @@ def test_what_are_no_embeddings(array):
         neighbours(array, k=1)
 
 
-@pytest.mark.parametrize("options", [{"k": 0}, {"k": 2.5}, {"groups": [1, 2]}])
+@pytest.mark.parametrize("options", [{"k": 0}, {"k": 2.5}])
 def test_options_out_of_range(clustered, options):
     with pytest.raises(UsageError):
         neighbours(clustered, **options)

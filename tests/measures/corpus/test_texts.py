@@ -60,7 +60,7 @@ def test_splitting_and_pooling_bad_input():
     for documents in (frame("one", None), frame("one").drop(columns="title")):
         with pytest.raises(DataError, match="documents"):
             corpus.split(documents)
-    for options in ({"tokens": 0}, {"encoding": "cl100k"}):
+    for options in ({"tokens": 0}, {"tokens": 2.5}):
         with pytest.raises(UsageError):
             corpus.split(frame("one"), **options)
     windows = corpus.split(frame("one two three four five six seven"), tokens=2)

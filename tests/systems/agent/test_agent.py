@@ -276,7 +276,6 @@ def test_the_ledger_replays_a_search_without_a_call(endpoint, monkeypatch, tmp_p
         ({"policy": "zsh"}, "no policy 'zsh'"),
         ({"policy": "openai:b", "client": Client("openai:a", ledger=None)}, "is of 'openai:a'"),
         ({"steps": 0}, "steps should be a whole number of at least 1"),
-        ({"k": 2.5}, "k should be a whole number of at least 1"),
         ({"seconds": -1}, "seconds should be a number of at least 0.01"),
     ],
 )
