@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import html
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ragkit.text import plain
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
 SILENT = 2.0  # seconds before a bar is shown
@@ -43,31 +45,63 @@ def escaped_frame(frame: pd.DataFrame, escape: Callable[[str], str] = escaped) -
     return frame.map(text).rename(index=text, columns=text).rename_axis(index=text, columns=text)
 
 
+def best(
+    frame: pd.DataFrame, high: Sequence = (), low: Sequence = (), within: Sequence = ()
+) -> np.ndarray:
+    """Return which cells hold the best value of their column: Booleans of the frame's shape.
+
+    Of the columns `high` that is the highest value, of `low` the lowest, among the rows that are
+    alike in `within`, names of columns or arrays of labels. A missing value is never best, nor is
+    one that is alone or that all the others equal.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"size": [5, 5, 9, 9], "error": [0.3, 0.1, 0.2, None]})
+    >>> best(frame, low=["error"], within=["size"])[:, 1].tolist()
+    [False, True, False, False]
+    """
+    import numpy as np
+    import pandas as pd
+
+    marks = np.zeros(frame.shape, bool)
+    keys = [frame[key] if isinstance(key, str) else key for key in within] or [np.zeros(len(frame))]
+    for names, end in ((high, "max"), (low, "min")):
+        for name in names:
+            values = pd.to_numeric(frame[name], errors="coerce").astype(float)
+            alike = values.groupby(keys, dropna=False)
+            found = (values == alike.transform(end)) & (alike.transform("nunique") > 1)
+            marks[:, frame.columns.get_loc(name)] = found
+    return marks
+
+
 def table(
     rows: pd.DataFrame | list[dict],
     caption: str = "",
     *,
-    high: Sequence[str] = (),
-    low: Sequence[str] = (),
+    high: Sequence = (),
+    low: Sequence = (),
+    within: Sequence = (),
     digits: int = 6,
 ):
     """Return rows for display, as pandas' Styler: text escaped, numbers to so many digits.
 
-    Of the columns `high` the highest value is bold, of `low` the lowest. Equal frames give equal
-    bytes.
+    The `best` values of the columns `high` and `low` are bold; without rows there is the word none.
+    Equal frames give equal bytes.
     """
+    import numpy as np
     import pandas as pd
 
     frame = pd.DataFrame(rows)
+    if frame.empty:
+        frame, high, low, within = pd.DataFrame({"": ["none"]}), (), (), ()
+    marks = best(frame, high, low, within)
     shown = escaped_frame(frame)
     texts = shown.map(lambda value: isinstance(value, str)).all()
     number = lambda cell: f"{cell:,.{digits}g}" if isinstance(cell, float) else cell  # noqa: E731
     styler = shown.style.format(number, na_rep="")
     styler = styler.set_table_styles([{"selector": "caption", "props": "text-align: left"}])
     styler = styler.set_properties(subset=list(texts.index[texts]), **{"text-align": "left"})
-    for columns, mark in ((high, styler.highlight_max), (low, styler.highlight_min)):
-        places = [frame.columns.get_loc(name) for name in columns if frame[name].nunique() > 1]
-        mark(subset=list(shown.columns[places]), props="font-weight: bold")
+    if marks.any():
+        styler = styler.apply(lambda _: np.where(marks, "font-weight: bold", ""), axis=None)
     if isinstance(frame.index, pd.RangeIndex):
         styler = styler.hide(axis="index")
     # A page may hold several tables: each has an id of its own, which is no random one.
@@ -112,13 +146,14 @@ class Bar:
         """Say what is being done, how many of its steps are done, and how many there are."""
         changed = (what, total) != (self.what, self.total)
         self.what, self.done, self.total = what, done, total
-        late, alone = time.monotonic() > self._began + SILENT, _open[:1] == [self]
+        late = time.monotonic() > self._began + SILENT and done != total
         # A worker's bar would stand beside that of the process that waits for it.
-        if self._shown is None and late and alone and parent_process() is None:
+        if self._shown is None and late and _open[:1] == [self] and parent_process() is None:
             from tqdm.auto import tqdm
 
             # None: not where there is no terminal and no notebook.
             options = {"unit": self.unit, "leave": False, "disable": None}
+            options["unit_scale"] = self.unit == "B"
             self._shown = tqdm(desc=what, total=total, initial=done, **options)
         if self._shown is not None:
             if changed:
@@ -150,3 +185,10 @@ def progress(items: Iterable[_Item], what: str, total: int | None = None) -> Ite
         for item in items:
             yield item
             made.update()
+
+
+def note(text: str) -> None:
+    """Print a line to stderr, above the bar if there is one."""
+    from tqdm.auto import tqdm
+
+    tqdm.write(text, file=sys.stderr)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import tqdm.auto
 from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragkit import display
 
@@ -28,6 +32,38 @@ def test_the_best_values_of_a_table_are_bold():
     assert bold(display.table(FRAME.head(0), high=["up"])) == set()
     lost = FRAME.assign(up=[float("nan"), 2.0, float("nan")])
     assert bold(display.table(lost, high=["up"])) == set()  # one value alone is not the best
+
+
+def test_the_best_is_marked_within_groups_and_never_alone():
+    frame = pd.DataFrame({"size": [5, 5, 9, 9, 20, None], "mae": [0.3, 0.1, None, 0.2, 0.4, 0.5]})
+    frame["tau"] = [0.5, 0.5, 0.7, 0.9, 0.1, 0.2]
+    marks = display.best(frame, high=["tau"], low=["mae"], within=["size"])
+    # At 9 one of the two is missing, and at 20 and without a size there is one row.
+    assert [tuple(place) for place in np.argwhere(marks)] == [(1, 1), (3, 2)]
+    kinds = np.array(list("aabbbb"))
+    assert np.argwhere(display.best(frame, low=["mae"], within=[kinds])).tolist() == [
+        [1, 1],
+        [3, 1],
+    ]
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 3)), max_size=6))
+def test_the_best_is_the_greatest_of_at_least_two_different_values(values):
+    frame = pd.DataFrame({"a": pd.Series(values, dtype="Int64"), "b": "text"})
+    marks = display.best(frame, high=["a", "b"])
+    known = [value for value in values if value is not None]
+    several = len(set(known)) > 1
+    assert marks[:, 0].tolist() == [several and value == max(known) for value in values]
+    assert not marks[:, 1].any()
+
+
+def test_a_table_without_rows_says_so():
+    page = BeautifulSoup(
+        display.table(FRAME.head(0), "None run", high=["up"]).to_html(), "html.parser"
+    )
+    assert [tag.text for tag in page.find_all("td")] == ["none"]
+    assert page.caption.text == "None run"
+    assert bold(display.table([])) == set()
 
 
 def test_equal_tables_have_equal_bytes_and_others_ids_of_their_own():
@@ -53,7 +89,8 @@ class Fake:
 
     made: list = []
 
-    def __init__(self, desc, total, initial, unit, leave, disable):
+    def __init__(self, desc, total, initial, unit, unit_scale, leave, disable):
+        assert unit_scale == (unit == "B")
         assert (leave, disable) == (False, None)
         self.what, self.total, self.n, self.closed = desc, total, initial, False
         self.made.append(self)
@@ -105,10 +142,27 @@ def test_there_is_one_bar_at_a_time_and_none_is_left_behind(bars):
         outer.update()
     assert [shown.what for shown in bars] == ["outer"]
     next(display.progress(range(9), "left"))  # an iterator that is dropped
-    with display.bar("next", 1) as following:
+    with display.bar("next", 2) as following:
         following.update()
     assert [shown.what for shown in bars] == ["outer", "next"]
     assert all(shown.closed for shown in bars)
+
+
+def test_no_bar_appears_when_all_is_done(bars):
+    with display.bar("one", 1) as made:
+        made.update()
+    assert bars == []
+
+
+def test_the_one_bar_is_this_one():
+    package = Path(display.__file__).parent
+    own = {path.name for path in package.rglob("*.py") if "tqdm" in path.read_text("utf-8")}
+    assert own == {"display.py"}
+
+
+def test_a_note_stands_in_a_line_of_stderr(capsys):
+    display.note("waiting")
+    assert capsys.readouterr() == ("", "waiting\n")
 
 
 def test_a_bar_goes_through_stages(bars):

@@ -89,7 +89,7 @@ def _print(rows: list[dict]) -> None:
 
 
 @command.define
-def fetch(names, refresh, quiet):
+def fetch(names, refresh):
     from ragkit.datasets import fetch as fetching
     from ragkit.datasets.registry import read_pin
 
@@ -97,7 +97,7 @@ def fetch(names, refresh, quiet):
     failed = []
     for file in files:
         try:
-            path = fetching.fetch(file, refresh=refresh, progress=not quiet)
+            path = fetching.fetch(file, refresh=refresh)
         except (FetchError, HashMismatch) as error:  # what follows does not depend on it
             failed.append(error)
             continue

@@ -119,7 +119,7 @@ def check(model, timeout):
         told = "unknown" if price is None else f"${price[0]:g} in, ${price[1]:g} out"
         click.echo(f"price      {told} per million tokens ({client.prices.path})")
         for name, request in tries.items():
-            result = client.complete([trial.request({}, **request)], progress=False)[0]
+            result = client.complete([trial.request({}, **request)])[0]
             if result.ok:
                 said = result.tool_calls[0].arguments if result.tool_calls else result.text
                 told = f"ok in {client.ledger.get(result.key).seconds:.2f} s: {str(said)[:60]!r}"

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ragkit import paths
+from ragkit import display, paths
 from ragkit.datasets.registry import Entry, entries, pin_path, read_pin
 from ragkit.errors import FetchError, HashMismatch, UsageError, did_you_mean
 from ragkit.files import sha256, write_text
@@ -55,9 +55,7 @@ def wanted(name: str) -> list[Entry]:
     return fetchable
 
 
-def fetch(
-    file: Entry, *, refresh: bool = False, progress: bool = True, timeout: float = 60.0
-) -> Path:
+def fetch(file: Entry, *, refresh: bool = False, timeout: float = 60.0) -> Path:
     """Download one file into the cache and return its path; a verified copy is kept as it is.
 
     An interrupted download leaves `NAME.part`, which the next call continues if the server still
@@ -71,8 +69,6 @@ def fetch(
     file : Entry
     refresh : bool
         Ask the server whether it has another version of a file that is in the cache.
-    progress : bool
-        Whether to draw a progress bar.
     timeout : float
         Seconds without a byte before giving up.
 
@@ -92,7 +88,7 @@ def fetch(
         if intact and not refresh:
             return target
         target.parent.mkdir(parents=True, exist_ok=True)
-        answer = _download(file, part, pin.get("etag", "") if intact else "", progress, timeout)
+        answer = _download(file, part, pin.get("etag", "") if intact else "", timeout)
         if answer is None:
             return target
         digest, expected = sha256(part), answer["digest"] or file.sha256
@@ -118,7 +114,7 @@ def fetch(
     return target
 
 
-def _download(file: Entry, part: Path, known: str, progress: bool, timeout: float) -> dict | None:
+def _download(file: Entry, part: Path, known: str, timeout: float) -> dict | None:
     """Fill `part` and return what the server says; None if the version `known` is the newest."""
     import httpx2
 
@@ -151,7 +147,7 @@ def _download(file: Entry, part: Path, known: str, progress: bool, timeout: floa
                     if rest and not _continues(response, part, start):
                         continue
                     if not (rest and response.status_code == 416):
-                        _write(response, file, part, start, bool(said["digest"]), progress)
+                        _write(response, file, part, start, bool(said["digest"]))
                     return said
     except httpx2.InvalidURL as error:
         raise FetchError(f"{file.path}: the address cannot be read ({error})") from None
@@ -172,10 +168,8 @@ def _continues(response, part: Path, start: int) -> bool:
     return same and begin.startswith(f"{start}-") and "content-encoding" not in headers
 
 
-def _write(response, file: Entry, part: Path, start: int, published: bool, progress: bool) -> None:
+def _write(response, file: Entry, part: Path, start: int, published: bool) -> None:
     """Write the file, or the rest of it from byte `start`, as it comes."""
-    from tqdm.auto import tqdm
-
     headers, status, host = response.headers, response.status_code, response.url.host
     if status in (401, 403):
         hint = "accept its terms on the hub if it is gated, then set HF_TOKEN"
@@ -202,9 +196,8 @@ def _write(response, file: Entry, part: Path, start: int, published: bool, progr
         tag = headers.get("etag", "")
         if tag and not tag.startswith("W/"):
             write_text(_tag(part), tag)
-    options = {"total": total, "initial": start, "desc": Path(file.path).name}
-    bar = tqdm(unit="B", unit_scale=True, disable=not progress, **options)
-    with open(part, "ab") as stream, bar:
+    with open(part, "ab") as stream, display.bar(Path(file.path).name, total, "B") as bar:
+        bar.update(start)
         for chunk in response.iter_bytes():
             stream.write(chunk)
             bar.update(len(chunk))

@@ -30,6 +30,7 @@ fractional       -1.00     50
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -327,4 +328,6 @@ def loo(result: IRTResult):
     eta = found["disc"][..., item] * (ability - found["diff"][..., item])
     logs = {"score": result.family.log_density(eta, x)}
     posterior = {"theta": found["theta"]}
-    return az.loo(az.from_dict(posterior=posterior, log_likelihood=logs), pointwise=True)
+    with warnings.catch_warnings():  # what it warns of is in `warning` and `pareto_k`
+        warnings.filterwarnings("ignore", "Estimated shape parameter of Pareto", UserWarning)
+        return az.loo(az.from_dict(posterior=posterior, log_likelihood=logs), pointwise=True)

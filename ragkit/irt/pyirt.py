@@ -103,6 +103,7 @@ def _train(data: Scores, setup: Setup, *, epochs, lr, dropout, shown) -> dict[st
     """Return the variational means and sds, on py-irt's own scale."""
     import pyro
     import torch
+    from py_irt import anchor_utils
     from py_irt.config import IrtConfig
     from py_irt.dataset import Dataset
     from py_irt.training import IrtModelTrainer
@@ -115,6 +116,7 @@ def _train(data: Scores, setup: Setup, *, epochs, lr, dropout, shown) -> dict[st
         if next(calls) >= 0:
             shown.update()
 
+    anchor_utils.console.quiet = True  # in a notebook it writes past stdout
     config = {"priors": "hierarchical", "epochs": epochs, "lr": lr, "dropout": dropout}
     config = IrtConfig(model_type=_register(data, setup, tick), seed=setup.seed, **config)
     try:

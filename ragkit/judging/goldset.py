@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragkit import checks
+from ragkit import checks, display
 from ragkit.errors import DataError, UsageError
 from ragkit.judging.judges import CLASSES, Judge, Task, ask, enclosed
 
@@ -97,6 +97,23 @@ class Review:
     @property
     def changed(self) -> bool:
         return self.status == "changed"
+
+    def __repr__(self) -> str:
+        before, after = len(self.gold_before), len(self.gold_after)
+        return f"<Review {self.status}: gold documents {before} before, {after} after>"
+
+    def _repr_html_(self) -> str:
+        before, after = self.gold_before, self.gold_after
+        rows = [
+            {"document": doc_id, "class": self.classes.get(doc_id) or ""}
+            | {"votes": ", ".join(vote or "missing" for vote in self.votes.get(doc_id, ()))}
+            | {"gold before": "yes" * (doc_id in before), "after": "yes" * (doc_id in after)}
+            for doc_id in dict.fromkeys([*before, *self.classes, *after])
+        ]
+        facts = {"status": self.status, "why": self.note, "new gold answer": self.answer}
+        facts["new facts"] = "; ".join(self.facts or ())
+        then = "Next: `.reasons` says of each document why the members voted so."
+        return display.card("Review of a gold set", facts, display.table(rows), after=then)
 
 
 def review(

@@ -197,6 +197,9 @@ class Judge(ABC):
     kinds: frozenset[str]
     code: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<judge {self.name}>"
+
     @abstractmethod
     def judge(self, tasks: Sequence[Task], number: int = 0) -> list[Verdict]:
         """Return a verdict (value, reason, model, score, unsure) for every task, in order.

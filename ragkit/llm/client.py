@@ -15,9 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tqdm.auto import tqdm
-
-from ragkit import checks
+from ragkit import checks, display
 from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.files import named, read_jsonl, write_text
 from ragkit.llm import exchange, used
@@ -152,11 +150,7 @@ class Client:
         return exchange.body(row.plain, in_prompt=self.endpoint.schema_in_prompt)
 
     def complete(
-        self,
-        requests: Iterable[Request | str],
-        *,
-        progress: bool | None = None,
-        partly: bool = False,
+        self, requests: Iterable[Request | str], *, partly: bool = False
     ) -> list[Value | Failure]:
         """Return the result of every request, in order.
 
@@ -167,8 +161,6 @@ class Client:
         Parameters
         ----------
         requests : iterable of Request or str
-        progress : bool, optional
-            Show a progress bar. Default: on a terminal and in a notebook.
         partly : bool, default=False
             On replay, give a `Failure` of the kind "unasked" for each request that the ledger
             lacks, unless it lacks them all.
@@ -194,9 +186,8 @@ class Client:
             )
         elif missing:
             waiting = {row.key: row for row in asked if row.key not in outcomes}
-            options = {"total": len(outcomes) + len(waiting), "initial": len(outcomes)}
-            options["disable"] = None if progress is None else not progress
-            with tqdm(desc=self.model, unit="request", **options) as bar:
+            with display.bar(self.model, len(outcomes) + len(waiting), "request") as bar:
+                bar.update(len(outcomes))
                 outcomes |= _Batch(self, waiting.values(), bar).run()
         self.open += [one for one in outcomes.values() if not one.ok and one.kind not in FINAL]
         # Equal requests share one result, though each may have a label of its own.
@@ -257,7 +248,7 @@ class Client:
 class _Batch:
     """The requests of one call of `Client.complete` that the ledger could not answer."""
 
-    def __init__(self, client: Client, asked: Iterable[Exchange], bar: tqdm):
+    def __init__(self, client: Client, asked: Iterable[Exchange], bar: display.Bar):
         self.client, self.asked, self.bar = client, list(asked), bar
         self.waiting: queue.SimpleQueue[Exchange] = queue.SimpleQueue()
         self.outcomes: dict[str, Value | Failure] = {}
@@ -356,7 +347,7 @@ class _Batch:
             if fault.kind == "rate_limit" and pause >= 1 and not self.said:
                 self.said, most = True, f"for at most {client.max_wait:g} s"
                 said = f"waiting until the endpoint accepts more requests ({fault.reason}), {most}"
-                tqdm.write(f"ragkit: {client.model}: {said}", file=sys.stderr)
+                display.note(f"ragkit: {client.model}: {said}")
             waited += pause
             self.stopping.wait(pause)
         if text is None and fault is None:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from ragkit.display import card
 from ragkit.llm.requests import DECISIVE, Request, canonical, digest, load_prompt, validator
 
 # Failures that asking again would only repeat: they stay in the ledger for good.
@@ -92,6 +93,21 @@ class ToolCall:
 
 
 class _Result:
+    def _repr_html_(self) -> str:
+        facts = {"model": self.model, "purpose": self.purpose, "answer": self.text}
+        if self.ok:
+            facts["tool calls"] = ", ".join(call.name for call in self.tool_calls)
+            after = (
+                "Next: `.data` is the answer as the schema has it; `.message` continues the chat."
+            )
+        else:
+            facts |= {"kind": self.kind, "reason": self.reason}
+            again = "the same answer comes from the ledger" if self.kind in FINAL else "it is asked"
+            after = f"Next: run the same command again, and {again} again."
+        if self.prompt_tokens is not None:
+            facts["tokens"] = f"{self.prompt_tokens:,} in, {self.completion_tokens or 0:,} out"
+        return card("Answer of a model" if self.ok else "No valid answer", facts, after=after)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data for JSON, the same whether it was cached or not."""
         plain = {"ok": self.ok, **asdict(self)}

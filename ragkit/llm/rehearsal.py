@@ -60,7 +60,7 @@ class Rehearsal(Client):
         self._samples: dict[str, list[Exchange]] = {}
         self._rows: dict[str, Exchange] = {}
 
-    def complete(self, requests, *, progress=None, partly=False) -> list[Value | Failure]:
+    def complete(self, requests, *, partly=False) -> list[Value | Failure]:
         asked, outcomes, missing = self._recall(requests)
         self._asked |= {row.key: row.purpose for row in asked}
         repairs = {row.repair_of: row for row in missing if row.repair_of}

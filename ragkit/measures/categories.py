@@ -55,7 +55,7 @@ EFFECTS = (
     ("Phrasing", "share of the length in Table 1", "in_length"),
     ("Linguistic Variation", "share of words in the documents", "overlap"),
     ("Politeness", "share with polite words", "polite"),
-    ("Linguistic Correctness", "share of words that stand nowhere else", "unknown"),
+    ("Linguistic Correctness", "share of words in no document and no other question", "unknown"),
 )
 SHARES = ("in_length", "polite")  # columns of yes and no
 

@@ -287,13 +287,13 @@ def filled(profile: str, paper: str | None = None) -> pd.DataFrame:
     return found.sort_index()[[*tables.MEASURED, "ran"]].reset_index(drop=True)
 
 
-def board(profile: str, paper: str, table: str) -> pd.DataFrame | str:
-    """Return a printed table beside what experiments measured, or a sentence if none has been run.
+def board(profile: str, paper: str, table: str) -> pd.DataFrame:
+    """Return a printed table beside what experiments measured, as `ragkit.report.tables.wide` does.
 
-    The frame has the shape of `ragkit.report.tables.wide`.
+    The frame is empty if none has been run.
     """
     own = measured(profile, paper)
     own = own[own["table"] == table]
     if own.empty:
-        return f"Table {table}: no experiment has been run; see ragkit experiment list"
+        return pd.DataFrame()
     return tables.wide(tables.compare(reported.load(paper, table), own).dropna(subset="measured"))

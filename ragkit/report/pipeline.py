@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from ragkit import checks, datasets, paths
+from ragkit import checks, datasets, display, paths
 from ragkit.datasets.registry import Store, entry
 from ragkit.errors import DataError, MissingData, RagkitError, UsageError, did_you_mean
 from ragkit.report import experiments, notebook, results
@@ -111,6 +111,18 @@ class Plan:
     @property
     def root(self) -> Path:
         return results.folder(self.profile)
+
+    def __repr__(self) -> str:
+        return f"<Plan {self.profile}: {len(self.runnable)} of {len(self.steps)} notebooks can run>"
+
+    def _repr_html_(self) -> str:
+        states = {step.name: self.missing.get(step.name, ("can run", "")) for step in self.steps}
+        rows = [
+            {"notebook": n, "state": why, "what to do": how} for n, (why, how) in states.items()
+        ]
+        facts = {"data": self.data, "products": self.root}
+        after = f"Next: `make reproduce PROFILE={self.profile}` runs what can run and is not fresh."
+        return display.card(f"Profile {self.profile}", facts, display.table(rows), after=after)
 
     def before(self, step: Step) -> list[Step]:
         """Return the runnable notebooks whose results a notebook reads."""

@@ -56,10 +56,13 @@ class Results:
         """Save a frame as CSV, numbers to ten significant digits."""
         return write_frame(frame, self.root / "results" / self.notebook / f"{name}.csv")
 
-    def table(self, frame: pd.DataFrame, name: str, *, caption: str = ""):
-        """Save a table as HTML, Markdown and LaTeX; return it for display."""
-        tables.write(frame, self.root / "tables" / self.notebook / name, caption=caption)
-        return tables.show(frame, caption)
+    def table(self, frame: pd.DataFrame, name: str, *, caption: str = "", **marked):
+        """Save a table as HTML, Markdown and LaTeX; return it for display.
+
+        `marked` are the options of `ragkit.report.tables.show` by which the best values are bold.
+        """
+        tables.write(frame, self.root / "tables" / self.notebook / name, caption=caption, **marked)
+        return tables.show(frame, caption, **marked)
 
     def versus(
         self,

@@ -43,8 +43,10 @@ from __future__ import annotations
 import html
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ragkit import checks, display
@@ -62,6 +64,7 @@ COLOURS = {status: row["fill"] for status, row in STYLE["status"].items()}
 STATUSES = tuple(COLOURS)
 # Measures that are better, or more diverse, when lower.
 LOWER = {"pos_compression_ratio", "homogenization_score", "invalid_extra_documents"}
+LOWER |= {"mae", "rmse", "crps"}
 # In LaTeX: rows on a page, letters of a line, and letters of a cell that is not broken.
 MOST_ROWS, LINE, MOST_LETTERS = 40, 90, 40
 # Metrics that count rows of a file, or give a share of them.
@@ -252,30 +255,52 @@ def title(paper: str, table: str) -> str:
     return f"{NAMES.get(paper, paper)}, {part}"
 
 
-def show(frame: pd.DataFrame, caption: str = ""):
-    """Return a frame for display, statuses coloured; see `ragkit.display.table`."""
-    return display.table(frame, caption).map(
+def show(frame: pd.DataFrame, caption: str = "", *, best: Sequence = (), within: Sequence = ()):
+    """Return a frame for display, statuses coloured; see `ragkit.display.table`.
+
+    Of the columns `best` the best value is bold, and the caption says so: the lowest of those that
+    `LOWER` has, else the highest, among the rows that are alike in `within` (`ragkit.display.best`).
+    """
+    ways, _, caption = _marked(frame, caption, best, within)
+    return display.table(frame, caption, **ways).map(
         lambda cell: f"background-color: {COLOURS[cell]}" if cell in STATUSES else ""
     )
 
 
-def write(frame: pd.DataFrame, stem: str | Path, *, caption: str = "") -> None:
-    """Write a table as `STEM.html`, `STEM.md` and `STEM.tex`; text is escaped in each."""
+def _marked(frame: pd.DataFrame, caption: str, best: Sequence = (), within: Sequence = ()):
+    """Return options of `display.table`, which cells are the best ones, and the caption."""
+    for name in best:
+        checks.choice(name, "column", frame.columns)
+    low = [name for name in best if name in LOWER]
+    ways = {"high": [name for name in best if name not in LOWER], "low": low, "within": within}
+    marks = display.best(frame, **ways)
+    told = f"bold: the best ({', '.join(map(str, low))}: the lowest)" if low else "bold: the best"
+    return ways, marks, "; ".join(filter(None, [caption, marks.any() and told]))
+
+
+def write(frame: pd.DataFrame, stem: str | Path, *, caption: str = "", **marked) -> None:
+    """Write a table as `STEM.html`, `STEM.md` and `STEM.tex`; text is escaped in each.
+
+    `marked` are the options of `show` by which the best values are bold, in all three.
+    """
     stem = Path(stem)
     # A fixed id gives the same table the same bytes.
-    styler = show(frame, caption).set_uuid(re.sub(r"\W", "-", stem.name))
+    styler = show(frame, caption, **marked).set_uuid(re.sub(r"\W", "-", stem.name))
     write_text(stem.with_name(f"{stem.name}.html"), styler.to_html(doctype_html=True) + "\n")
     text = frame.copy()
     if text.columns.nlevels > 1:
         text.columns = [" ".join(map(str, parts)).strip() for parts in text.columns]
+    _, marks, caption = _marked(frame, caption, **marked)
     if not isinstance(text.index, pd.RangeIndex):
+        marks = np.pad(marks, ((0, 0), (text.index.nlevels, 0)))
         text = text.reset_index(names=[name or "" for name in text.index.names])
     text = text.map(lambda value: f"{value:.6g}" if isinstance(value, float) else value)
     text = text.replace("nan", "").astype(object).where(text.notna(), "")
-    marked = display.escaped_frame(text, lambda part: _line(_markdown(part)))
-    table = marked.to_markdown(index=False, disable_numparse=True)
+    shown = display.escaped_frame(text, lambda part: _line(_markdown(part))).astype(object)
+    shown = shown.mask(marks, shown.map("**{}**".format))
+    table = shown.to_markdown(index=False, disable_numparse=True)
     write_text(stem.with_name(f"{stem.name}.md"), table + "\n")
-    write_text(stem.with_name(f"{stem.name}.tex"), _latex_table(text, stem.name, caption))
+    write_text(stem.with_name(f"{stem.name}.tex"), _latex_table(text, marks, stem.name, caption))
 
 
 def latex(text: str) -> str:
@@ -286,7 +311,7 @@ def latex(text: str) -> str:
     return _line(encoder.unicode_to_latex(plain(text)))
 
 
-def _latex_table(text: pd.DataFrame, name: str, caption: str) -> str:
+def _latex_table(text: pd.DataFrame, marks: np.ndarray, name: str, caption: str) -> str:
     """Return a table in booktabs; numbers to the right, a wide one shrunk, a long one over pages."""
     numeric = [all(_NUMERIC.match(str(cell)) for cell in text[c]) for c in text]
     widest = [max((len(str(cell)) for cell in text[c]), default=0) for c in text]
@@ -298,7 +323,8 @@ def _latex_table(text: pd.DataFrame, name: str, caption: str) -> str:
     parts = [min(width, 24) for width in widest]
     if long and sum(parts) > LINE:  # shrinking would take the page breaks away
         layout = "".join(f"p{{{0.82 * part / sum(parts):.3f}\\linewidth}}" for part in parts)
-    page = display.escaped_frame(text, latex).to_latex(
+    shown = display.escaped_frame(text, latex).astype(object)
+    page = shown.mask(marks, shown.map("\\textbf{{{}}}".format)).to_latex(
         index=False, escape=False, column_format=layout, longtable=long,
         caption=latex(caption) or None, label=f"tab:{name}", position=None if long else "t",
     )  # fmt: skip

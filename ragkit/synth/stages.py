@@ -193,7 +193,7 @@ class Model:
         pairs = list(zip(requests, lacking, strict=True))
         self.lacking += [(stage, request) for request, lacks in pairs if lacks]
         held = [request for request, lacks in pairs if not lacks]
-        results = self.client.complete(held, progress=False) if held else []
+        results = self.client.complete(held) if held else []
         trouble = [r for r in results if not r.ok and r.kind not in FINAL]
         if len(results) > 1 and all(not r.ok and r.kind == "rejected" for r in results):
             trouble = results  # it is not the items that are wrong

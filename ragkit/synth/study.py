@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ragkit import display
 from ragkit.errors import DataError, UsageError, did_you_mean
 from ragkit.files import read_frame, read_json, read_jsonl
 from ragkit.synth.company.questions import FLOWS
@@ -35,6 +36,18 @@ class Company:
         if not (self.folder / "statistics.json").is_file():
             raise DataError(f"{folder}: no finished company", "ragkit generate company --help")
         self.statistics = read_json(self.folder / "statistics.json")
+
+    def __repr__(self) -> str:
+        return f"<Company {self.statistics['company']}: {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        facts = {"folder": self.folder, "official files": self.official}
+        facts |= {name: f"{len(getattr(self, name)):,}" for name in ("documents", "questions")}
+        shown = display.table(self.blocks.groupby("kind", sort=False).head(2), "Two of each kind")
+        after = (
+            "Next: `.plan('people')` is what a stage was answered, `.document(doc_id)` a document."
+        )
+        return display.card(self.statistics["company"], facts, shown, after=after)
 
     @cached_property
     def documents(self) -> pd.DataFrame:

@@ -184,7 +184,7 @@ def test_fetch_says_what_it_verified(ragkit, server, monkeypatch):
         entry(NQ, BODY, url=server.url),
         entry(KB, BODY, url=server.url, pinned=False),
     )
-    code, out, err = ragkit("data", "fetch", "--quiet", "natural_questions", KB)
+    code, out, err = ragkit("data", "fetch", "natural_questions", KB)
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         f"{NQ}: 512,000 bytes, verified",
@@ -192,7 +192,7 @@ def test_fetch_says_what_it_verified(ragkit, server, monkeypatch):
     ]
     assert (paths.cache_dir() / NQ).read_bytes() == BODY
     assert len(server.requests) == 2
-    assert ragkit("data", "fetch", "--quiet", NQ)[1] == f"{NQ}: 512,000 bytes, verified\n"
+    assert ragkit("data", "fetch", NQ)[1] == f"{NQ}: 512,000 bytes, verified\n"
     assert len(server.requests) == 2
     assert rows(ragkit("data", "status", "--json")[1])[NQ]["state"] == "present"
 
@@ -205,7 +205,7 @@ def test_a_file_that_is_gone_leaves_no_other_behind(ragkit, server, monkeypatch)
         entry(LSAT, BODY, url=gone),
         entry(KB, BODY, url=server.url, pinned=False),
     )
-    code, out, err = ragkit("data", "fetch", "--quiet", "natural_questions", LSAT, KB)
+    code, out, err = ragkit("data", "fetch", "natural_questions", LSAT, KB)
     assert code == 1
     assert out.splitlines() == [
         f"{KB}: 512,000 bytes, pinned, no digest is published to verify it by"
@@ -239,17 +239,17 @@ def test_ctrl_c_during_a_fetch(ragkit, server, monkeypatch):
     register(monkeypatch, entry(NQ, BODY, url=server.url))
     with monkeypatch.context() as patch:
         interrupt_after(patch, 1000)
-        code, out, err = ragkit("data", "fetch", "--quiet", NQ)
+        code, out, err = ragkit("data", "fetch", NQ)
     assert (code, out, err.strip()) == (130, "", "ragkit: interrupted")
     part = paths.cache_dir() / (NQ + ".part")
     assert part.stat().st_size >= 1000
-    assert ragkit("data", "fetch", "--quiet", NQ)[0] == 0
+    assert ragkit("data", "fetch", NQ)[0] == 0
     assert server.requests[-1]["Range"].startswith("bytes=")
 
 
 def test_wrong_bytes_end_with_status_1(ragkit, server, monkeypatch):
     register(monkeypatch, entry(NQ, encode(NQ, OFFICIAL[OWNER[NQ]][NQ]), url=server.url))
-    code, out, err = ragkit("data", "fetch", "--quiet", NQ)
+    code, out, err = ragkit("data", "fetch", NQ)
     assert (code, out) == (1, "")
     assert err.startswith(f"ragkit: {NQ}: the download has sha256 ")
     assert "nothing was kept" in err
@@ -288,10 +288,10 @@ def test_status_looks_into_slices_and_names_the_revision(ragkit, data, monkeypat
 
 def test_fetch_refresh_asks_again(ragkit, server, monkeypatch):
     register(monkeypatch, entry(KB, BODY, url=server.url, pinned=False))
-    ragkit("data", "fetch", "--quiet", KB)
+    ragkit("data", "fetch", KB)
     server.body, server.etag = BODY + b"more", '"version-2"'
-    assert "512,000 bytes" in ragkit("data", "fetch", "--quiet", KB)[1]
-    assert "512,004 bytes" in ragkit("data", "fetch", "--quiet", "--refresh", KB)[1]
+    assert "512,000 bytes" in ragkit("data", "fetch", KB)[1]
+    assert "512,004 bytes" in ragkit("data", "fetch", "--refresh", KB)[1]
 
 
 def test_a_hub_in_all_its_moods(ragkit, server, monkeypatch):
@@ -306,7 +306,7 @@ def test_a_hub_in_all_its_moods(ragkit, server, monkeypatch):
         defaults = {"cut_after": None, "status": None, "published": None}
         for name, value in (defaults | server_does).items():
             setattr(server, name, value)
-        return ragkit("data", "fetch", "--quiet", *options, KB)
+        return ragkit("data", "fetch", *options, KB)
 
     def state():
         return rows(ragkit("data", "status", "--json")[1])[KB]

@@ -4,11 +4,12 @@ import json
 import logging
 import os
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from ragkit import paths
+from ragkit import display, paths
 from ragkit.datasets import fetch
 from ragkit.datasets.registry import Entry, Store, pin_path
 from ragkit.errors import FetchError, HashMismatch, RagkitError, UsageError
@@ -46,7 +47,7 @@ def unpinned(server) -> Entry:
 
 
 def get(file, **options):
-    return fetch.fetch(file, progress=False, timeout=5, **options)
+    return fetch.fetch(file, timeout=5, **options)
 
 
 def cached():
@@ -90,6 +91,17 @@ def test_a_cut_download_is_continued_from_where_it_stopped(server, after):
     get(pinned(server))
     assert server.ranges_asked == [None, f"bytes={after}-" if after else None]
     assert cached() == {TARGET: BODY}
+
+
+def test_the_bar_counts_bytes_from_where_the_download_goes_on(server, monkeypatch):
+    told, stage = [], display.Bar.stage
+    monkeypatch.setattr(display.Bar, "stage", lambda bar, *at: (told.append((*at, bar.unit)), stage(bar, *at)))  # fmt: skip
+    cut(server, 1000)
+    told.clear()
+    get(pinned(server))
+    name, total = Path(PATH).name, len(BODY)
+    assert told[0] == (name, 1000, total, "B")
+    assert told[-1] == (name, total, total, "B")
 
 
 @pytest.mark.parametrize("fault", ["chunked", "short range", "wrong start"])
@@ -230,7 +242,7 @@ def test_a_server_that_is_not_there_or_falls_silent(server, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(server, "answer", lambda request: release.wait(10))
         with pytest.raises(FetchError, match="ReadTimeout after 0 bytes"):
-            fetch.fetch(pinned(server), progress=False, timeout=0.2)
+            fetch.fetch(pinned(server), timeout=0.2)
         release.set()
     server.http.shutdown()  # a thread that still polls would keep the socket alive
     server.http.server_close()

@@ -6,10 +6,12 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import contextmanager
 from email.utils import formatdate
 
 import pytest
 
+from ragkit import display
 from ragkit.errors import ModelError, UsageError
 from ragkit.llm import Client, Failure, Ledger, ReplayMiss, Request, Value
 from ragkit.llm.endpoint import _retry_after
@@ -45,6 +47,28 @@ def test_results_come_in_order_and_a_warm_run_makes_no_call(endpoint, path):
     assert [v.cached for v in cold] == [False] * 20
     assert [v.cached for v in warm] == [True] * 20
     assert (server.asked.total(), server.most_open) == (20, 3)
+
+
+def test_the_bar_counts_what_the_ledger_had_and_is_not_begun_if_it_has_all(
+    endpoint, path, monkeypatch
+):
+    begun, seen, begin = [], [], display.bar
+
+    @contextmanager
+    def bar(*options):
+        begun.append(options)
+        with begin(*options) as made:
+            yield made
+            seen.append(made.done)
+
+    monkeypatch.setattr(display, "bar", bar)
+    endpoint(echo)
+    with make(path) as client:
+        client.complete(["a", "b"])
+        client.complete(["a", "b", "c", "c"])
+        client.complete(["a", "b"])
+    assert begun == [("openai:m", 2, "request"), ("openai:m", 3, "request")]
+    assert seen == [2, 3]
 
 
 def test_equal_requests_are_asked_once_and_repeats_apart(endpoint, path):
@@ -194,7 +218,7 @@ def test_a_rate_limit_that_lasts_is_said_once_and_ends_the_batch(endpoint, path,
     server = endpoint(lambda *_: Reply(error, 429, {"retry-after": "1"}))
     with make(path, concurrency=3, max_wait=2.5, backoff=0.5) as client:
         start = time.monotonic()
-        results = client.complete([str(i) for i in range(100)], progress=False)
+        results = client.complete([str(i) for i in range(100)])
     assert time.monotonic() - start < 6
     assert server.asked.total() <= 9
     assert Counter(result.kind for result in results) == {"rate_limit": 3, "stopped": 97}

@@ -35,7 +35,7 @@ def worker(path, count, out=os.devnull):
 
 def _work(path, count, out):
     with client(path) as asking:
-        results = asking.complete(requests(count), progress=False)
+        results = asking.complete(requests(count))
     Path(out).write_text(json.dumps([result.to_dict() for result in results]))
 
 
@@ -62,7 +62,7 @@ def test_every_request_ends_as_value_or_failure_and_none_is_paid_twice(
     with process(latency, share=0.2, seed=7, kinds=kinds) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         with client(path) as asking:
-            cold = asking.complete(requests(count), progress=False)
+            cold = asking.complete(requests(count))
             stats = server.stats()
             check_books(asking.ledger, stats, cold)
             assert asking.complete(requests(count)) == cold
@@ -100,7 +100,7 @@ def test_a_killed_run_resumes_without_asking_again(path, monkeypatch, count, lat
         assert child.exitcode == -signal.SIGKILL
 
         with client(path) as asking:
-            results = asking.complete(requests(count), progress=False)
+            results = asking.complete(requests(count))
             held = sum(row.state != "failed" for row in asking.ledger)
         stats = server.stats()
     paid = stats["paid"]
@@ -139,7 +139,7 @@ ASK = """
 import sys
 from ragkit.llm import Client
 client = Client("openai:toy", ledger="llm.sqlite", concurrency=8)
-for result in client.complete([f"{n} " + 2000 * "x" for n in range(60)], progress=False):
+for result in client.complete([f"{n} " + 2000 * "x" for n in range(60)]):
     print(result.ok, getattr(result, "reason", ""))
 """
 

@@ -70,7 +70,7 @@ def test_the_key_is_in_no_file_log_traceback_or_repr(planted, tmp_path, caplog, 
     path = tmp_path / "llm.sqlite"
     try:
         with Client("openai:m", ledger=path, timeout=0.5, max_attempts=2, backoff=0.01) as client:
-            results = client.complete(requests, progress=True)
+            results = client.complete(requests)
             with pytest.raises(ModelError, match="refused the key") as caught:
                 client.complete(["unauthorized"])
             shown.append(deep(caught.value))

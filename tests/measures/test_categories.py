@@ -105,7 +105,7 @@ def test_measures_of_questions_by_hand(bench):
 
 def test_categories_show_in_the_sample(frame):
     value = categories.effects(frame, TABLE).set_index(["measure", "category"])["value"]
-    unknown = value["share of words that stand nowhere else"]
+    unknown = value["share of words in no document and no other question"]
     assert unknown["severe-mistakes"] > unknown["mild-mistakes"] > unknown["correct"]
     overlap = value["share of words in the documents"]
     assert overlap["similar-to-document"] > overlap["distant-from-document"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from dataclasses import replace
 from inspect import isfunction
@@ -12,11 +13,17 @@ import pandas as pd
 import pytest
 
 from ragkit import datasets, explore, irt, judging
-from ragkit.llm import Exchange, Ledger, Request
+from ragkit.judging.goldset import Review
+from ragkit.llm import Exchange, Failure, Ledger, Request, Value
+from ragkit.llm.exchange import ToolCall
 from ragkit.measures import causes
-from ragkit.report import experiments, figures, tables
+from ragkit.report import experiments, figures, pipeline, tables
 from ragkit.report.plots import irt as item_response
-from ragkit.systems import sweep
+from ragkit.synth import study
+from ragkit.synth.datamorgana.make import Benchmark
+from ragkit.systems import readers, sweep
+from ragkit.systems.agent.bash_agent import Step, Transcript
+from ragkit.systems.retrieval import BM25
 from tests.report import test_plots
 
 HOSTILE = [
@@ -138,6 +145,52 @@ def judged():
     return judging.evaluate(asked, answers, judging.load_judge("offline"), system=HOSTILE[0])
 
 
+def transcript(ranking):
+    made = Transcript(*HOSTILE[:3], steps=[Step(HOSTILE[3], HOSTILE[4])], ranking=ranking)
+    return replace(made, stopped=HOSTILE[4], prompt_tokens=7)
+
+
+def reviewed():
+    votes = {"votes": {HOSTILE[0]: [None, HOSTILE[2]]}, "classes": {HOSTILE[0]: HOSTILE[1]}}
+    return Review([HOSTILE[0]], HOSTILE, **votes, answer=HOSTILE[2], facts=tuple(HOSTILE))
+
+
+def planned():
+    steps = [pipeline.Step(text) for text in HOSTILE]
+    return pipeline.Plan("sample", HOSTILE[0], steps, {HOSTILE[0]: tuple(HOSTILE[1:3])}, None)
+
+
+def company(path):
+    (path / "statistics.json").write_text(json.dumps({"company": HOSTILE[0]}))
+    made = study.Company(path, official=HOSTILE[1])
+    vars(made).update(
+        documents=HOSTILE, questions=HOSTILE, blocks=frame("range").assign(kind=HOSTILE)
+    )
+    return made
+
+
+def generated():
+    return Benchmark([{"Question": text, "Answer": text} for text in HOSTILE], [])
+
+
+def answered(kind):
+    labels = {
+        "model": HOSTILE[0],
+        "purpose": HOSTILE[1],
+        "prompt": "",
+        "key": "",
+        "text": HOSTILE[2],
+    }
+    if kind is Failure:
+        return Failure(kind=HOSTILE[3], reason=HOSTILE[4], **labels)
+    call, none = (
+        ToolCall("1", HOSTILE[3], {}),
+        dict.fromkeys(["data", "finish_reason", "served_by"]),
+    )
+    tokens = {"prompt_tokens": 5, "completion_tokens": None}
+    return Value(tool_calls=(call,), repaired=False, **labels, **none, **tokens)
+
+
 def ledger(path):
     book = Ledger(path / "llm.sqlite")
     labels = {"purpose": HOSTILE[0], "prompt": HOSTILE[1]}
@@ -162,6 +215,13 @@ PAGES = {
     "short form": lambda _: irt.short_form(fitted()[1], 3)._repr_html_(),
     "evaluation": lambda _: judged()._repr_html_(),
     "ledger": lambda path: ledger(path)._repr_html_(),
+    "transcript": lambda _: transcript([(text, 0.5) for text in HOSTILE])._repr_html_(),
+    "review": lambda _: reviewed()._repr_html_(),
+    "plan": lambda _: planned()._repr_html_(),
+    "company": lambda path: company(path)._repr_html_(),
+    "generated": lambda _: generated()._repr_html_(),
+    "value": lambda _: answered(Value)._repr_html_(),
+    "failure": lambda _: answered(Failure)._repr_html_(),
     "experiment": lambda _: replace(
         experiments.get("wixqa-table-3"), title=" ".join(HOSTILE)
     )._repr_html_(),
@@ -183,9 +243,12 @@ def test_a_page_shows_text_as_text(name, tmp_path):
         assert not set(UNSEEN) & set(text)
 
 
-@pytest.mark.parametrize("index", ["labels", "range", "two levels"])
+@pytest.mark.parametrize("index", ["labels", "range", "two levels", "marked"])
 def test_a_written_table_is_whole(tmp_path, index):
-    tables.write(frame(index), tmp_path / "table", caption=HOSTILE[0] + HOSTILE[3])
+    shown, best = frame(index), []
+    if index == "marked":  # under a hostile name
+        shown, best = shown.assign(**{HOSTILE[3]: np.arange(6) % 3}), [HOSTILE[3]]
+    tables.write(shown, tmp_path / "table", caption=HOSTILE[0] + HOSTILE[3], best=best)
     html, marked, tex = ((tmp_path / f"table.{kind}").read_text("utf-8") for kind in ("html", "md", "tex"))  # fmt: skip
     for text in (html, marked):
         assert not [raw for raw in RAW if raw in text]
@@ -220,3 +283,15 @@ def test_a_figure_shows_text_as_text(name, monkeypatch, tmp_path):
         warnings.filterwarnings("ignore", "Glyph")
         for number, fig in enumerate(drawn):
             assert figures.save(fig, tmp_path / str(number)).stat().st_size > 5000
+
+
+def test_a_short_repr_has_no_address_and_no_rows():
+    made = [transcript(None), reviewed(), planned(), generated(), answered(Value)]
+    made += [BM25(), readers.reader("extractive"), judging.load_judge("offline")]
+    for one in made:
+        assert " object at 0x" not in repr(one)
+    assert repr(made[1]) == "<Review confirmed: gold documents 1 before, 6 after>"
+    assert repr(made[2]) == "<Plan sample: 5 of 6 notebooks can run>"
+    assert repr(made[3]) == "<Benchmark of 6 questions, 0 left out>"
+    assert list(map(repr, made[5:])) == ["<BM25 'bm25', not fitted>", "<reader extractive>", "<judge offline>"]  # fmt: skip
+    assert "nothing submitted, 1 commands" in repr(made[0])

@@ -14,6 +14,7 @@ from ragkit.datasets import reported
 from ragkit.datasets.registry import UNVERIFIED
 from ragkit.errors import DataError, UsageError
 from ragkit.report import tables
+from tests.test_display import bold
 
 
 def printed(*rows):
@@ -161,6 +162,41 @@ def test_written_tables_are_the_same_bytes_and_complete(tmp_path):
         assert "3.062" in one.read_text("utf-8")
     assert tables.COLOURS["match"] in (tmp_path / "one" / "table.html").read_text("utf-8")
     assert r"100 \%" in (tmp_path / "one" / "table.tex").read_text("utf-8")
+
+
+SYSTEMS = pd.DataFrame(
+    {"set": ["a", "a", "b"], "system": ["x&1", "y|2", "x"], "R@5": [0.5, 0.75, 0.25]}
+).assign(mae=[0.1, 0.2, None], n=[3, 3, 3])
+
+
+def test_the_best_values_are_bold_in_every_format(tmp_path):
+    marked = {"best": ["R@5", "mae", "n"], "within": ["set"]}
+    shown = tables.show(SYSTEMS, "Recall", **marked)
+    assert bold(shown) == {("col2", "0.75"), ("col3", "0.1")}
+    assert "Recall; bold: the best (mae: the lowest)" in shown.to_html()
+    tables.write(SYSTEMS.set_index(["set", "system"]), tmp_path / "mine", best=["R@5"], caption="C")
+    html, marked, tex = ((tmp_path / f"mine.{kind}").read_text("utf-8") for kind in ("html", "md", "tex"))  # fmt: skip
+    assert html.count("font-weight: bold") == 1
+    assert [line.split("|")[3].strip() for line in marked.strip().split("\n")[2:]] == ["0.5", "**0.75**", "0.25"]  # fmt: skip
+    rows = [line for line in tex.split("\n") if line.endswith(r"\\")]
+    assert rows[1:] == [r"a & x\&1 & 0.5 & 0.1 & 3 \\", r"a & y|2 & \textbf{0.75} & 0.2 & 3 \\", r"b & x & 0.25 &  & 3 \\"]  # fmt: skip
+    assert r"\caption{C; bold: the best}" in tex
+    assert "{llrrr}" in tex
+
+
+@pytest.mark.parametrize(
+    "rows", [SYSTEMS.head(1), SYSTEMS.assign(**{"R@5": 0.5}), SYSTEMS.assign(**{"R@5": None})]
+)
+def test_nothing_is_marked_where_nothing_is_better(rows, tmp_path):
+    tables.write(rows, tmp_path / "mine", best=["R@5"], caption="C")
+    for kind, mark in {"html": "bold", "md": "**", "tex": "textbf"}.items():
+        assert mark not in (tmp_path / f"mine.{kind}").read_text("utf-8")
+
+
+def test_a_best_column_that_is_not_there_is_an_error():
+    with pytest.raises(UsageError, match="no column 'R@6'") as caught:
+        tables.show(SYSTEMS, best=["R@6"])
+    assert "R@5" in caught.value.hint
 
 
 def test_an_unmeasured_number_is_what_its_row_declares():

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from ragkit import checks
+from ragkit import checks, display
 from ragkit.errors import DataError, UsageError
 from ragkit.measures.corpus.geometry import LEVEL, Estimate
 
@@ -39,6 +39,21 @@ class ScalingFit:
     draws: np.ndarray
     sizes: tuple[int, ...]
     questions: int
+
+    def __repr__(self) -> str:
+        sizes = f"{self.questions:,} questions at {len(self.sizes)} sizes"
+        return f"<ScalingFit of {sizes}: slope {self.slope:.3g}>"
+
+    def _repr_html_(self) -> str:
+        odds, low, high, _ = _percentiles(np.exp(self.slope), np.exp(self.draws[:, 1]), 0)
+        facts = {"questions": f"{self.questions:,}"}
+        facts["sizes"] = ", ".join(f"{size:,.0f}" for size in self.sizes) + " documents"
+        facts["slope"] = f"{self.slope:.3g} in log-odds a tenfold corpus"
+        facts["odds of a tenfold corpus"] = (
+            f"{odds:.3g} times, 95 % interval {low:.3g} to {high:.3g}"
+        )
+        after = "Next: `.predict(size)` is the recall to expect at another size."
+        return display.card("Fit of recall to the size of a corpus", facts, after=after)
 
     def predict(self, size: float) -> Estimate:
         """Return the expected recall at a size, with its 95 % interval over questions."""

@@ -84,7 +84,7 @@ def effects(
         ax.set_title(words(name), pad=3)
         boxes(ax, frame, column, name, rows["category"], showfliers=False, whis=(5, 95))
         dots(ax, rows, "category", order=rows["category"], zorder=5)
-        ax.set(xlim=(0, None), xlabel=measure)
+        ax.set(xlim=(0, None), xlabel=words(measure, 34))
     marks = {"mean, 95 % interval": (BLUE, "o")}
     marks |= {"box: quartiles, median; whiskers: 5 to 95 %": (GREY, "-")}
     legend(fig, marks, loc="upper center")

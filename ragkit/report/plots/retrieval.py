@@ -23,17 +23,16 @@ from ragkit.report.plots import base
 
 
 def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = "") -> Figure:
-    """Draw what systems reach on each type of question.
+    """Draw what systems reach on each type of question; a single one needs no legend.
 
     `table`: type, system, n (questions), value, low, high.
     """
+    hue = "system" if table["system"].nunique() > 1 else None
     sizes = table.groupby("type")["n"].max()
     kinds = {kind: f"{base.words(kind, 16)} ({sizes[kind]:.0f})" for kind in order if kind in sizes}
     shown = table.assign(type=table["type"].map(kinds)).dropna(subset="type")
     style = {"dodge": 0.6, "height": 1.0 + 0.34 * len(kinds)}
-    return base.forest(
-        shown, "type", hue="system", order=kinds.values(), notes=(label, note), **style
-    )
+    return base.forest(shown, "type", hue=hue, order=kinds.values(), notes=(label, note), **style)
 
 
 def _widths(counts: pd.Series) -> list[float]:

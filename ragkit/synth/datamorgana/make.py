@@ -11,6 +11,7 @@ from math import gcd
 from pathlib import Path
 
 from ragkit import checks
+from ragkit.display import card, table
 from ragkit.errors import ModelError, UsageError
 from ragkit.files import sha256, write_jsonl
 from ragkit.synth.datamorgana.config import Config, load_config
@@ -113,6 +114,17 @@ class Benchmark:
     notes: list[dict]
     report: dict = field(default_factory=dict)
     left_out: list[dict] = field(default_factory=list)  # stage, item, reason and remedy
+
+    def __repr__(self) -> str:
+        return f"<Benchmark of {len(self.rows):,} questions, {len(self.left_out):,} left out>"
+
+    def _repr_html_(self) -> str:
+        facts = {"questions": f"{len(self.rows):,}", "left out": f"{len(self.left_out):,}"}
+        rows = [{"question": row["Question"], "answer": row["Answer"]} for row in self.rows[:5]]
+        after = (
+            "Next: `.write(out)` writes them in LiveRAG's fields; `.left_out` says why others went."
+        )
+        return card("Generated questions", facts, table(rows, "The first ones"), after=after)
 
     def write(self, out: str | Path) -> None:
         """Write `out` and beside it `STEM.notes.jsonl`, `STEM.report.json`, `STEM.left_out.jsonl`.

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from ragkit import checks
+from ragkit import checks, display
 from ragkit.errors import UsageError
 from ragkit.llm import Client, Request, load_prompt
 from ragkit.systems.agent.offline import Offline
@@ -80,13 +80,31 @@ class Transcript:
     def fail(self, reason: str) -> None:
         self.stopped, self.reason = "failed", reason
 
+    @property
+    def outcome(self) -> str:
+        """How the search ended, what it found and what it took, in words."""
+        found = "nothing submitted" if self.ranking is None else f"{len(self.ranking)} documents"
+        why = f"{self.stopped} ({self.reason})" if self.reason else self.stopped
+        return f"{why}: {found}, {len(self.steps)} commands, {self.seconds:.1f} s"
+
+    def __repr__(self) -> str:
+        return f"<Transcript {self.question_id}: {self.outcome}>"
+
+    def _repr_html_(self) -> str:
+        facts = {"question": self.question, "policy": self.policy, "outcome": self.outcome}
+        facts["submitted paths that are no document's"] = self.unknown_paths or None
+        if self.prompt_tokens is not None:
+            facts["tokens"] = f"{self.prompt_tokens:,} in, {self.completion_tokens or 0:,} out"
+        rows = [{"document": doc_id, "score": score} for doc_id, score in self.ranking or ()]
+        shown = display.table(rows[:10], "The first documents, best first", digits=3)
+        after = "Next: `print(transcript)` shows every command with its output."
+        return display.card(f"Search for {self.question_id}", facts, shown, after=after)
+
     def __str__(self) -> str:
         lines = [f"{self.question_id}: {self.question}", f"policy {self.policy}", ""]
         for step in self.steps:
             lines += [f"$ {step.command}", step.output.rstrip("\n")]
-        found = "nothing submitted" if self.ranking is None else f"{len(self.ranking)} documents"
-        why = f"{self.stopped} ({self.reason})" if self.reason else self.stopped
-        lines += ["", f"{why}: {found}, {len(self.steps)} commands, {self.seconds:.1f} s"]
+        lines += ["", self.outcome]
         if self.unknown_paths:
             lines.append(f"{self.unknown_paths} submitted paths are no document's")
         for rank, (doc_id, score) in enumerate(self.ranking or (), start=1):
@@ -193,7 +211,8 @@ class BashAgent(Retriever):
     def _search(self, ids, texts, k):
         work = self._search_offline if self.client is None else self._search_with_model
         with ThreadPoolExecutor(1 if self.client is None else self.client.concurrency) as pool:
-            done = list(pool.map(lambda *asked: self._search_one(work, *asked, k), ids, texts))
+            found = pool.map(lambda *asked: self._search_one(work, *asked, k), ids, texts)
+            done = list(display.progress(found, self.system, len(ids)))
         self.transcripts_ = dict(zip(ids, done, strict=True))
         self.missing_ = {t.question_id: t.reason for t in done if t.ranking is None}
         return [tuple(zip(*t.ranking, strict=True)) if t.ranking else ((), ()) for t in done]
@@ -223,7 +242,7 @@ class BashAgent(Retriever):
                 transcript.stopped = over
                 messages.append({"role": "user", "content": USED_UP.format(over)})
             request = Request(messages, tools=TOOLS, purpose="agent", prompt=first.prompt)
-            result = self.client.complete([request], progress=False)[0]
+            result = self.client.complete([request])[0]
             for name in ("prompt_tokens", "completion_tokens"):
                 if (tokens := getattr(result, name)) is not None:
                     setattr(transcript, name, (getattr(transcript, name) or 0) + tokens)

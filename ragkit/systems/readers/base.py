@@ -47,6 +47,9 @@ class Reader(ABC):
 
     name: str
 
+    def __repr__(self) -> str:
+        return f"<reader {self.name}>"
+
     @abstractmethod
     def read(self, tasks: Sequence[tuple[str, Sequence[Document]]]) -> list[Reading]:
         """Return the answer to every (question, documents from the best), in order."""

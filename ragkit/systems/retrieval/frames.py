@@ -30,6 +30,10 @@ class Retriever(ABC):
     fields: tuple[str, ...]
     _fitted = "doc_ids_"  # the attribute that `fit` sets
 
+    def __repr__(self) -> str:
+        state = "fitted" if hasattr(self, self._fitted) else "not fitted"
+        return f"<{type(self).__name__} {self.system!r}, {state}>"
+
     @abstractmethod
     def fit(self, documents: pd.DataFrame | Iterable[pd.DataFrame | Mapping]) -> Retriever:
         """Index documents; return the retriever.

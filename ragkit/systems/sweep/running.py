@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -255,9 +256,11 @@ def _compute(step: str, tasks: list[Task], jobs: int) -> dict[tuple[str, str], A
 
     jobs, found = jobs if any(map(_missing, tasks)) else 1, {}
     calls = Parallel(n_jobs=jobs, return_as="generator")(map(delayed(_finish), tasks))
-    for task, values in zip(tasks, display.progress(calls, step, len(tasks)), strict=True):
-        for cells, value in zip(task.cells, values, strict=True):
-            found |= dict.fromkeys(cells, value)
+    with warnings.catch_warnings():  # it starts another one
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+        for task, values in zip(tasks, display.progress(calls, step, len(tasks)), strict=True):
+            for cells, value in zip(task.cells, values, strict=True):
+                found |= dict.fromkeys(cells, value)
     return found
 
 

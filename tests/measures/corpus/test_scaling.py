@@ -56,6 +56,10 @@ def test_a_line_through_two_sizes_is_exact():
     assert fit.predict(10**4).value == pytest.approx(expit(np.log(3) / 2), rel=1e-3)
     assert fit.predict(10**7).value == pytest.approx(1 / 4, rel=1e-3)
     assert (fit.sizes, fit.questions) == ((1000, 100_000), 4)
+    assert repr(fit) == "<ScalingFit of 4 questions at 2 sizes: slope -0.549>"
+    # Odds fall by 3 over two decades: by the square root of 3 over one.
+    assert "0.577 times, 95 % interval" in fit._repr_html_()
+    assert "1,000, 100,000 documents" in fit._repr_html_()
 
 
 def test_the_fit_is_that_of_logistic_regression():
