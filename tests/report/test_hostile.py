@@ -287,7 +287,7 @@ def test_a_figure_shows_text_as_text(name, monkeypatch, tmp_path):
 
 def test_a_short_repr_has_no_address_and_no_rows():
     made = [transcript(None), reviewed(), planned(), generated(), answered(Value)]
-    made += [BM25(), readers.reader("extractive"), judging.load_judge("offline")]
+    made += [BM25(), readers.reader("extractive", reranker=object()), judging.load_judge("offline")]
     for one in made:
         assert " object at 0x" not in repr(one)
     assert repr(made[1]) == "<Review confirmed: gold documents 1 before, 6 after>"
