@@ -181,16 +181,19 @@ def cards(
     document `characters` are shown around the first of the question's `marks`, parts of documents
     in a column of that name, and its whole length is given.
     """
-    known = documents.set_index("doc_id")
+    asked = set().union(*questions["gold_doc_ids"])
+    gold = {d.doc_id: d for d in documents[documents["doc_id"].isin(asked)].itertuples()}
     rows = []
     for row in questions.to_dict("records"):
-        gold, marks = known.loc[list(row["gold_doc_ids"])], row.get("marks", ())
+        marks = row.get("marks") or ()
         claims = {kind: row.get(f"claims_{kind}", ()) for kind in STYLE["claims"]}
         row["claims"] = claims if any(map(len, claims.values())) else {"": row["facts"]}
         row["categories"] = [str(row[name]).replace("_", " ") for name in categories]
         row["documents"] = [
-            (f"{one.source}: {one.title}", excerpt(one.text, characters, marks))
-            for one in gold.itertuples()
+            (f"{gold[doc].source}: {gold[doc].title}", excerpt(gold[doc].text, characters, marks))
+            if doc in gold
+            else (doc, "not in the corpus")
+            for doc in row["gold_doc_ids"]
         ]
         rows.append(row)
     return HTML(str(_PAGES.cards(rows, STYLE["claims"])))

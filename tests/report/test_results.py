@@ -90,8 +90,10 @@ def test_cards_show_claims_and_mark_what_the_document_states():
         assert part in page
     assert page.index("It is 34.") < page.index("34 euros") < page.index("useless</span> no")
     assert "a fact" not in page
-    plain = explore.cards(pd.DataFrame([asked | {"facts": ("a fact",)}]), documents).data
+    other = asked | {"facts": ("a fact",), "gold_doc_ids": ("a", "lost")}
+    plain = explore.cards(pd.DataFrame([other]), documents).data
     assert "<li>a fact</li>" in plain
+    assert plain.index("web: Title</div>") < plain.index("lost</div>not in the corpus")
     assert "<mark>" not in plain
 
 
