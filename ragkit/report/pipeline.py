@@ -199,7 +199,7 @@ def _lacks(name: str, store: Store | None, data: str | None) -> Iterator[tuple[s
         if not vouched and sum(found.path.stat().st_size for found in at_hand) < LARGE:
             datasets.load(name, profile="paper", data=data)
     except (DataError, MissingData) as error:
-        yield error.message, error.hint or ""
+        yield error.message, error.hint or "another copy of the file"
 
 
 def snakemake(plan: Plan, *arguments: str, **options) -> subprocess.CompletedProcess:

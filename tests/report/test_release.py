@@ -73,7 +73,7 @@ def test_a_dataset_that_cannot_be_loaded_stops_its_own_notebooks_alone(official,
     plan = pipeline.make_plan("paper", str(official))
     own = {"10-wixqa-statistics", "11-wixqa-retrieval", "12-wixqa-answers"}
     assert set(plan.missing) == own
-    assert all(why in words for words, _ in plan.missing.values())
+    assert all(why in words and how for words, how in plan.missing.values())
     board = next(step for step in plan.steps if step.name == "90-scoreboard")
     assert board in plan.runnable
     assert not own & {step.name for step in plan.before(board)}
