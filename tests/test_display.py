@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -171,3 +172,32 @@ def test_a_bar_goes_through_stages(bars):
             made.stage(stage, done, total)
             (shown,) = bars
             assert (shown.what, shown.n, shown.total) == (stage, done, total)
+
+
+# What works inside, and is no result: what fits, generates or searches while others wait.
+INSIDE = {"Bar", "Graded", "LSA", "Leads", "Noise", "Pen", "Sandbox", "Writer"}
+
+
+def test_what_public_functions_return_shows_itself():
+    """No cell of a notebook ends in `<ragkit... object at 0x...>`."""
+    package = Path(display.__file__).parent
+    trees = [ast.parse(path.read_text("utf-8")) for path in package.rglob("*.py")]
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    known = {one.name: [node for node in classes if node.name == one.name] for one in classes}
+    own = [node for node in (*trees, *classes) if not getattr(node, "name", "").startswith("_")]
+    given = [f for node in own for f in node.body if isinstance(f, ast.FunctionDef) and f.returns]
+    given = [ast.unparse(f.returns) for f in given if not f.name.startswith("_")]
+    returned = {name for words in given for name in re.findall(r"\w+", words)} & set(known)
+    assert {"IRTResult", "Sweep", "Dataset", "Review", "Evaluation", "Plan"} <= returned
+
+    def shown(name: str) -> bool:
+        return name == "NamedTuple" or any(map(shows_itself, known.get(name, ())))
+
+    def shows_itself(node: ast.ClassDef) -> bool:
+        parts = [part.name for part in node.body if isinstance(part, ast.FunctionDef)]
+        made = [ast.unparse(part) for part in node.decorator_list]
+        by_itself = {"__repr__", "_repr_html_", "_repr_mimebundle_"} & set(parts)
+        bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+        return bool(by_itself) or any("dataclass" in one for one in made) or any(map(shown, bases))
+
+    assert {name for name in returned if not (name.startswith("_") or shown(name))} <= INSIDE

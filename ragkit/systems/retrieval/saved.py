@@ -92,6 +92,9 @@ class Kept:
     def __init__(self, retriever: Saved):
         self.retriever, self.system = retriever, retriever.system
 
+    def __repr__(self) -> str:
+        return f"<Kept {self.retriever!r}>"
+
     def fit(self, documents) -> Kept:
         documents, own = reusable(documents), self.retriever
         code = store.code_digest(type(own).__module__)
