@@ -43,7 +43,7 @@ class Step:
     it measures, as PAPER:TABLE, `paper` its parameters in the profile "paper"; `shows_sample` says
     that it shows the sample there as well. On the site, `answer` are words of the line of its
     takeaways that answers its question, `figure` is its best figure; those that `headline` stand
-    first. It has `threads` cores in the profile "paper", and takes `seconds` of one on the sample.
+    first. It has `threads` cores in the profile "paper", and starts in the order of `priority`.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Step:
     after: Sequence[str] = ()
     covers: Sequence[str] = ()
     threads: int = 1
-    seconds: int = 0
+    priority: int = 0
     shows_sample: bool = False
     answer: str = ""
     figure: str = ""

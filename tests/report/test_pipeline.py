@@ -130,6 +130,16 @@ def test_the_catalogue_is_sound_and_complete():
     )
 
 
+def test_before_a_first_run_all_are_late_and_shared_scores_come_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGKIT_BUILD", str(tmp_path))
+    plan = pipeline.make_plan("sample")
+    monkeypatch.setattr(pipeline, "snakemake", None)  # it is not asked
+    assert pipeline.stale(plan) == {step.name for step in plan.steps}
+    sharing = [s for s in plan.steps if "sweep.sample_scores()" in s.path.read_text("utf-8")]
+    assert [step.name[:2] for step in sharing] == ["30", "31", "34", "40"]
+    assert max(plan.steps, key=lambda step: step.priority) is sharing[0]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
