@@ -21,6 +21,28 @@ def mirror_folder() -> Path | None:
     return None
 
 
+def frame_of(kind: str, *given: tuple):
+    """Return a frame of a kind of `ragkit.schema.COLUMNS`, given a tuple a row."""
+    import pandas as pd
+
+    from ragkit import schema
+
+    return pd.DataFrame(given, columns=list(schema.COLUMNS[kind]))
+
+
+@pytest.fixture
+def ragkit(capsys):
+    """Return a function that runs a command in this process: its status, output and errors."""
+    from ragkit import cli
+
+    def run(*words):
+        with pytest.raises(SystemExit) as stopped:
+            cli.main([str(word) for word in words])
+        return stopped.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def mirror() -> Path:
     folder = mirror_folder()

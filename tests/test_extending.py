@@ -1,7 +1,4 @@
-"""A metric, a system, a figure and a notebook, added by the steps that the README names.
-
-The fifth step, a dataset, is tested in `tests/datasets/test_registry.py`.
-"""
+"""A dataset, a metric, a system, a figure and a notebook, added by the steps that the README names."""
 
 from __future__ import annotations
 
@@ -17,6 +14,21 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from ragkit import paths
 
+DATASET = """
+[[dataset]]
+name = "harbour"
+reader = "frames"
+
+[[dataset.file]]
+path = "harbour/asked.csv"
+origin = "the README"
+licence = "CC0"
+rows = 2
+[dataset.file.read]
+frame = "questions"
+columns = { question_id = "no", text = "asked", answer = "said" }
+fixed = { type = "harbour" }
+"""
 METRIC = '''
 
 def word_share(prediction: str, golds: Sequence[str]) -> float:
@@ -55,11 +67,13 @@ from ragkit.systems import sweep
 out = Results("60-mine", profile)
 wixqa = datasets.load("wixqa", profile=profile, data=data).part(30, 10)
 system = sweep.select(sweep.load(paths.NOTEBOOKS / "systems.toml"), ["bm25-mine"])
-found = sweep.run(system, wixqa.documents, wixqa.questions, jobs=1)""",
+found = sweep.run(system, wixqa.documents, wixqa.questions, jobs=1)
+harbour = datasets.load("harbour", profile="paper", data="mine")""",
     "score": """answers = wixqa.questions[["question_id", "answer"]].assign(system="gold", doc_ids=[()] * 10)
 scores = metrics.score_answers(answers, wixqa.questions, metrics=["word_share"])
 out.frame(scores, "scores")
-out.frame(found.runs, "runs")""",
+out.frame(found.runs, "runs")
+out.frame(harbour.questions[["question_id", "text", "type"]], "asked")""",
     "fig-shares": 'out.figure(drawn.word_shares(scores), "shares")',
     "export": "out.export()",
 }
@@ -80,7 +94,12 @@ def append(path: Path, text: str) -> None:
     path.write_text(path.read_text("utf-8") + text, "utf-8")
 
 
-def test_a_metric_a_system_a_figure_and_a_notebook(workspace):
+def test_a_dataset_a_metric_a_system_a_figure_and_a_notebook(workspace):
+    append(workspace / "data" / "registry.toml", DATASET)
+    (workspace / "mine" / "harbour").mkdir(parents=True)
+    (workspace / "mine" / "harbour" / "asked.csv").write_text(
+        "no,asked,said\n7,Who?,Ann\n8,Why?,\n"
+    )
     append(workspace / "ragkit" / "measures" / "metrics.py", METRIC)
     append(workspace / "notebooks" / "systems.toml", SYSTEM)
     append(workspace / "ragkit" / "report" / "plots" / "data.py", FIGURE)
@@ -112,5 +131,10 @@ def test_a_metric_a_system_a_figure_and_a_notebook(workspace):
     assert len(scores) == 11
     assert all(line.endswith("word_share,1") for line in scores[1:])
     assert "bm25-mine" in (built / "results" / "60-mine" / "runs.csv").read_text()
+    asked = (built / "results" / "60-mine" / "asked.csv").read_text().splitlines()
+    assert asked[1:] == ["7,Who?,harbour", "8,Why?,harbour"]
+    status = ragkit("data", "status", "--dataset", "harbour", "--data", "mine")
+    assert "1 present" in status
+    assert "no digest was ever pinned" in status
     assert (built / "figures" / "60-mine" / "shares.pdf").is_file()
     assert "60-mine" in ragkit("reproduce", "--preflight")

@@ -51,8 +51,8 @@ def swept(tmp_path_factory):
         documents.append({"id": n, "title": f"Note {n}", "contents": fact})
         asked = {"question_id": f"q{n}", "question": f"What does the {topic} cost?"}
         questions.append(asked | {"answer": fact, "article_ids": [n], "answer_facts": [fact]})
-    for name, rows in (("documents", documents), ("questions", questions)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(folder / "documents.jsonl", documents)
+    write_jsonl(folder / "questions.jsonl", questions)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAGKIT_CACHE", str(folder / "cache"))
         done = run(sweep.command, *options(folder), "--out", folder / "out", "--jobs", 1)

@@ -14,31 +14,23 @@ from ragkit.cli import declare
 from ragkit.errors import DataError, RagkitError
 
 
-def ragkit(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "ragkit", *arguments], capture_output=True, text=True, timeout=60
-    )
-
-
 def test_help_lists_every_command():
-    done = ragkit("--help")
-    assert done.returncode == 0
+    command = [sys.executable, "-m", "ragkit", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     for name, words in cli.COMMANDS.items():
         assert name in done.stdout
         assert words in done.stdout
 
 
 @pytest.mark.parametrize("name", list(cli.COMMANDS))
-def test_every_command_has_help(name):
-    done = ragkit(name, "--help")
-    assert done.returncode == 0, done.stderr
-    assert "Usage: ragkit" in done.stdout
+def test_every_command_has_help(ragkit, name):
+    code, out, _ = ragkit(name, "--help")
+    assert (code, f"Usage: ragkit {name}" in out) == (0, True)
 
 
-def test_a_misspelt_command():
-    done = ragkit("reprduce")
-    assert done.returncode == 2
-    assert "did you mean 'reproduce'?" in done.stderr
+def test_a_misspelt_command(ragkit):
+    code, _, err = ragkit("reprduce")
+    assert (code, "did you mean 'reproduce'?" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -49,17 +41,13 @@ def test_a_misspelt_command():
         (OSError(28, "No space left on device", "x.csv"), 1, "No space left on device x.csv"),
     ],
 )
-def test_errors_are_one_message(monkeypatch, capsys, error, status, words):
+def test_errors_are_one_message(monkeypatch, ragkit, error, status, words):
     def fail(**kwargs):
         raise error
 
     monkeypatch.setattr(cli.root, "main", fail)
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["data"])
-    assert caught.value.code == status
-    said = capsys.readouterr().err
-    assert words in said
-    assert "Traceback" not in said
+    code, _, said = ragkit("data")
+    assert (code, words in said, "Traceback" in said) == (status, True, False)
 
 
 def test_every_error_is_in_the_tree_of_the_docstring():
@@ -70,10 +58,10 @@ def test_every_error_is_in_the_tree_of_the_docstring():
 
 
 @pytest.mark.parametrize("option", [("-p", "data"), ("--data",)])
-def test_a_data_folder_is_not_ignored_in_the_sample_profile(option, tmp_path):
-    done = ragkit("notebook", "run", "00-data-overview", *option, str(tmp_path))
-    assert done.returncode == 1
-    assert "the profile 'sample' reads no data folder\n  hint: add --profile paper" in done.stderr
+def test_a_data_folder_is_not_ignored_in_the_sample_profile(ragkit, option, tmp_path):
+    code, _, err = ragkit("notebook", "run", "00-data-overview", *option, tmp_path)
+    assert code == 1
+    assert "the profile 'sample' reads no data folder\n  hint: add --profile paper" in err
 
 
 def options() -> set[str]:

@@ -1,9 +1,5 @@
-import os
 import re
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -107,58 +103,6 @@ def test_a_malformed_registry_is_named(tmp_path, text, message):
         registry.entries(path)
     assert info.value.message.startswith(str(path))
     assert re.search(message, info.value.message)
-
-
-STEPS = """
-[[dataset]]
-name = "harbour"
-reader = "frames"
-
-[[dataset.file]]
-path = "harbour/asked.csv"
-origin = "the README"
-licence = "CC0"
-rows = 2
-[dataset.file.read]
-frame = "questions"
-columns = { question_id = "no", text = "asked", answer = "said" }
-fixed = { type = "harbour" }
-"""
-
-
-def test_a_dataset_is_added_by_one_declaration(tmp_path):
-    """The steps that the README names, in a copy of the workspace."""
-    root = Path(registry.paths.ROOT)
-    copy = tmp_path / "copy"
-    skip = shutil.ignore_patterns("__pycache__", "results", "sample", "cache")
-    shutil.copytree(root / "ragkit", copy / "ragkit", ignore=skip)
-    shutil.copytree(root / "data", copy / "data", ignore=skip)
-    declared = copy / "data" / "registry.toml"
-    declared.write_text(declared.read_text("utf-8") + STEPS, "utf-8")
-    put(tmp_path / "mine", "harbour/asked.csv", b"no,asked,said\n7,Who rows?,Ann\n8,Why?,\n")
-    code = (
-        "from ragkit import datasets; d = datasets.load('harbour', profile='paper', data='mine');"
-        "print(d.questions[['question_id', 'text', 'type']].to_numpy().tolist(), d.substitute());"
-        "print('harbour' in datasets.names(), datasets.files('harbour'))"
-    )
-
-    def run(*words):
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("COV")}
-        environment |= {"PYTHONPATH": str(copy), "RAGKIT_CACHE": str(tmp_path / "c")}
-        done = subprocess.run(
-            [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    assert run("-c", code).splitlines() == [
-        "[['7', 'Who rows?', 'harbour'], ['8', 'Why?', 'harbour']] "
-        "asked.csv unverified: no digest was ever pinned",
-        "True ('harbour/asked.csv',)",
-    ]
-    status = run("-m", "ragkit", "data", "status", "--dataset", "harbour", "--data", "mine")
-    assert "1 present" in status
-    assert "no digest was ever pinned" in status
 
 
 # -------------------------------------------------------------------------------- finding by path

@@ -8,15 +8,14 @@ import pytest
 from ragkit import explore, irt
 from ragkit.errors import DataError, UsageError
 from ragkit.measures import causes
+from tests.conftest import frame_of
 from tests.measures.test_causes import frames
 
-QUESTIONS = pd.DataFrame(
-    {
-        "question_id": ["q1", "q2", "q3"],
-        "text": ["one <b>?", "two?", "three?"],
-        "answer": ["1", "2", "3"],
-        "gold_doc_ids": [("d1",), ("d2",), ("none",)],
-    }
+QUESTIONS = frame_of(
+    "questions",
+    ("q1", "one <b>?", "t", "1", (), ("d1",)),
+    ("q2", "two?", "t", "2", (), ("d2",)),
+    ("q3", "three?", "t", "3", (), ("none",)),
 )
 SCORES = pd.DataFrame(
     [("a", "q1", 0.2), ("b", "q1", 1.0), ("a", "q2", 1.0), ("b", "q2", 0.5), ("a", "q3", 1.0)],

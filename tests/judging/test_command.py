@@ -1,9 +1,9 @@
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
-from ragkit.cli import main
 from ragkit.judging import read
 from tests.judging.helpers import (
     answer_rows,
@@ -17,19 +17,17 @@ from tests.llm.server import Reply
 
 
 @pytest.fixture
-def run(tmp_path, capsys, endpoint):
+def run(tmp_path, ragkit, endpoint):
     """Return a function that runs `ragkit evaluate` with some options more."""
     write_jsonl(tmp_path / "q.jsonl", question_rows())
     write_jsonl(tmp_path / "a.jsonl", answer_rows())
     server = endpoint(replies(literal_reply))
 
     def call(*more, out="R.json", answers_file="a.jsonl", judge="openai:toy"):
-        arguments = ["evaluate", "--questions", str(tmp_path / "q.jsonl")]
-        arguments += ["--answers", str(tmp_path / answers_file), "--judge", judge]
-        arguments += ["--out", str(tmp_path / out), "--ledger", str(tmp_path / "l.sqlite")]
-        with pytest.raises(SystemExit) as stopped:
-            main([*arguments, *map(str, more)])
-        return stopped.value.code or 0, capsys.readouterr()
+        arguments = ["--questions", tmp_path / "q.jsonl", "--answers", tmp_path / answers_file]
+        arguments += ["--judge", judge, "--out", tmp_path / out]
+        code, *said = ragkit("evaluate", *arguments, "--ledger", tmp_path / "l.sqlite", *more)
+        return code, SimpleNamespace(out=said[0], err=said[1])
 
     call.server, call.folder = server, tmp_path
     return call

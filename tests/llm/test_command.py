@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from ragkit.cli import root
 from ragkit.errors import DataError, MissingData, ModelError, RagkitError, UsageError
+from ragkit.files import write_jsonl
 from ragkit.llm import Client, Ledger, ReplayMiss, Request
 from tests.llm.server import SCHEMA, Reply, chat
 
@@ -188,7 +189,7 @@ def test_a_batch_is_written_answered_elsewhere_and_imported(endpoint, run, tmp_p
     schema = {"type": "object", "required": ["capital"]}
     asked = [{"messages": "one"}, {"messages": "two", "purpose": "p"}]
     asked += [{"messages": "three", "schema": schema}, {"messages": "bad"}]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    write_jsonl(tmp_path / "in.jsonl", asked)
     arguments, file = ["complete", "in.jsonl", "-m", "openai:m"], tmp_path / "r.jsonl"
     run("complete", "-", "-m", "openai:m", input='{"messages": "one"}')
 
@@ -219,20 +220,15 @@ def test_a_batch_is_written_answered_elsewhere_and_imported(endpoint, run, tmp_p
     assert server.asked.total() == 1
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"custom_id": "foreign"}, "result 1: no request 'foreign' was written from"),
-        ({"custom_id": None}, "result 1: no request None was written from"),
-    ],
-)
-def test_results_of_another_batch_are_refused_and_none_recorded(run, tmp_path, changes, says):
+def test_results_of_another_batch_are_refused_and_none_recorded(run, tmp_path):
     run("complete", "-", "-m", "openai:m", "--batch", "b.jsonl", input=LINES)
     good = batched(tmp_path / "b.jsonl", lambda _: (200, json.loads(chat())))
-    bad = batched(tmp_path / "b.jsonl", lambda _: (200, json.loads(chat())), **changes)
-    for name, lines in (("bad", [bad[0], good[1]]), ("good", good)):
-        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
-    assert f"bad.jsonl: {says}" in str(run("import", "bad.jsonl", raises=DataError))
+    (tmp_path / "good.jsonl").write_text("".join(good))
+    for name in ("foreign", None):
+        bad = batched(tmp_path / "b.jsonl", lambda _: (200, json.loads(chat())), custom_id=name)
+        (tmp_path / "bad.jsonl").write_text(bad[0] + good[1])
+        says = f"bad.jsonl: result 1: no request {name!r} was written from"
+        assert says in str(run("import", "bad.jsonl", raises=DataError))
     assert "2 answers recorded" in run("import", "good.jsonl")
     (tmp_path / "b.jsonl").write_text('{"id": "b"}\n')
     error = str(run("import", "b.jsonl", raises=DataError))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from ragkit.cli import main
 from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.judging import load_judge
 from ragkit.llm import load_prompt, printed
@@ -103,16 +102,12 @@ def test_a_judge_uses_it_and_says_so(table):
     assert told["context_recall"]["id"].startswith("context_recall@1")
 
 
-def test_the_command(table, capsys):
+def test_the_command(table, ragkit):
     (table / "p.txt").write_text(TEXT)
-    for words, said in ((["list"], "missing"), (["import", "wixqa", str(table / "p.txt")], "rate")):
-        with pytest.raises(SystemExit) as stopped:
-            main(["prompts", *words])
-        assert not stopped.value.code
-        assert said in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["prompts", "list"])
-    assert "imported" in capsys.readouterr().out
+    imports = "import", "wixqa", table / "p.txt"
+    for words, said in ((["list"], "missing"), (imports, "rate"), (["list"], "imported")):
+        code, out, _ = ragkit("prompts", *words)
+        assert (code, said in out) == (0, True)
 
 
 @pytest.mark.parametrize("paper", ["wixqa", "liverag"])

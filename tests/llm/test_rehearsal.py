@@ -7,6 +7,7 @@ import json
 import pytest
 
 from ragkit.errors import ModelError
+from ragkit.files import read_jsonl, write_jsonl
 from ragkit.llm import Client, Rehearsal, Request, count_tokens, import_results
 from ragkit.llm.prices import request_tokens
 from ragkit.llm.rehearsal import example
@@ -53,13 +54,9 @@ def test_a_batch_is_written_and_answered(path, tmp_path):
         results = waiting.complete(asked())
         assert {one.kind for one in results} == {"pending"}
         assert waiting.write(tmp_path / "b.jsonl") == 6
-    lines = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
-    good = chat('{"verdict": "yes", "score": 1}')
-    rows = [
-        {"custom_id": one["custom_id"], "response": {"status_code": 200, "body": json.loads(good)}}
-        for one in lines
-    ]
-    (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    good = {"status_code": 200, "body": json.loads(chat('{"verdict": "yes", "score": 1}'))}
+    ids = (one["custom_id"] for one in read_jsonl(tmp_path / "b.jsonl"))
+    write_jsonl(tmp_path / "r.jsonl", ({"custom_id": name, "response": good} for name in ids))
     with Rehearsal("openai:toy", ledger=path) as again:
         assert import_results(again.ledger, tmp_path / "r.jsonl")[0] == 6
         assert all(one.ok for one in again.complete(asked()))

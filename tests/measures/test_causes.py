@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ragkit import datasets
 from ragkit.errors import DataError
-from ragkit.measures import causes, metrics, stats
+from ragkit.measures import causes, stats
+from tests.conftest import frame_of
 
 TESTS = Path(__file__).resolve().parents[1]
 READ = TESTS / "goldens" / "causes.csv"
@@ -43,14 +44,8 @@ def frames(cases=CASES):
         [("s", key, case[1], case[2], tuple(case[3])) for key, case in cases.items()],
         columns=["system", "question_id", "answer", "abstained", "doc_ids"],
     )
-    runs = pd.DataFrame(
-        [
-            ("s", key, rank, doc, 1.0)
-            for key, case in cases.items()
-            for rank, doc in enumerate(case[4], start=1)
-        ],
-        columns=["system", "question_id", "rank", "doc_id", "score"],
-    )
+    ranked = [(key, *one) for key, case in cases.items() for one in enumerate(case[4], start=1)]
+    runs = frame_of("runs", *(("s", *one, 1.0) for one in ranked))
     correct = pd.Series({key: case[5] for key, case in cases.items()}, dtype=object)
     return questions, DOCUMENTS, runs, answers, correct
 
@@ -201,9 +196,3 @@ def test_frames_that_do_not_fit_are_refused():
         causes.trace(questions, documents, runs, two, correct)
     with pytest.raises(DataError, match="no row for question 'right'"):
         causes.trace(questions, documents, runs, answers.iloc[1:], correct)
-
-
-def test_token_recall():
-    assert metrics.token_recall("a fox, red", "the red fox runs") == pytest.approx(2 / 3)
-    assert metrics.token_recall("red red", "red") == 1
-    assert metrics.token_recall("", "red") == 0

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ragkit import schema
 from ragkit.errors import DataError, UsageError
 from ragkit.measures import metrics, stats
+from tests.conftest import frame_of
 
 # Texts with everything that the definitions treat apart.
 PIECES = st.sampled_from(
@@ -26,39 +27,32 @@ SETTINGS = settings(max_examples=150, deadline=None)
 
 
 def frames():
-    questions = pd.DataFrame(
-        {
-            "question_id": ["q1", "q2", "q3", "q4"],
-            "text": ["one", "two", "three", "four"],
-            "type": "plain",
-            "answer": ["red car", "blue boat", None, "green tram"],
-            "facts": [()] * 4,
-            "gold_doc_ids": [("d1",), ("d2", "d3"), (), ("d4",)],
-        }
+    questions = frame_of(
+        "questions",
+        ("q1", "one", "plain", "red car", (), ("d1",)),
+        ("q2", "two", "plain", "blue boat", (), ("d2", "d3")),
+        ("q3", "three", "plain", None, (), ()),
+        ("q4", "four", "plain", "green tram", (), ("d4",)),
     )
-    answers = pd.DataFrame(
-        [
-            ("x", "q1", "red car", ()),
-            ("x", "q2", "", ()),
-            ("x", "q3", "anything", ()),
-            ("x", "q4", None, ()),
-            ("y", "q1", "red bus", ()),
-            ("y", "q2", "blue boat", ()),
-        ],
-        columns=list(schema.COLUMNS["answers"]),
+    answers = frame_of(
+        "answers",
+        ("x", "q1", "red car", ()),
+        ("x", "q2", "", ()),
+        ("x", "q3", "anything", ()),
+        ("x", "q4", None, ()),
+        ("y", "q1", "red bus", ()),
+        ("y", "q2", "blue boat", ()),
     )
-    runs = pd.DataFrame(
-        [
-            ("x", "q1", 1, "d9", 3.0),
-            ("x", "q1", 2, "d1", 3.0),
-            ("x", "q2", 1, "d2", 1.0),
-            ("x", "q2", 2, "d7", 0.5),
-            ("x", "q2", 3, "d3", 0.1),
-            ("x", "q3", 1, "d1", 1.0),
-            ("y", "q2", 5, "d8", 1.0),
-            ("y", "q2", 9, "d3", 2.0),
-        ],
-        columns=list(schema.COLUMNS["runs"]),
+    runs = frame_of(
+        "runs",
+        ("x", "q1", 1, "d9", 3.0),
+        ("x", "q1", 2, "d1", 3.0),
+        ("x", "q2", 1, "d2", 1.0),
+        ("x", "q2", 2, "d7", 0.5),
+        ("x", "q2", 3, "d3", 0.1),
+        ("x", "q3", 1, "d1", 1.0),
+        ("y", "q2", 5, "d8", 1.0),
+        ("y", "q2", 9, "d3", 2.0),
     )
     return questions, answers, runs
 
@@ -288,28 +282,6 @@ def test_a_summary_is_the_bootstrap_of_each_metric_in_order_of_the_systems():
     assert table.loc[0, ["value", "low", "high"]].tolist() == pytest.approx(found[:3])
     assert table["value"][3] == pytest.approx(metrics.sacre_bleu(texts, ["b c d e f"] * 4))
     assert table["low"][1] < table["value"][1] < table["high"][1]
-
-
-def test_summary_equals_the_parts(judged):
-    questions, answers = _real(judged)
-    table = metrics.summarise_answers(answers, questions, n_resamples=500)
-    value = table.set_index(["system", "metric"])["value"]
-    scores = metrics.score_answers(answers, questions)
-    means = scores.groupby(["subject_id", "metric"])["score"].mean()
-    for system, own in answers.groupby("system"):
-        assert value[system, "rouge_1"] == pytest.approx(means[system, "rouge_1"])
-        bleu = metrics.corpus_bleu(own["answer"].tolist(), questions["answer"].tolist())
-        assert value[system, "corpus_bleu"] == pytest.approx(bleu, abs=1e-12)
-    assert table["value"].between(table["low"], table["high"]).all()
-
-
-def _real(judged):
-    first = judged.drop_duplicates("question").head(40).reset_index(drop=True)
-    questions = pd.DataFrame({"question_id": first.index.map(str), "answer": first["gt_answer"]})
-    full = questions.assign(system="full", answer=first["candidate_answer"])
-    full["doc_ids"] = [()] * len(full)
-    half = full.assign(system="half", answer=[text[: len(text) // 2] for text in full["answer"]])
-    return questions, pd.concat([full, half], ignore_index=True)
 
 
 def test_retrieval_by_hand():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from ragkit import models
@@ -13,6 +12,7 @@ from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.models import endpoint as module
 from ragkit.systems.sweep import run
 from ragkit.systems.sweep.systems import System
+from tests.conftest import frame_of
 from tests.llm.server import Reply, serve
 
 
@@ -63,19 +63,8 @@ def test_embed_takes_an_endpoint(server):
 
 
 def test_a_vector_retriever_of_systems(server):
-    documents = pd.DataFrame(
-        {"doc_id": ["a", "b"], "source": "", "title": "", "text": ["aaaa", "bbbb"]}
-    )
-    questions = pd.DataFrame(
-        {
-            "question_id": ["q"],
-            "text": ["bb"],
-            "type": "x",
-            "answer": [None],
-            "facts": [()],
-            "gold_doc_ids": [("b",)],
-        }
-    )
+    documents = frame_of("documents", ("a", "", "", "aaaa"), ("b", "", "", "bbbb"))
+    questions = frame_of("questions", ("q", "bb", "x", None, (), ("b",)))
     system = System("v", {"kind": "dense", "encoder": "openai:toy"})
     assert system.paid
     assert run([system], documents, questions).runs["doc_id"].tolist() == ["b", "a"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ragkit import cli, models, paths
+from ragkit import models, paths
 from ragkit.errors import FetchError, HashMismatch, ModelError, UsageError
 from ragkit.models import registry
 from ragkit.models.registry import card, cards, fetch, find, home, need, verified
@@ -154,24 +154,18 @@ def test_a_changed_setting_is_another_identity(made):
     assert verified(replace(cards_["one"], licence="?"), folder) == usual
 
 
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(["models", *arguments])
-    return stopped.value.code or 0, *capsys.readouterr()
-
-
-def test_the_command_lists_and_fetches(made, capsys):
-    code, out, _ = run(capsys, "list")
+def test_the_command_lists_and_fetches(made, ragkit):
+    code, out, _ = ragkit("models", "list")
     assert code == 0
     assert out.splitlines()[1].split()[:3] == ["one", "encoder", "missing"]
     assert "ragkit models fetch one" in out
-    code, out, _ = run(capsys, "fetch", "one", "--offline-set")
+    code, out, _ = ragkit("models", "fetch", "one", "--offline-set")
     assert code == 0
     assert out.splitlines() == [f"{name}: {home(made[0][name])}" for name in ("one", "two")]
-    code, out, _ = run(capsys, "list", "--json")
+    code, out, _ = ragkit("models", "list", "--json")
     assert [row["state"] for row in json.loads(out)] == ["present", "present"]
     (home(made[0]["two"]) / "model.onnx").write_text("?")
-    code, out, err = run(capsys, "list")
+    code, out, err = ragkit("models", "list")
     assert code == 1
     assert "damaged" in out
     assert "model.onnx: sha256" in out
@@ -179,14 +173,7 @@ def test_the_command_lists_and_fetches(made, capsys):
 
 
 @pytest.mark.parametrize(("names", "says"), [(["e5-small"], "no model 'e5-small'"), ([], "which")])
-def test_the_command_refuses_bad_names(capsys, names, says):
-    code, _, err = run(capsys, "fetch", *names)
+def test_the_command_refuses_bad_names(ragkit, names, says):
+    code, _, err = ragkit("models", "fetch", *names)
     assert code == 1
     assert says in err
-
-
-def test_importing_models_loads_nothing_heavy():
-    heavy = ["torch", "onnxruntime", "transformers", "sentence_transformers", "tokenizers", "faiss"]
-    code = f"import ragkit.models, sys; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

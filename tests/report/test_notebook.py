@@ -9,7 +9,6 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from ragkit import paths
-from ragkit.cli import main
 from ragkit.errors import DataError, NotebookError, UsageError
 from ragkit.report import notebook
 from ragkit.report.site import executed
@@ -167,15 +166,13 @@ def test_code_reads_like_code(tmp_path):
     assert text.startswith("# %% title\n# # A title\n\n# %% params [parameters]\n")
 
 
-def test_the_profile_paper_has_the_parameters_of_the_catalogue(monkeypatch, tmp_path):
+def test_the_profile_paper_has_the_parameters_of_the_catalogue(ragkit, monkeypatch, tmp_path):
     given = []
     monkeypatch.setenv("RAGKIT_BUILD", str(tmp_path))
     monkeypatch.setattr(notebook, "run", lambda *args, **_: given.append(args[2]) or 0.0)
     command = ["notebook", "run", "21-erb-baselines", "-p", "most_questions", "5"]
     for profile in ("paper", "sample"):
-        with pytest.raises(SystemExit) as stopped:
-            main([*command, "--profile", profile])
-        assert not stopped.value.code
+        assert ragkit(*command, "--profile", profile)[0] == 0
     paper, sample = given
     assert (paper["most_documents"], paper["most_questions"]) == (0, 5)
     assert "most_documents" not in sample

@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 
 from ragkit import paths
-from ragkit.cli import main
 from ragkit.cli.sweep import command
 from ragkit.errors import ModelError, UsageError
 from ragkit.systems import sweep
@@ -84,13 +83,11 @@ def test_failed_cells_are_written_and_make_the_exit_status(folder, monkeypatch):
     assert (folder / "out" / "runs.parquet").is_file()
 
 
-def test_an_interrupted_run_says_how_to_go_on(folder, monkeypatch, capsys):
+def test_an_interrupted_run_says_how_to_go_on(folder, monkeypatch, ragkit):
     def stop(*args, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sweep, "run", stop)
     options = ["--documents", folder / "d.jsonl", "--questions", folder / "q.jsonl"]
-    with pytest.raises(SystemExit) as stopped:
-        main(["sweep", *map(str, options), "--out", str(folder / "out")])
-    assert stopped.value.code == 130
-    assert "the same command continues" in capsys.readouterr().err
+    code, _, err = ragkit("sweep", *options, "--out", folder / "out")
+    assert (code, "the same command continues" in err) == (130, True)

@@ -12,27 +12,23 @@ from ragkit.store import Store
 from ragkit.systems import sweep
 from ragkit.systems.retrieval import BM25
 from ragkit.systems.sweep import sizes
+from tests.conftest import frame_of
 
 # Two gold documents, and eight that outrank one of them: "red fish" in a longer text loses against
 # the short "red", whichever of those are in the sample.
 RED = [f"r{number}" for number in range(8)]
-DOCUMENTS = pd.DataFrame(
-    {
-        "doc_id": ["gold-1", *RED, "gold-2"],
-        "source": "made",
-        "title": "",
-        "text": ["red in a sentence of many more words than one", *["red"] * 8, "unique zebra"],
-    }
+DOCUMENTS = frame_of(
+    "documents",
+    ("gold-1", "made", "", "red in a sentence of many more words than one"),
+    *((name, "made", "", "red") for name in RED),
+    ("gold-2", "made", "", "unique zebra"),
 )
-QUESTIONS = pd.DataFrame(
-    {
-        "question_id": ["q1", "q2", "q3", "q4"],
-        "text": ["red", "zebra", "red zebra", "nothing of the kind"],
-        "type": ["basic", "basic", "both", "absent"],
-        "answer": None,
-        "facts": [()] * 4,
-        "gold_doc_ids": [("gold-1",), ("gold-2",), ("gold-1", "gold-2"), ()],
-    }
+QUESTIONS = frame_of(
+    "questions",
+    ("q1", "red", "basic", None, (), ("gold-1",)),
+    ("q2", "zebra", "basic", None, (), ("gold-2",)),
+    ("q3", "red zebra", "both", None, (), ("gold-1", "gold-2")),
+    ("q4", "nothing of the kind", "absent", None, (), ()),
 )
 
 

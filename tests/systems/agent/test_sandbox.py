@@ -114,7 +114,7 @@ def test_hostile_lines(start, guarded, trap):
 @pytest.mark.parametrize("line", lines("bombs"))
 def test_bombs_end_in_time_and_leave_no_process(line, guarded):
     began = time.monotonic()
-    output = guarded.run(line)
+    output = guarded.run(line, seconds=SECONDS / 2)
     assert time.monotonic() - began < SECONDS + SLACK
     assert len(output.text) <= guarded.output_bytes + 200
     assert guarded.run("echo still here").text == "still here\n"

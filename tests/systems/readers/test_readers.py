@@ -11,38 +11,23 @@ from ragkit import schema
 from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.llm import Ledger
 from ragkit.systems.readers import ABSTENTION, Document, Extractive, OpenAI, reader
+from tests.conftest import frame_of
 from tests.llm.conftest import _environment, endpoint  # noqa: F401
 from tests.llm.server import Reply, chat
 
-DOCUMENTS = pd.DataFrame(
-    {
-        "doc_id": ["a", "b"],
-        "source": "s",
-        "title": ["Ferry", "Crew"],
-        "text": [
-            "# Ferry\nThe ferry leaves at noon. Nobody knows why. It takes two cars.\n- It is red.",
-            "The crew eats fish. Nobody knows why.",
-        ],
-    }
+FERRY = "# Ferry\nThe ferry leaves at noon. Nobody knows why. It takes two cars.\n- It is red."
+DOCUMENTS = frame_of(
+    "documents",
+    ("a", "s", "Ferry", FERRY),
+    ("b", "s", "Crew", "The crew eats fish. Nobody knows why."),
 )
-QUESTIONS = pd.DataFrame(
-    {
-        "question_id": ["1", "2"],
-        "text": ["when does the ferry leave", "what does the crew eat"],
-        "type": "t",
-        "answer": ["At noon.", "Fish."],
-        "facts": [()] * 2,
-        "gold_doc_ids": [("a",), ("b",)],
-    }
+QUESTIONS = frame_of(
+    "questions",
+    ("1", "when does the ferry leave", "t", "At noon.", (), ("a",)),
+    ("2", "what does the crew eat", "t", "Fish.", (), ("b",)),
 )
-RUNS = pd.DataFrame(
-    {
-        "system": "bm25",
-        "question_id": ["1", "1", "2"],
-        "rank": [2, 1, 1],
-        "doc_id": ["b", "a", "b"],
-        "score": [1.0, 2.0, 3.0],
-    }
+RUNS = frame_of(
+    "runs", ("bm25", "1", 2, "b", 1.0), ("bm25", "1", 1, "a", 2.0), ("bm25", "2", 1, "b", 3.0)
 )
 
 
@@ -79,7 +64,7 @@ def test_the_best_sentences_in_the_documents_order():
 
 def test_pieces_are_scored_behind_their_title_and_headings_are_not():
     reranker = Overlap()
-    Extractive(reranker).read([("ferry", [Document("a", "Ferry", DOCUMENTS["text"][0])])])
+    Extractive(reranker).read([("ferry", [Document("a", "Ferry", FERRY)])])
     assert reranker.asked == [
         "Ferry: The ferry leaves at noon.",
         "Ferry: Nobody knows why.",
@@ -89,7 +74,7 @@ def test_pieces_are_scored_behind_their_title_and_headings_are_not():
 
 
 def test_only_the_pieces_that_share_most_words_are_scored():
-    reranker, document = Overlap(), Document("a", "Ferry", DOCUMENTS["text"][0])
+    reranker, document = Overlap(), Document("a", "Ferry", FERRY)
     Extractive(reranker, most=2).read([("when do ferries leave for two cars", [document])])
     assert reranker.asked == ["Ferry: The ferry leaves at noon.", "Ferry: It takes two cars."]
     with pytest.raises(UsageError, match="most should be a whole number"):

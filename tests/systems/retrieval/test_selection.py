@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pandas as pd
 import pytest
 
 from ragkit.errors import DataError
 from ragkit.systems.retrieval.selection import choose
+from tests.conftest import frame_of
 
 IDS = [f"q{number}" for number in range(8)]
 QUESTIONS = pd.DataFrame({"question_id": IDS, "gold_doc_ids": [("g",)] * 8})
@@ -14,14 +17,8 @@ QUESTIONS = pd.DataFrame({"question_id": IDS, "gold_doc_ids": [("g",)] * 8})
 
 def runs(**right):
     """Return runs of one document: the gold one for the questions named."""
-    return pd.DataFrame(
-        [
-            (system, name, 1, "g" if name in found else "x", 1.0)
-            for system, found in right.items()
-            for name in IDS
-        ],
-        columns=["system", "question_id", "rank", "doc_id", "score"],
-    )
+    pairs = product(right, IDS)
+    return frame_of("runs", *((s, q, 1, "g" if q in right[s] else "x", 1.0) for s, q in pairs))
 
 
 def test_the_choice_is_made_on_one_half_and_reported_on_the_other():
