@@ -82,11 +82,6 @@ class AuthorOptions:
     replay: bool | None = None  # whether to answer from the ledger alone
     batch: str | Path | None = None  # a file to which requests are written, instead of being asked
 
-    def client(self, name: str, parameters: dict) -> Client:
-        """Return the client of a model."""
-        options = {key: value for key, value in asdict(self).items() if key != "batch"}
-        return Client(name, **options, parameters=parameters)
-
 
 def check_author(name: str | None) -> None:
     """Raise `UsageError` unless `name` is `openai:MODEL`."""
@@ -124,13 +119,15 @@ class Model:
         parameters: Mapping = PARAMETERS,
         progress: Callable[[str, int, int], None] | None = None,
     ):
+        check_author(name)
         self.options = options = options or AuthorOptions()
         if options.batch and options.ledger is None:
             raise UsageError("a batch needs a ledger that takes its results")
         self.name, self.prompts = name, prompts
         self.progress = progress or (lambda *_: None)
         self.schemas = read_json(prompts / "schemas.json")
-        self.client = options.client(name, dict(parameters))
+        given = {key: value for key, value in asdict(options).items() if key != "batch"}
+        self.client = Client(name, **given, parameters=dict(parameters))
         self._collects = bool(options.batch)  # what the ledger lacks, instead of asking it
         self.lacking: list[tuple[str, Request]] = []  # what waits for the next batch, by stage
 

@@ -197,12 +197,10 @@ class Asker(Pipeline):
         return Task(f"question {draft.name}", values, draft, note={"seen": list(draft.seen)})
 
     def _list(self, draft: Draft) -> str:
-        if draft.flow["sample"] != "project":
-            return self.library.listed(draft.listed)
-        rows = (self.noise.entries[key] for key in draft.listed)
-        return "\n".join(
-            f"- {e['key']} ({e['date']}, {e['path']}) {e['title']}; {e['summary']}" for e in rows
-        )
+        line, known = "- {key} ({path}) {title}", self.library.rows
+        if draft.flow["sample"] == "project":
+            line, known = "- {key} ({date}, {path}) {title}; {summary}", self.noise.entries
+        return "\n".join(line.format_map({"key": key} | known[key]) for key in draft.listed)
 
     def _fault(self, task: Task, data: dict) -> str:
         """Return what is wrong with a question, or with what it asks to read."""

@@ -53,11 +53,6 @@ class Library(Nearest):
     def texts(self, keys: Sequence[str], most: int | None = None) -> str:
         return "\n\n---\n\n".join(self.text(key, most) for key in keys)
 
-    def listed(self, keys: Sequence[str]) -> str:
-        """Return documents as a list of keys, paths and titles."""
-        rows = ((key, self.rows[key]) for key in keys)
-        return "\n".join(f"- {key} ({row['path']}) {row['title']}" for key, row in rows)
-
     def passage(self, key: str, query: str, characters: int) -> str:
         """Return the part of a document that has most words of a query, with its head."""
         row, wanted = self.rows[key], set(content(query))

@@ -17,16 +17,7 @@ from ragkit.files import sha256, write_jsonl
 from ragkit.synth.datamorgana.config import Config, load_config
 from ragkit.synth.folder import Nearest, located, read_documents
 from ragkit.synth.layout import shares
-from ragkit.synth.stages import (
-    AuthorOptions,
-    Guess,
-    Model,
-    Pipeline,
-    Task,
-    check_author,
-    needed,
-    within,
-)
+from ragkit.synth.stages import AuthorOptions, Guess, Model, Pipeline, Task, needed, within
 from ragkit.synth.stamp import write_json
 from ragkit.synth.streams import Stream
 
@@ -76,17 +67,19 @@ def make_questions(
     UsageError
         If a number is out of range, no author is named, or no document passes the filters.
     """
-    asked = {"questions": questions, "seed": seed, "author": author}
+    asked = {"questions": questions, "seed": seed}
     maker = Maker(documents, **asked, config=config)
     made = maker.make(Model(author, PROMPTS, author_options, progress=progress))
-    made.report["settings"] = settings(documents, **asked, config=maker.config)
+    made.report["settings"] = settings(documents, **asked, author=author, config=maker.config)
     return made
 
 
-def estimate(documents, *, author_options: AuthorOptions | None = None, **asked) -> list[str]:
+def estimate(
+    documents, *, author=None, author_options: AuthorOptions | None = None, **asked
+) -> list[str]:
     """Return in lines what `make_questions` would still ask, and its cost; nothing is asked."""
     maker = Maker(documents, **asked)
-    guess = Guess(asked["author"], PROMPTS, author_options, STAND_INS)
+    guess = Guess(author, PROMPTS, author_options, STAND_INS)
     maker.make(guess)
     head = f"{len(maker.texts):,} documents, {asked['questions']:,} questions; requests:"
     return [head, *guess.lines()]
@@ -95,11 +88,8 @@ def estimate(documents, *, author_options: AuthorOptions | None = None, **asked)
 def settings(documents, *, config=None, **asked) -> dict[str, int | str]:
     """Return what a file of questions is made from, as its report says it."""
     config = config if isinstance(config, Config) else load_config(config)
-    read = {
-        "sha256 of the config": config.digest,
-        "sha256 of the documents": sha256(located(documents)),
-    }
-    return asked | read
+    read = {"sha256 of the config": config.digest}
+    return asked | read | {"sha256 of the documents": sha256(located(documents))}
 
 
 @dataclass(frozen=True)
@@ -180,11 +170,10 @@ class Maker(Pipeline):
 
     wait = True
 
-    def __init__(self, documents, *, questions: int, seed: int, author=None, config=None):
+    def __init__(self, documents, *, questions: int, seed: int, config=None):
         super().__init__()
         checks.whole(questions, "questions")
         checks.whole(seed, "seed", least=0)
-        check_author(author)
         self.config = config if isinstance(config, Config) else load_config(config)
         frame = read_documents(documents)
         self.folder, self.seed = documents, seed
@@ -372,9 +361,8 @@ class Maker(Pipeline):
         for draft in drafts:
             if all(d in self.facts for d in draft.documents):
                 numbered = enumerate(draft.documents, 1)
-                yield replace(
-                    draft, facts=tuple((n, fact) for n, d in numbered for fact in self.facts[d])
-                )
+                facts = tuple((n, fact) for n, d in numbered for fact in self.facts[d])
+                yield replace(draft, facts=facts)
             else:
                 self.refuse("facts", draft.name, "a document states no known fact")
 

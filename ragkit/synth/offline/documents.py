@@ -177,10 +177,8 @@ def fact(
     name = brief.subject.name if brief.subject else brief.things[0]
     subject = brief.subject.phrase(brief.part) if brief.subject else name
     said = stream.pick(attribute.say).replace("{v}", value)
-    day = brief.day.isoformat()
-    return Fact(
-        f"{key}@{subject}", subject, attribute.name, value, said, key, name, brief.part, day
-    )
+    fact_id, day = f"{key}@{subject}", brief.day.isoformat()
+    return Fact(fact_id, subject, attribute.name, value, said, key, name, brief.part, day)
 
 
 def split(author: Author, stream: Stream, brief: Brief) -> Split:

@@ -250,10 +250,7 @@ def stream(folder: str | Path) -> Iterator[dict]:
                 yield row | {"path": name}
 
 
-@lru_cache(maxsize=1)
-def _run(out: Path, settings: Settings) -> Run:
-    """Return the run of a process of its own, kept for the next shard."""
-    return Run(out, settings)
+_run = lru_cache(maxsize=1)(Run)  # of a process of its own, kept for the next shard
 
 
 def _apart(out: Path, settings: Settings, source: str, k: int) -> None:

@@ -184,11 +184,10 @@ class Asker:
         stream = Stream(self.world.seed, "questions", "informal")
         for i in range(self.plan.numbers["informal"]):
             brief = self.plan.informal(i)
-            attribute = _attribute(brief, brief.facts[0])
+            fact = brief.facts[0]
+            attribute = _attribute(brief, fact)
             ask = stream.pick(attribute.ask + attribute.far).replace("{thing}", brief.things[0])
-            yield self._about(
-                "miscellaneous", self._lead(stream, ask), brief, brief.facts[0], "informal"
-            )
+            yield self._about("miscellaneous", self._lead(stream, ask), brief, fact, "informal")
 
     def metadata(self) -> list[dict]:
         """Return questions whose answers stand in the metadata alone, as in ERB's extra questions."""

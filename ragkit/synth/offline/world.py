@@ -128,9 +128,8 @@ class World:
         if kind != "customer":
             endings = {"office": ["office"], "vendor": bank["vendors"].get(own)}
             endings["team"] = [f"{task} team" for task in bank["teams"].get(own, ())]
-            return Subject(
-                self._name(stream, endings[kind], kind == "vendor", taken), "", contact, few
-            )
+            full = self._name(stream, endings[kind], kind == "vendor", taken)
+            return Subject(full, "", contact, few)
         triple = self._triples[i]
         told = " ".join(word["said"] for word in triple)
         told = f"a{'n' * (told[0] in 'aeiou')} {told}"
