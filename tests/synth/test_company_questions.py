@@ -22,7 +22,7 @@ from ragkit.synth.company.export import metadata_questions
 from ragkit.synth.company.files import Files
 from ragkit.synth.company.gold import Pool
 from ragkit.synth.company.plan import FORMS, Settings
-from ragkit.synth.company.questions import Draft
+from ragkit.synth.company.questions import Asker, Draft
 from ragkit.synth.company.search import Library
 from ragkit.synth.layout import TYPES
 from ragkit.synth.stages import AuthorOptions, Guess, Rejected, Task
@@ -449,6 +449,12 @@ def test_what_the_retrievers_found_is_kept(tmp_path):
     file.write_text(json.dumps({"retrievers": [], "found": {"Which tower has the bell?": ["d9"]}}))
     with pytest.raises(DataError, match="stage 'pools', item 'pools'.*no document 'd9'"):
         pool.correct([one])
+
+
+def test_a_list_names_documents_by_their_keys_whatever_their_metadata_say():
+    library = Library({"d1": ROWS["d1"] | {"key": "J-1"}}, vectors=False)
+    asker = Asker(None, None, None, library)
+    assert asker._list(Draft("constrained", 1, listed=("d1",))) == "- d1 (slack/d1.json) d1"
 
 
 # Metadata

@@ -200,7 +200,7 @@ class Asker(Pipeline):
         line, known = "- {key} ({path}) {title}", self.library.rows
         if draft.flow["sample"] == "project":
             line, known = "- {key} ({date}, {path}) {title}; {summary}", self.noise.entries
-        return "\n".join(line.format_map({"key": key} | known[key]) for key in draft.listed)
+        return "\n".join(line.format_map(known[key] | {"key": key}) for key in draft.listed)
 
     def _fault(self, task: Task, data: dict) -> str:
         """Return what is wrong with a question, or with what it asks to read."""
