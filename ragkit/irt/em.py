@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from ragkit.checks import number, whole
+from ragkit.checks import whole
 from ragkit.irt.data import Scores, quoted
 from ragkit.irt.engine import (
     ABILITY_NEAR,
@@ -24,20 +24,17 @@ from ragkit.irt.engine import (
 )
 from ragkit.irt.marginal import NODES
 
+_TOL = 1e-6  # distance from the optimum, in errors of the estimates, at which the climb stops
 _HYPER_ROUNDS, _HYPER_TOL = 60, 5e-3
 
 
-def fit_em(data: Scores, setup: Setup, *, tol: float = 1e-6, max_iter: int = 500) -> Estimates:
-    """Fit, judge the optimum, and report estimates and errors on the scale of the population.
-
-    `tol` is the distance from the optimum, in errors of the estimates, at which the climb stops.
-    """
-    number(tol, "tol", least=0)
+def fit_em(data: Scores, setup: Setup, *, max_iter: int = 500) -> Estimates:
+    """Fit, judge the optimum, and report estimates and errors on the scale of the population."""
     whole(max_iter, "max_iter")
     model = Model(data, setup)
     vector, problems = start(model), []
     for turn in range(_HYPER_ROUNDS if setup.hierarchical else 1):
-        optimum = climb(model, vector, tol=tol, max_iter=max_iter, near=turn > 0)
+        optimum = climb(model, vector, tol=_TOL, max_iter=max_iter, near=turn > 0)
         if not (setup.hierarchical and optimum.information.definite):
             break
         vector, before = optimum.vector, model.prior
@@ -49,7 +46,7 @@ def fit_em(data: Scores, setup: Setup, *, tol: float = 1e-6, max_iter: int = 500
             break
     else:
         problems = ["the estimates of the prior did not settle: fix the prior (prior='weak')"]
-    problems += _problems(model, optimum, tol, max_iter)
+    problems += _problems(model, optimum, max_iter)
     return _estimates(model, optimum, problems)
 
 
@@ -74,7 +71,7 @@ def _estimated(model: Model, optimum: Optimum) -> tuple[Prior, str]:
     return Prior(**new), bounded
 
 
-def _problems(model: Model, optimum: Optimum, tol: float, max_iter: int) -> list[str]:
+def _problems(model: Model, optimum: Optimum, max_iter: int) -> list[str]:
     """Return why the optimum is not to be trusted, each with what to do about it."""
     out, data, theta = [], model.data, np.abs(optimum.abilities.mean)
     a = np.abs(model.slopes(model.unpack(optimum.vector)[0]))
@@ -102,7 +99,7 @@ def _problems(model: Model, optimum: Optimum, tol: float, max_iter: int) -> list
     if not optimum.information.definite:
         said = "the information matrix is not positive definite, so errors are missing"
         out.append(f"{said}: {narrow}")
-    limit = 0.05 if optimum.information.form == "apart" else tol
+    limit = 0.05 if optimum.information.form == "apart" else _TOL
     if not out and not optimum.gradient <= limit:
         hint = "raise max_iter" if optimum.iterations >= max_iter else advice if cb else narrow
         out.append(

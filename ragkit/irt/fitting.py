@@ -91,8 +91,8 @@ def fit(
     levels : sequence of float, optional
         For "graded": the values that a score can take, ascending. The distinct scores by default.
     **given
-        Options of the engine. "em": tol, max_iter. "nuts": draws, warmup, chains.
-        "py-irt": epochs, lr, dropout.
+        Options of the engine. "em": max_iter. "nuts": draws, warmup, chains. "py-irt": epochs,
+        lr, dropout.
 
     Returns
     -------

@@ -49,7 +49,10 @@ _SMALL = 0.25  # half of |eta| below which the series is used; its next term is 
 
 
 class _Natural:
-    """A family in one natural parameter; for the engine, statistics (x, 1) x curves (eta, -A)."""
+    """A family in one natural parameter; for the engine, statistics (x, 1) x curves (eta, -A).
+
+    `terms` returns A, A' and A'' at eta, and `sample` one score for each entry of eta.
+    """
 
     features, thresholds, graded = 2, 1, False
 
@@ -109,7 +112,6 @@ class ContinuousBernoulli(_Natural):
 
     @staticmethod
     def terms(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return A, A' and A'' at `eta`, sharing the work."""
         eta = np.asarray(eta, dtype=float)
         half = np.atleast_1d(np.abs(eta)) / 2
         small = half < _SMALL
@@ -128,8 +130,7 @@ class ContinuousBernoulli(_Natural):
         return normalizer + eta / 2, np.copysign(mean, eta) + 0.5, variance
 
     @staticmethod
-    def sample(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw one score per entry of `eta`, by inversion."""
+    def sample(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:  # by inversion
         eta = np.asarray(eta, dtype=float)
         u = rng.random(eta.shape)
         size = np.abs(eta)
@@ -140,7 +141,6 @@ class ContinuousBernoulli(_Natural):
 
     @classmethod
     def crps(cls, eta: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Return the continuous ranked probability score of each score on [0, 1]."""
         return cls._below(eta, x) + cls._below(-eta, 1 - x)
 
     @staticmethod
@@ -164,13 +164,11 @@ class Bernoulli(_Natural):
 
     @staticmethod
     def terms(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return A, A' and A'' at `eta`."""
         p = expit(eta)
         return np.logaddexp(0, eta), p, p * expit(-eta)
 
     @staticmethod
     def sample(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw one score per entry of `eta`."""
         return (rng.random(np.shape(eta)) < expit(eta)).astype(float)
 
 

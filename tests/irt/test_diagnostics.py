@@ -155,7 +155,7 @@ def test_a_true_model_passes_the_posterior_predictive_check_at_its_rate(options,
     made["log_disc_sd"] = 0.0 if options.get("model") else 0.5
     inside = []
     for seed in range(40):
-        theta = np.random.default_rng([seed, 7]).normal(size=40)
+        theta = np.random.default_rng(seed).normal(size=40)  # as `simulate` draws them
         made["diff_mean"] = (diff_mean - theta.mean()) / theta.std()
         made |= {"diff_sd": 1.5 / theta.std(), "log_disc_mean": np.log(theta.std())}
         scores = irt.simulate(40, 60, seed=seed, **made).scores

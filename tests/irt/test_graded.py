@@ -95,8 +95,8 @@ def test_information_is_the_mean_square_of_the_score():
 @pytest.mark.parametrize("model", ["1pl", "2pl"])
 def test_two_levels_are_the_bernoulli_model(model):
     scores = irt.simulate(400, 8, likelihood="bernoulli", diff_sd=1.0, seed=4).scores
-    one = irt.fit(scores, model, likelihood="bernoulli", prior="none", tol=1e-9)
-    two = irt.fit(scores, model, **EM, prior="none", tol=1e-9)
+    one = irt.fit(scores, model, likelihood="bernoulli", prior="none")
+    two = irt.fit(scores, model, **EM, prior="none")
     assert two.info["log_likelihood"] == pytest.approx(one.info["log_likelihood"], abs=1e-6)
     columns = ["diff", "disc", "se_diff", "se_disc"]
     assert two.items[columns].to_numpy() == pytest.approx(one.items[columns].to_numpy(), abs=1e-6)
