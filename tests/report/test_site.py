@@ -58,6 +58,8 @@ def write_executed(root: Path, name: str, **recorded) -> None:
         new_code_cell(
             "out.versus('liverag', '4')", id="compare", outputs=[shown(**{"text/html": table.to_html()})]
         ),
+        new_markdown_cell("## How many are found\n\nOf five.", id="about-recall"),
+        new_code_cell("score()", id="score-recall", outputs=[shown(**static)]),
         new_code_cell("draw()", id="fig-recall", outputs=[shown(**{"image/png": image})]),
         new_code_cell("warn()", id="warn", outputs=[new_output("stream", name="stderr", text="W!")]),
         new_code_cell(
@@ -110,6 +112,8 @@ def test_a_page_begins_with_the_findings_and_leaves_noise_out(executed):
     texts = [cell.source for cell in page.cells]
     assert texts[1] == "## What was found\n\n- Data: few.\n- Highest R@5: 0.9."
     assert texts[-1].endswith("- commit")
+    parts = [text.splitlines()[0] for text in texts if text.startswith("## ")][1:-1]
+    assert parts == ["## Run", "## Compare", "## How many are found"]
     whole = nbformat.writes(page)
     for noise in ("PosixPath", "0/4", "W!", "profile = 'sample'", "widget-view"):
         assert noise not in whole

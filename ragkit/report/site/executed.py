@@ -94,10 +94,10 @@ class Executed:
     def page(self, provenance: str) -> str:
         """Return the notebook for the site, as JSON: findings first, headings, anchors, provenance last.
 
-        Left out are the cells that set parameters, stderr, progress bars and paths; the live side
+        A part is headed by its own heading, or by the name of its first cell. Left out are the cells that set parameters, stderr, progress bars and paths; the live side
         of a widget or a plotly figure goes where its HTML stands beside it.
         """
-        cells, about = [self.cells["title"]], None
+        cells, about, last = [self.cells["title"]], None, ""
         if self.findings:
             lines = "\n".join(f"- {line}" for line in self.findings)
             cells.append(new_markdown_cell(f"## What was found\n\n{lines}"))
@@ -107,11 +107,14 @@ class Executed:
                 continue
             if cell.cell_type == "markdown":
                 about = None if about else name
-                cells += [_heading(name), cell] if about else [cell]
+                own = not about or cell.source.startswith("#")
+                cells += [cell] if own else [_heading(name), cell]
+                last = _words(name)
                 continue
             cell.outputs = [out for out in map(_shown, cell.outputs) if out]
-            if cell.outputs and not about:
+            if cell.outputs and not about and last != _words(name):
                 cells.append(_heading(name))
+                last = _words(name)
             about = None
             drawn = self._take_figures(cell)
             cells += [new_markdown_cell(f'<span id="cell-{name}"></span>'), cell, *drawn]
