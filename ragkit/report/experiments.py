@@ -10,8 +10,8 @@ beside it; records that were exported to `data/results/experiments` count as wel
 ['experiment', 'system', 'judge', 'metric']
 >>> repeated("paper").columns[:3].tolist(), agreement("paper").columns[:4].tolist()
 (['experiment', 'system', 'metric'], ['experiment', 'system', 'metric', 'judges'])
->>> board("my-profile", "wixqa", "3")
-'Table 3: no experiment has been run; see ragkit experiment list'
+>>> board("my-profile", "wixqa", "3").empty
+True
 """
 
 from __future__ import annotations
