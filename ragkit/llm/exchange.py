@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -281,7 +282,8 @@ def read(plain: Mapping[str, Any], text: str) -> Reply:
             kind, reason = "refused", f"the model refused: {message['refusal']}"
         elif finish == "content_filter":
             kind, reason = "filtered", "the provider's filter stopped the answer"
-        elif calls:
+        elif calls or (written := _written_call(content, plain["tools"])):
+            calls, content = (calls, content) if calls else (written, None)
             calls = tuple(_tool_call(plain["tools"], n, call) for n, call in enumerate(calls))
         elif plain["parameters"].get("tool_choice") == "required":
             raise ValueError("the answer calls no tool, though a call was required")
@@ -360,6 +362,16 @@ def _tool_call(tools: Sequence[Mapping], number: int, call: Any) -> ToolCall:
     if not isinstance(arguments, dict):
         raise ValueError(f"the arguments of {name} are not an object")
     return ToolCall(str(call.get("id") or f"call_{number}"), name, arguments)
+
+
+def _written_call(content: str | None, tools: Sequence[Mapping]) -> list[dict[str, Any]]:
+    """Return the tool call that an answer spells out, as small models do: JSON, perhaps fenced."""
+    for text in (*re.findall(r"```.*?\n(.*?)```", content or "", re.DOTALL), content or ""):
+        with suppress(ValueError, RecursionError):
+            call = json.loads(text)
+            if isinstance(call, dict) and call.get("name") in {tool["name"] for tool in tools}:
+                return [{"id": "call_0", "type": "function", "function": call}]
+    return []
 
 
 def _is_strict(schema: Any) -> bool:

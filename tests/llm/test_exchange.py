@@ -193,6 +193,29 @@ def test_tool_calls_are_parsed_and_checked(reply, says):
     assert (made.id, made.arguments) == ("call_0", {"pattern": "x"})
 
 
+WRITTEN = '{"name": "grep", "arguments": {"pattern": "x"}}'
+
+
+@pytest.mark.parametrize(
+    "text", [WRITTEN, f"So:\n```json\n{WRITTEN}\n```\n\n\n", f"```\n{WRITTEN}\n```"]
+)
+def test_a_tool_call_that_is_written_as_text_is_one(text):
+    reply = reading(chat(text), tools=[TOOL])
+    (made,) = reply.fields["tool_calls"]
+    assert (made.id, made.name, made.arguments) == ("call_0", "grep", {"pattern": "x"})
+    assert reply.fields["text"] is None
+    assert reading(chat(text)).fields["tool_calls"] == ()  # nothing to call
+    broken = reading(chat(text.replace('"x"', "1")), tools=[TOOL])
+    assert "at $.pattern" in broken.reason
+    assert broken.message["content"] == text.replace('"x"', "1")  # what the repair shows
+
+
+@pytest.mark.parametrize("text", ["grep x", '{"name": "rm"}', "[1]", '"grep"', "[" * 100_000])
+def test_other_text_is_no_tool_call(text):
+    found = reading(chat(text), tools=[TOOL])
+    assert (found.kind, found.fields["tool_calls"], found.fields["text"]) == (None, (), text)
+
+
 def test_the_repair_shows_the_answer_and_the_reason():
     request = Request("q", schema=SCHEMA, purpose="judge", repeat=2)
     again = request.repair({"role": "assistant", "content": "oops"}, "it is not JSON")

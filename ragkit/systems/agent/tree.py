@@ -20,6 +20,7 @@ from ragkit.systems.agent.sandbox import check_plain
 
 LONGEST = 120  # bytes of a name: file systems allow 255
 DEEPEST = 63
+DATE = 946_684_800  # of all files, so that `ls -l` is the same in every run: 2000-01-01
 NOTE, FILES, WRITER = "tree.json", "corpus", "ragkit corpus_tree"
 UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff/\\%:*?\"<>|\[\]]")
 RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)")
@@ -69,6 +70,8 @@ def corpus_tree(documents: pd.DataFrame, folder: str | os.PathLike) -> Tree:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         with open(root / path, "xb") as stream:
             stream.write(content)
+    for path in (root, *root.rglob("*")) if files else ():
+        os.utime(path, (DATE, DATE))
     (folder / NOTE).write_text(json.dumps(note), "utf-8")
     return Tree(root, doc_ids)
 

@@ -38,6 +38,8 @@ def test_a_document_is_a_file_of_title_empty_line_and_text(tmp_path):
     assert json.loads((tmp_path / "new" / "tree.json").read_text())["doc_ids"] == tree.doc_ids
     assert tree.doc_id("./slack//general/one.txt\n") == "d1"
     assert tree.doc_id("slack/general") is None
+    dates = {path.stat().st_mtime for path in (tree.root, *tree.root.rglob("*"))}
+    assert dates == {946_684_800}  # a ledger answers an agent that looks at dates
 
 
 def test_without_a_path_the_source_and_the_title_make_one(tmp_path):
