@@ -256,7 +256,8 @@ class _Batch:
         self.fatal: Exception | None = None
         self.unanswered = self.answers = 0
         self.said = False
-        self.stopping = threading.Event()
+        self.running = 0
+        self.stopping, self.ended = threading.Event(), threading.Event()
 
     def run(self) -> dict[str, Value | Failure]:
         """Ask everything and return the results by key."""
@@ -264,18 +265,17 @@ class _Batch:
             for asked in self.asked:
                 self.waiting.put(asked)
             count = min(self.client.concurrency, len(self.asked))
-            threads = [threading.Thread(target=self.work, daemon=True) for _ in range(count)]
+            threads = [threading.Thread(target=self.run_thread, daemon=True) for _ in range(count)]
+            self.running = count
             try:
                 for thread in threads:
                     thread.start()
-                for thread in threads:
-                    thread.join()
+                self.ended.wait()  # an interrupted join takes a thread that runs for dead
             except KeyboardInterrupt:
                 self.stop("stopped", "interrupted before it was asked")
                 said = "recording the answers under way (Ctrl-C again to drop them)"
                 print(f"\nragkit: {said}", file=sys.stderr)
-                for thread in filter(threading.Thread.is_alive, threads):
-                    thread.join()
+                self.ended.wait()
                 raise
         if self.fatal is not None:
             raise self.fatal
@@ -288,6 +288,15 @@ class _Batch:
         """Start no further request; those under way go on."""
         self.stopped = self.stopped or (kind, reason)
         self.stopping.set()
+
+    def run_thread(self) -> None:
+        try:
+            self.work()
+        finally:
+            with _counting:
+                self.running -= 1
+                if not self.running:
+                    self.ended.set()
 
     def work(self) -> None:
         """Settle requests until none waits."""
@@ -427,6 +436,17 @@ def import_results(ledger: Ledger, path: str | Path) -> tuple[int, int, int, int
     Returns how many answers and how many failures were recorded, how many results were left out
     because their request has a final answer, and how many requests of batches still have none.
     Raises `DataError` if a line is not a batch result, or its request is not of this ledger.
+
+    >>> from ragkit.files import write_jsonl
+    >>> client = Client("openai:gpt-4o-mini", ledger="llm.sqlite")
+    >>> (request,) = client.missing(["Is 10 prime?"])
+    >>> write_batch(client, [request], "requests.jsonl")
+    1
+    >>> answer = {"choices": [{"message": {"content": "No."}, "finish_reason": "stop"}]}
+    >>> response = {"status_code": 200, "body": answer}
+    >>> path = write_jsonl("results.jsonl", [{"custom_id": request.key, "response": response}])
+    >>> import_results(client.ledger, path)
+    (1, 0, 0, 0)
     """
     rows, held = {}, 0
     for number, result in enumerate(read_jsonl(path, ("custom_id", "response")), 1):

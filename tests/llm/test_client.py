@@ -411,7 +411,7 @@ Client("openai:m", ledger=sys.argv[1], concurrency=4).complete([str(i) for i in 
 """
 
 
-@pytest.mark.parametrize(("latency", "often"), [(0.3, 1), (50.0, 2)])
+@pytest.mark.parametrize(("latency", "often"), [(0.3, 1), (1.5, 1), (50.0, 2)])
 def test_ctrl_c_records_the_answers_under_way_and_a_second_one_drops_them(path, latency, often):
     counted = "paid" if often == 1 else "asked"
     with process(latency=latency) as server:
