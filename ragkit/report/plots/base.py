@@ -19,7 +19,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ragkit.report.figures import BLUE, GREY, MARKS, marks_of, size
+from ragkit.report.figures import BLUE, GREY, MARKS, NAMES, marks_of, size
 
 HARDER = "difficulty (harder →)"
 Z90 = 1.6448536269514722
@@ -319,12 +319,12 @@ def legend(fig: Figure, marks: Mapping[str, tuple[str, str]], *, loc="upper righ
 
 
 def words(name: str, width: int = 0) -> str:
-    """Return a name with blanks for underscores, broken into lines of at most `width` letters.
+    """Return a name as a reader knows it, broken into lines of at most `width` letters.
 
-    >>> words("first_gold_rank"), words("first_gold_rank", 6)
-    ('first gold rank', 'first\\ngold\\nrank')
+    >>> words("first_gold_rank"), words("first_gold_rank", 6), words("token_f1")
+    ('first gold rank', 'first\\ngold\\nrank', 'token F1')
     """
-    text = str(name).replace("_", " ")
+    text = NAMES.get(name, str(name).replace("_", " "))
     return "\n".join(wrap(text.replace("/", "/ "), width)).replace("/ ", "/") if width else text
 
 
