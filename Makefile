@@ -35,7 +35,7 @@ $(READY): requirements.lock pyproject.toml
 	$(PIP) --upgrade "pip>=25"
 	$(PIP) $(TORCH)
 	$(PIP) -r requirements.lock
-	$(PIP) --no-deps --no-build-isolation -e .  # torch brings the setuptools it needs
+	$(PIP) --no-deps -e .
 	@$(BIN)/ragkit models fetch --offline-set || echo "make: the small models did not come; what needs them will say so: ragkit models fetch --offline-set" >&2
 	@if git rev-parse --git-dir >/dev/null 2>&1; then git config diff.ipynb.textconv "$(BIN)/ragkit notebook code"; fi
 	@touch $(READY)

@@ -1,4 +1,4 @@
-"""The examples of docstrings run, and every name that a notebook or a guide calls has one."""
+"""The examples of docstrings run, and every public function has one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import ast
 import doctest
 import importlib
 import inspect
-import json
 
 import matplotlib.pyplot as plt
 import pytest
 
+from ragkit.report.site import code
 from tests.conftest import ROOT
-from tests.guides import GUIDES, blocks
 from tests.llm.server import chat, serve
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
@@ -25,42 +24,6 @@ MODULES = [
 WITHOUT = {"ragkit.judging.verdicts.judged_answers": "needs public answers, which no sample has"}
 # Their examples write a whole benchmark with a model; the tests of `tests/synth` do, with a stand-in.
 SKIPPED = {"ragkit.synth.company", "ragkit.synth.datamorgana", "ragkit.synth.helpcentre"}
-
-
-def calls(source: str) -> set[tuple[str, str]]:
-    """Return what code takes out of `ragkit`, as module and name of its definition."""
-    tree, known, found = ast.parse(source), {}, set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ragkit"):
-            for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                home = importlib.import_module(node.module)
-                value = getattr(home, alias.name, None)
-                value = importlib.import_module(whole) if value is None else value
-                known[alias.asname or alias.name] = value
-    for node in ast.walk(tree):
-        names, value = [], node
-        while isinstance(value, ast.Attribute):
-            names, value = [value.attr, *names], value.value
-        value = known.get(value.id) if isinstance(value, ast.Name) else None
-        while inspect.ismodule(value) and names:
-            value = getattr(value, names.pop(0), None)
-        error = inspect.isclass(value) and issubclass(value, Exception)
-        if (inspect.isfunction(value) or inspect.isclass(value)) and not error:
-            found.add((value.__module__, value.__name__))
-    return found
-
-
-def used() -> set[tuple[str, str]]:
-    """Return the functions and classes that notebooks, guides and the README call."""
-    sources = [
-        block.text for guide in GUIDES for block in blocks(guide) if block.language == "python"
-    ]
-    sources = [text for text in sources if "xllamacpp" not in text]
-    for path in (ROOT / "notebooks").glob("*.ipynb"):
-        cells = json.loads(path.read_text("utf-8"))["cells"]
-        sources.append("\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code"))
-    return {pair for text in sources for pair in calls(text) if pair[0].startswith("ragkit.")}
 
 
 def shown() -> set[tuple[str, str]]:
@@ -105,8 +68,24 @@ def test_the_examples_of_a_module(name):
     assert runner.failures == 0, "".join(said)
 
 
-def test_what_notebooks_and_guides_call_has_an_example():
-    wanted = used()
-    assert len(wanted) > 150
+def test_every_public_function_has_an_example():
+    public = {
+        getattr(importlib.import_module(module), name)
+        for modules in code.modules().values()
+        for module, names in modules.items()
+        for name in names
+    }
+    assert len(public) > 300
+    wanted = {(one.__module__, one.__name__) for one in public if not inspect.isclass(one)}
     lacking = {".".join(pair) for pair in wanted - shown()}
-    assert sorted(lacking - WITHOUT.keys()) == []
+    assert lacking == WITHOUT.keys()
+
+
+def test_what_code_takes_out_of_the_package():
+    source = """
+from ragkit import datasets, irt as models
+from ragkit.measures import metrics
+datasets.load("wixqa"), models.fit(metrics.nothing), metrics.token_f1
+"""
+    fit, load = ("ragkit.irt.fitting", "fit"), ("ragkit.datasets", "load")
+    assert code.taken(source) == {fit, load, ("ragkit.measures.metrics", "token_f1")}

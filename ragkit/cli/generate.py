@@ -59,7 +59,7 @@ def helpcentre(out, dry_run, batch, yes, **given):
 @command.define
 def datamorgana(documents, out, dry_run, batch, yes, **given):
     from ragkit.files import read_json
-    from ragkit.synth.datamorgana import beside, estimate, make_questions, settings
+    from ragkit.synth.datamorgana.make import beside, estimate, make_questions, settings
     from ragkit.synth.stamp import check_same
 
     options, asked = _options(given, out.with_suffix(".ledger.sqlite"), batch)

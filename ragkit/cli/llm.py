@@ -116,8 +116,8 @@ def check(model, timeout):
     with Client(model, ledger=None, parameters={"max_tokens": 100}, **options) as client:
         click.echo(f"endpoint   {client.endpoint.url}")
         price = client.prices.models.get(model.removeprefix("openai:"))
-        told = "unknown" if price is None else f"${price[0]:g} in, ${price[1]:g} out"
-        click.echo(f"price      {told} per million tokens ({client.prices.path})")
+        told = f"${price[0]:g} in, ${price[1]:g} out, per million tokens" if price else "unknown"
+        click.echo(f"price      {told} ({client.prices.path})")
         for name, request in tries.items():
             result = client.complete([trial.request({}, **request)])[0]
             if result.ok:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -18,6 +19,8 @@ command = declare.Group("notebook")
 
 @command.define
 def run(name, pairs, profile, data, out, timeout):
+    # nbformat's jsonschema would compile a grammar of IRIs for a second; no notebook needs it.
+    sys.modules.setdefault("rfc3987_syntax", None)
     from ragkit.report import notebook, pipeline, results
 
     path = _path(name)

@@ -14,13 +14,13 @@ def command(systems, documents, questions, out, jobs, names, k, dry_run):
 
     from ragkit.files import held, read_frame
     from ragkit.systems import sweep
-    from ragkit.systems.sweep.running import SYSTEMS
+    from ragkit.systems.sweep.running import SYSTEMS, free
 
     declared = sweep.load(systems or SYSTEMS)
     if names:
         declared = sweep.select(declared, names)
     elif systems is None:
-        declared, left_out = sweep.free(declared)
+        declared, left_out = free(declared)
         if left_out:
             click.echo(f"left out unless named with --system: {', '.join(left_out)}", err=True)
     frames = [read_frame(documents, "documents"), read_frame(questions, "questions")]

@@ -9,6 +9,10 @@
 >>> answers = asked[["question_id"]].assign(system="bm25", answer="Ask support.", doc_ids=[()] * 5)
 >>> correct = pd.Series(False, index=asked["question_id"])
 >>> wrong = causes(trace(asked, wixqa.documents, runs, answers, correct), asked, answers)
+>>> scores = pd.DataFrame({"subject_id": ["a", "b"] * 5, "item_id": asked["question_id"].repeat(2)})
+>>> different = pair(scores.assign(score=[0, 1] * 5), "a", "b", asked)
+>>> points = wixqa.documents[["doc_id", "source", "title"]].assign(corpus="WixQA", x=range(40), y=0)
+>>> searched = corpus(points.assign(terms="site", trustworthiness=0.9), wixqa.documents, asked, runs)
 """
 
 from __future__ import annotations

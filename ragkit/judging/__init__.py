@@ -1,7 +1,7 @@
 """Judging answers: EnterpriseRAG-Bench's harness, WixQA's and LiveRAG's judged metrics.
 
 >>> from ragkit import datasets
->>> from ragkit.judging import evaluate, load_judge
+>>> from ragkit.judging import evaluate, load_judge, read
 >>> asked = datasets.load("enterpriserag_bench").questions.head(2)
 >>> answers = asked[["question_id", "answer"]].assign(system="gold", doc_ids=asked["gold_doc_ids"])
 >>> report = evaluate(asked, answers, load_judge("offline"), out="report.json")
@@ -9,6 +9,8 @@
         metric  value  n
 0     answered    1.0  2
 1  correctness    1.0  2
+>>> read("report.json").summary.equals(report.summary)
+True
 
 `load_judge("openai:gpt-4o", ledger="build/llm.sqlite")` is a model as judge.
 

@@ -3,6 +3,20 @@
 EnterpriseRAG-Bench, section 5.3. Every member of the panel calls each gold document and each
 retrieved document required, valid or invalid. The votes decide its class by one of `RULES`. If
 the required documents differ from the gold documents, a judge writes a new gold answer and facts.
+
+A judge of one's own calls all documents valid, so the gold document stays required:
+
+>>> from ragkit.judging import Judge, Verdict
+>>> class Mild(Judge):
+...     name, kinds = "mild", frozenset({"validity"})
+...
+...     def judge(self, tasks, number=0):
+...         return [Verdict("valid", "why not", self.name) for _ in tasks]
+>>> asked = {"question_id": "q", "text": "Where?", "answer": "In Paris.", "facts": ["In Paris."]}
+>>> texts = {"a": "It is in Paris.", "b": "It is in France."}
+>>> asked["gold_doc_ids"] = ["a"]
+>>> review([asked], {"q": ["b"]}, texts, [Mild()], correct=False)["q"].classes
+{'a': 'required', 'b': 'valid'}
 """
 
 from __future__ import annotations

@@ -3,14 +3,20 @@
 Sections 5.1 (metrics) and 5.2 (comparison of two systems).
 
 >>> from ragkit import datasets
->>> from ragkit.judging import load_judge
+>>> class Mild(Judge):
+...     name, kinds = "mild", frozenset({"correctness", "fact", "preference"})
+...
+...     def judge(self, tasks, number=0):
+...         return [Verdict("tie" if t.kind == "preference" else True, "", self.name) for t in tasks]
 >>> asked = datasets.load("enterpriserag_bench").questions.head(2)
->>> answers = asked[["question_id", "answer"]].assign(system="gold", doc_ids=asked["gold_doc_ids"])
->>> report = evaluate(asked, answers, load_judge("offline"))
->>> report.summary.query("group == 'overall'")[["metric", "value", "n"]].head(2)
-        metric  value  n
-0     answered    1.0  2
-1  correctness    1.0  2
+>>> gold = asked[["question_id", "answer"]].assign(system="gold", doc_ids=asked["gold_doc_ids"])
+>>> evaluate(asked, gold, Mild()).summary.query("metric == 'correctness'")["value"].tolist()
+[1.0, 1.0]
+>>> other = gold.assign(system="other", answer="Nobody knows.")
+>>> estimate(asked, [(other, None)], Mild())[0]["verdicts"]
+8
+>>> compare(asked, gold, other, Mild()).data["preferences"]["tie"]
+2
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""The report of an evaluation: metrics, one JSON file, and frames of it."""
+"""The report of an evaluation: metrics, one JSON file, and frames of it.
+
+>>> records = [{"question_type": "basic", "scores": {"correctness": right}} for right in (1, 1, None)]
+>>> aggregate(records).query("metric == 'correctness'")[["group", "value", "n"]]
+     group  value  n
+1  overall    1.0  2
+7    basic    1.0  2
+"""
 
 from __future__ import annotations
 

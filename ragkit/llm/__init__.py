@@ -16,7 +16,6 @@ from ragkit.llm.ledger import Ledger, ledger_path
 from ragkit.llm.prices import Estimate, Prices, count_tokens, dollars, load_prices
 from ragkit.llm.rehearsal import Rehearsal, Share
 from ragkit.llm.requests import Prompt, Request, load_prompt
-from ragkit.llm.used import record
 
 __all__ = [
     "Client",
@@ -38,7 +37,6 @@ __all__ = [
     "ledger_path",
     "load_prices",
     "load_prompt",
-    "record",
     "tally",
     "write_batch",
 ]

@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,12 +19,10 @@ from typing import TYPE_CHECKING
 from ragkit import checks, paths, store
 from ragkit.errors import DataError, NotebookError, UsageError, did_you_mean
 from ragkit.files import write_text
-from ragkit.llm import record
+from ragkit.llm.used import record
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
-
-sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would compile it for a second, for IRIs
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|API_KEY", re.IGNORECASE)

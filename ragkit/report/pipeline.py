@@ -237,7 +237,8 @@ def export(plan: Plan) -> list[Path]:
         raise UsageError("only the profile 'paper' exports to figures/ and data/results/")
     board, written = plan.root / "results" / "scoreboard.csv", []
     if (ran := experiments.folder(plan.profile)).is_dir():
-        shutil.copytree(ran, experiments.EXPORTED, dirs_exist_ok=True)
+        own = shutil.ignore_patterns("*.answers.jsonl")  # they may hold texts of the data
+        shutil.copytree(ran, experiments.EXPORTED, ignore=own, dirs_exist_ok=True)
         written += sorted(experiments.EXPORTED.rglob("*.*"))
     for kind, target in (("figures", paths.FIGURES), ("results", paths.RESULTS)):
         for step in plan.runnable:

@@ -23,8 +23,9 @@ from ragkit.judging import Options, evaluate, load_judge, read_answers
 from ragkit.judging import liverag as claims
 from ragkit.judging import wixqa as ratings
 from ragkit.judging.inputs import document_texts
-from ragkit.llm import Client, Rehearsal, ReplayMiss, Share, dollars, ledger_path, printed, record
+from ragkit.llm import Client, Rehearsal, ReplayMiss, Share, dollars, ledger_path, printed
 from ragkit.llm.endpoint import is_local
+from ragkit.llm.used import record
 from ragkit.measures import metrics
 from ragkit.models.endpoint import EndpointEncoder
 from ragkit.report import experiments, notebook, records

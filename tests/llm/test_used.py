@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from ragkit.llm import Client, Ledger, Request, record
-from ragkit.llm.used import VARIABLE
+from ragkit.llm import Client, Ledger, Request
+from ragkit.llm.used import VARIABLE, record
 from tests.llm.server import Reply, chat
 
 PRICES = 'date = "2026-01-02"\ncurrency = "USD"\n[models]\nm = {input = 2.0, output = 10.0}\n'

@@ -21,7 +21,7 @@ from tests.report.test_site import plan, write_executed  # noqa: F401
 
 pytestmark = pytest.mark.slow
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or ""
-REFERENCE = ("reference/commands.html", "reference/ragkit.irt.fitting.html")  # all look like these
+REFERENCE = ("reference/commands.html", "reference/ragkit.irt.html")  # all look like these
 WIDTHS = (390, 1400)
 MOST_BYTES = 30_000_000
 SHOWN = ("index.html", "scoreboard.html", "gallery.html", "architecture.html", "notebooks")
@@ -48,6 +48,14 @@ def browser():
 
 def pages(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.html"))
+
+
+def test_the_reference_shows_what_a_subpackage_exports(sites):
+    page = (sites[0] / "reference" / "ragkit.irt.html").read_text("utf-8")
+    assert all(
+        f'id="ragkit.irt.{name}"' in page for name in ("fit", "IRTResult", "IRTResult.score")
+    )
+    assert 'id="ragkit.irt.engine' not in page
 
 
 def test_the_sites(sites, browser):

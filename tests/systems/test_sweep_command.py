@@ -10,6 +10,7 @@ from ragkit import paths
 from ragkit.cli.sweep import command
 from ragkit.errors import ModelError, UsageError
 from ragkit.systems import sweep
+from ragkit.systems.sweep import running
 
 FILES = {
     "d.jsonl": """{"doc_id": 1, "text": "The ferry leaves at noon."}
@@ -61,7 +62,7 @@ def test_a_few_systems_and_a_dry_run(folder):
     assert isinstance(done.exception, UsageError)
     assert "did you mean 'two'" in str(done.exception)
     done = call(folder, "--dry-run", systems=())  # those of the workspace
-    free, left_out = sweep.free(sweep.load(paths.NOTEBOOKS / "systems.toml"))
+    free, left_out = running.free(sweep.load(paths.NOTEBOOKS / "systems.toml"))
     assert {"text-embedding-3-large", "bash-agent-model"} <= set(left_out)
     count = len(free)
     assert f"{count} systems x 2 questions" in done.output

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
+import importlib
+import inspect
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 from ragkit import paths, store
-from ragkit.report import figures
+from ragkit.errors import RagkitError
+from ragkit.report import figures, notebook
 from ragkit.report.pipeline import Plan
 
 DRAWING = paths.ROOT / "ARCHITECTURE.md"
 PACKAGE = paths.ROOT / "ragkit"
+SITE = Path(__file__).with_name("pages")
 # The command line is documented by its help.
 COMMANDS = "cli"
 
@@ -35,32 +42,99 @@ def _folders(path: Path) -> list[Path]:
     return [folder for folder in path.parents if PACKAGE in (folder, *folder.parents)]
 
 
-def modules() -> dict[str, list[str]]:
-    """Return the modules with something public, by subpackage, the ground first.
+def modules() -> dict[str, dict[str, list[str]]]:
+    """Return the public API: the names that each module offers, by subpackage, the ground first.
 
-    >>> modules()["models"][:2]
-    ['ragkit.models.base', 'ragkit.models.encoders']
+    Public is what a subpackage exports, what a notebook, a guide or the README takes out of the
+    package, and what stands beside these with an example of its own, or is an error. The rest may
+    change.
+
+    >>> modules()["models"]["ragkit.models"][:3]
+    ['Card', 'Encoder', 'Reranker']
     """
-    found: dict[str, list[str]] = {}
+    home = {}
     for name, path in _modules().items():
-        tree = ast.parse(path.read_text("utf-8"))
-        public = any(
-            isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
-            for node in tree.body
+        if path.name == "__init__.py" and _room(path) != COMMANDS:
+            home |= {_place(value): name for value in _exported(importlib.import_module(name))}
+    found = defaultdict(set)
+    for pair in {*home, *(pair for source in _sources() for pair in taken(source))}:
+        found[home.get(pair, pair[0])].add(pair[1])
+    rooms = defaultdict(dict)
+    for name in sorted(found):
+        for value in filter(_defined, vars(importlib.import_module(name)).values()):
+            error = inspect.isclass(value) and issubclass(value, RagkitError)
+            module, word = _place(value)
+            if module == name and word[0] != "_" and (error or ">>>" in (value.__doc__ or "")):
+                found[name].add(word)
+        path = _modules()[name]
+        room = "ground" if path.parent == PACKAGE else _room(path)
+        rooms[room][name] = sorted(found[name])
+    return dict(sorted(rooms.items(), key=lambda room: room[0] != "ground"))
+
+
+def _defined(value: object) -> bool:
+    known = str(getattr(value, "__module__", "")).startswith("ragkit.")
+    return known and (inspect.isclass(value) or inspect.isfunction(inspect.unwrap(value)))
+
+
+def _place(value) -> tuple[str, str]:
+    return value.__module__, value.__name__
+
+
+def _exported(package: ModuleType) -> list:
+    """Return what a subpackage lists in `__all__`, or all that it imports if it only imports."""
+    values = {name: value for name, value in vars(package).items() if name[0] != "_"}
+    names = getattr(package, "__all__", None)
+    if names is None:
+        alone = all(
+            value.__module__ != package.__name__ for value in values.values() if _defined(value)
         )
-        if public and _room(path) not in (COMMANDS, "__init__"):
-            room = _room(path) if path.parent != PACKAGE else "ground"
-            found.setdefault(room, []).append(name)
-    return found
+        names = values if alone else []
+    return [value for name in names if _defined(value := getattr(package, name))]
+
+
+def _sources() -> Iterator[str]:
+    """Yield the Python of the notebooks, the guides and the README."""
+    for path in (paths.ROOT / "README.md", *sorted((SITE / "guides").glob("*.md"))):
+        text = path.read_text("utf-8")
+        yield from re.findall(r"^```python[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    for path in sorted(paths.NOTEBOOKS.glob("*.ipynb")):
+        yield notebook.code(path)
+
+
+def taken(source: str) -> set[tuple[str, str]]:
+    """Return the functions and classes that code takes out of `ragkit`: module and name."""
+    tree, known, found = ast.parse(source), {}, []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ragkit"):
+            for alias in node.names:
+                home = importlib.import_module(node.module)
+                value = getattr(home, alias.name, None)
+                if value is None:
+                    value = importlib.import_module(f"{node.module}.{alias.name}")
+                known[alias.asname or alias.name] = value
+    for node in ast.walk(tree):
+        names, value = [], node
+        while isinstance(value, ast.Attribute):
+            names, value = [value.attr, *names], value.value
+        value = known.get(value.id) if isinstance(value, ast.Name) else None
+        while inspect.ismodule(value) and names:
+            value = getattr(value, names.pop(0), None)
+        found.append(value)
+    return {_place(value) for value in found if _defined(value)}
 
 
 def reference() -> dict[str, str]:
-    """Return a page for each module, by its place among the sources."""
-    return {
-        f"reference/{name}.md": f"# {name}\n\n```{{eval-rst}}\n.. automodule:: {name}\n```\n"
-        for names in modules().values()
-        for name in names
-    }
+    """Return a page for each module with public names, by its place among the sources."""
+    pages = {}
+    for module, names in (pair for room in modules().values() for pair in room.items()):
+        lines = [f"# {module}", "", "```{eval-rst}", f".. automodule:: {module}", "   :no-members:"]
+        home = importlib.import_module(module)
+        for name in names:
+            kind = "class" if inspect.isclass(getattr(home, name)) else "function"
+            lines += ["", f".. auto{kind}:: {module}.{name}"]
+        pages[f"reference/{module}.md"] = "\n".join([*lines, "```", ""])
+    return pages
 
 
 def rooms() -> dict:

@@ -3,7 +3,8 @@
 EnterpriseRAG-Bench, sections 4 and 5.3, appendices B and C. The answers of every stage are files of
 `OUT/plan`, which may be edited between two runs; the same command goes on from there.
 
->>> from ragkit.synth.company import generate_company
+>>> from ragkit.synth.company import estimate, generate_company
+>>> estimate("company.md", "build/co", author="openai:gpt-4o", seed=0)  # doctest: +SKIP
 >>> generate_company("company.md", "build/co", author="openai:gpt-4o", seed=0)  # doctest: +SKIP
 """
 

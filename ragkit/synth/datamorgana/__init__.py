@@ -2,13 +2,14 @@
 
 A model answers the stages; which kinds of questions it asks, and how often, a file says.
 
->>> from ragkit.synth.datamorgana import make_questions
+>>> from ragkit.synth.datamorgana import estimate, make_questions
 >>> asked = {"questions": 895, "seed": 7, "author": "openai:gpt-4o"}
 >>> made = make_questions("build/company", **asked)                # doctest: +SKIP
 >>> made.write("build/questions.jsonl")                            # doctest: +SKIP
+>>> estimate("build/company", **asked)  # what it asks and costs   # doctest: +SKIP
 """
 
 from ragkit.synth.datamorgana.config import Config, load_config
-from ragkit.synth.datamorgana.make import Benchmark, beside, estimate, make_questions, settings
+from ragkit.synth.datamorgana.make import Benchmark, estimate, make_questions
 
-__all__ = ["Benchmark", "Config", "beside", "estimate", "load_config", "make_questions", "settings"]
+__all__ = ["Benchmark", "Config", "estimate", "load_config", "make_questions"]

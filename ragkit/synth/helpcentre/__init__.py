@@ -3,9 +3,10 @@
 A model asks about articles of yours, or about those that it first writes from a page about a
 company.
 
->>> from ragkit.synth.helpcentre import generate_helpcentre
+>>> from ragkit.synth.helpcentre import estimate, generate_helpcentre
 >>> options = {"articles": 80, "author": "openai:gpt-4o", "seed": 0}
 >>> generate_helpcentre("build/help", page="company.md", **options)  # doctest: +SKIP
+>>> estimate(page="company.md", **options)  # in lines what it asks and costs  # doctest: +SKIP
 """
 
 from __future__ import annotations

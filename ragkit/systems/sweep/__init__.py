@@ -22,9 +22,9 @@
 from __future__ import annotations
 
 from ragkit.systems.sweep.result import Sweep
-from ragkit.systems.sweep.running import free, plan, run, sample_scores, sample_systems
+from ragkit.systems.sweep.running import plan, run, sample_scores, sample_systems
 from ragkit.systems.sweep.sizes import LSA, Scaling, Tested, scaling, slopes
 from ragkit.systems.sweep.systems import System, load, select
 
-__all__ = ["LSA", "Scaling", "Sweep", "System", "Tested", "free", "load", "plan", "run"]
+__all__ = ["LSA", "Scaling", "Sweep", "System", "Tested", "load", "plan", "run"]
 __all__ += ["sample_scores", "sample_systems", "scaling", "select", "slopes"]

@@ -169,8 +169,8 @@ def sample_systems() -> list[System]:
 def sample_scores() -> pd.DataFrame:
     """Return reciprocal ranks of `sample_systems` on the sample's LiveRAG questions: a `scores` frame.
 
-    The corpus is a part of the embedded sample: the gold
-    documents, and as many others of the company and its help centre as make 200.
+    The corpus is a part of the embedded sample: the gold documents, and as many others of the
+    company and its help centre as make 200.
     """
     names = ("liverag", "enterpriserag_bench", "wixqa")
     sets = {name: datasets.load(name, profile="sample") for name in names}
