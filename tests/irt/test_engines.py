@@ -26,7 +26,7 @@ def test_nuts_is_seeded_and_feeds_the_checks():
 @pytest.mark.slow
 def test_nuts_mixes_on_a_small_matrix():
     made = irt.simulate(12, 20, seed=2)
-    result = irt.fit(made.scores, engine="nuts", draws=150, warmup=150, seed=1)
+    result = irt.fit(made.scores, engine="nuts", draws=300, warmup=200, seed=1)
     assert result.converged, result.info["problems"]
     assert all(row["max_r_hat"] < 1.05 for row in result.info["chains"].values())
     assert all(row["min_ess_bulk"] >= 100 for row in result.info["chains"].values())

@@ -411,7 +411,7 @@ Client("openai:m", ledger=sys.argv[1], concurrency=4).complete([str(i) for i in 
 """
 
 
-@pytest.mark.parametrize(("latency", "often"), [(0.3, 1), (1.5, 1), (50.0, 2)])
+@pytest.mark.parametrize(("latency", "often"), [(0.3, 1), (50.0, 2)])
 def test_ctrl_c_records_the_answers_under_way_and_a_second_one_drops_them(path, latency, often):
     counted = "paid" if often == 1 else "asked"
     with process(latency=latency) as server:
@@ -434,6 +434,21 @@ def test_ctrl_c_records_the_answers_under_way_and_a_second_one_drops_them(path, 
     with Ledger(path) as ledger:
         assert len([row for row in ledger if row.state == "value"]) == paid
     assert (asked, paid) == (4, 0) if often == 2 else asked == paid < 400
+
+
+def test_ctrl_c_waits_for_the_slowest_answer_too(endpoint, path):
+    """Python 3.11 takes a thread for dead whose `join` was interrupted: the slowest comes first."""
+    server = endpoint(lambda body, *_: Reply(delay=3.0 if said(body) == "0" else 0.8))
+    environment = os.environ | {"OPENAI_BASE_URL": server.url}
+    command = [sys.executable, "-c", SCRIPT, path]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as child:
+        while server.asked.total() < 4:
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=30)
+    assert child.returncode != 0
+    with Ledger(path) as ledger:
+        assert len([row for row in ledger if row.state == "value"]) == 4
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_servers_and_the_agent_can_be_declared(tmp_path):
     lines = [line.removeprefix("# ") for line in shown.splitlines()[1:]]
     found = load(write(tmp_path, "\n".join(lines)))
     kinds = {"bm25-opensearch": "OpenSearch", "minilm-qdrant": "Qdrant", "bash-agent": "BashAgent"}
-    kinds["closed-book"] = "Nothing"
+    kinds |= {"bash-agent-qwen": "BashAgent", "closed-book": "Nothing"}
     assert {one.name: type(build(one)).__name__ for one in found} == kinds
 
 

@@ -24,10 +24,10 @@ from ragkit.llm import Ledger, dollars
 from ragkit.report import experiments, figures, results, scoreboard, tables
 from ragkit.report.pipeline import Plan
 from ragkit.report.site import code
+from ragkit.report.site.code import PAGES
 from ragkit.report.site.executed import Executed
 
 LEDGER = paths.SAMPLE / "ledger.jsonl.xz"
-PAGES = Path(__file__).with_name("pages")
 TEMPLATES = ("index", "scoreboard", "notebooks", "gallery", "architecture", "reference", "guides")
 SHOWN = ["paper", "table", "row", "column", "metric", "printed", "measured", "status"]
 

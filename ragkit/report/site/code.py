@@ -8,6 +8,7 @@ import inspect
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -18,7 +19,7 @@ from ragkit.report.pipeline import Plan
 
 DRAWING = paths.ROOT / "ARCHITECTURE.md"
 PACKAGE = paths.ROOT / "ragkit"
-SITE = Path(__file__).with_name("pages")
+PAGES = Path(__file__).with_name("pages")
 # The command line is documented by its help.
 COMMANDS = "cli"
 
@@ -42,6 +43,7 @@ def _folders(path: Path) -> list[Path]:
     return [folder for folder in path.parents if PACKAGE in (folder, *folder.parents)]
 
 
+@cache
 def modules() -> dict[str, dict[str, list[str]]]:
     """Return the public API: the names that each module offers, by subpackage, the ground first.
 
@@ -95,7 +97,7 @@ def _exported(package: ModuleType) -> list:
 
 def _sources() -> Iterator[str]:
     """Yield the Python of the notebooks, the guides and the README."""
-    for path in (paths.ROOT / "README.md", *sorted((SITE / "guides").glob("*.md"))):
+    for path in (paths.ROOT / "README.md", *sorted((PAGES / "guides").glob("*.md"))):
         text = path.read_text("utf-8")
         yield from re.findall(r"^```python[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     for path in sorted(paths.NOTEBOOKS.glob("*.ipynb")):

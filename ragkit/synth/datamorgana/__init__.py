@@ -2,11 +2,14 @@
 
 A model answers the stages; which kinds of questions it asks, and how often, a file says.
 
+>>> from ragkit import paths
 >>> from ragkit.synth.datamorgana import estimate, make_questions
->>> asked = {"questions": 895, "seed": 7, "author": "openai:gpt-4o"}
->>> made = make_questions("build/company", **asked)                # doctest: +SKIP
->>> made.write("build/questions.jsonl")                            # doctest: +SKIP
->>> estimate("build/company", **asked)  # what it asks and costs   # doctest: +SKIP
+>>> documents = paths.SAMPLE / "enterpriserag_bench"
+>>> asked = {"questions": 50, "seed": 7, "author": "openai:gpt-4o"}
+>>> said = estimate(documents, **asked)  # what it asks and costs
+>>> said[0], said[-1]
+('320 documents, 50 questions; requests:', 'openai:gpt-4o: about ... calls, ... about $...')
+>>> make_questions(documents, **asked).write("build/questions.jsonl")  # doctest: +SKIP
 """
 
 from ragkit.synth.datamorgana.config import Config, load_config
