@@ -67,6 +67,9 @@ class Settings:
         "NAME=FILE": answers of a system that somebody else ran, to be judged like the others.
     judge : str
         Another judge than the declared one.
+    max_tokens : int
+        Where the answers of readers are cut; 0 for the paper's or the declared limit. It is a
+        departure from the paper.
     note : str
         What else a record should say, such as the weights that a server of yours answers with.
     """
@@ -84,6 +87,7 @@ class Settings:
     retrievers: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     judge: str = ""
+    max_tokens: int = 0
     note: str = ""
 
 
@@ -125,7 +129,13 @@ class Trial:
                 told, was = wanted, own
                 spec = self._systems[checks.choice(wanted, "retriever", self._systems)]
             departs = (f"{told} for {was}",) if was and told != was else ()
-            yield Choice(row, f"{row}={told}" if departs else row or told, spec, departs)
+            name = f"{row}={told}" if departs else row or told
+            if reading and (most := self.settings.max_tokens) and spec["kind"] != "extractive":
+                kept = spec.get("parameters", PARAMETERS)
+                limit = "max_tokens" if "max_tokens" in kept else "max_completion_tokens"
+                spec = spec | {"parameters": {**kept, limit: most}}
+                departs += (f"answers of at most {most:,} tokens",)
+            yield Choice(row, name, spec, departs)
 
     @property
     def judge_spec(self) -> dict[str, Any]:

@@ -383,6 +383,19 @@ def test_truncated_answers_are_counted_and_broken_verdicts_are_no_score(official
     assert not {"factuality", "context_recall"} & set(found["metric"])
 
 
+def test_a_limit_of_ones_own_holds_for_readers_and_is_a_departure(official, vendor):
+    (path,) = run(official, "wixqa-table-3", **ONE, max_tokens=9)[1]
+    record = json.loads(path.read_text())
+    assert record["reader"]["parameters"] == {"max_tokens": 9, "temperature": 0}
+    assert "answers of at most 9 tokens" in record["departures"]["reader"]
+    judged = ["response_format" in body for body in map(json.loads, vendor.bodies)]
+    limits = [json.loads(body)["max_tokens"] for body in vendor.bodies]
+    assert set(zip(judged, limits, strict=True)) == {(False, 9), (True, 1024)}
+    found = experiments.measured("paper").set_index("metric")["substitute"]
+    assert "answers of at most 9 tokens" in found["token_f1"]
+    assert "answers of at most" not in found["context_recall"]
+
+
 def test_a_system_without_any_answer_leaves_no_record(official, vendor):
     vendor.answer = lambda *asked: Reply('{"error": {"message": "context too long"}}', 400)
     made, written = run(official, "wixqa-table-3", **ONE)
