@@ -62,9 +62,10 @@ def used() -> set[tuple[str, str]]:
 
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch):
-    """Weights that are here, a server that says yes in a model's place, a folder to write to."""
+    """Weights and sample that are here, a server that says yes, a folder to write to."""
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "models").symlink_to(ROOT / "data" / "cache" / "models")
+    (tmp_path / "data").symlink_to(ROOT / "data")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
     plt.switch_backend("agg")

@@ -98,6 +98,8 @@ class Model:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self.threads
+        # Without it, int8 sums overflow on processors that lack VNNI: scores are .3 off there.
+        options.add_session_config_entry("session.x64quantprecision", "1")
         return onnxruntime.InferenceSession(
             self.folder / "model.onnx", options, providers=["CPUExecutionProvider"]
         )

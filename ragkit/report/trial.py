@@ -68,8 +68,7 @@ class Settings:
     judge : str
         Another judge than the declared one.
     max_tokens : int
-        Where the answers of readers are cut; 0 for the paper's or the declared limit. It is a
-        departure from the paper.
+        Where readers' answers are cut, a departure from the paper; 0 for the declared limit.
     note : str
         What else a record should say, such as the weights that a server of yours answers with.
     """
@@ -226,7 +225,8 @@ class Trial:
             if own.mode != "run":
                 kept = options["ledger"].exists() or own.mode == "batch"
                 options |= {"ledger": options["ledger"] if kept else None, "budget": None}
-                options["guesses"] = self._guesses() if own.mode == "dry" else None
+                guesses = self.questions["answer"].tolist()
+                options["guesses"] = guesses if own.mode == "dry" else None
             kind = Client if own.mode == "run" else Rehearsal
             self.clients[name] = kind(spec["kind"], **options)
         client = self.clients[name]
@@ -245,9 +245,6 @@ class Trial:
     def spent(self) -> float:
         """US dollars that this run has spent."""
         return sum(one.spent for one in (*self.clients.values(), *self.encoders))
-
-    def _guesses(self) -> list[str]:
-        return self.questions["answer"].tolist()
 
     def _settled(self, client: Client) -> None:
         """Raise `ModelError` if requests have no answer that a later run may get."""

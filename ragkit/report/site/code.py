@@ -32,15 +32,12 @@ def _modules() -> dict[str, Path]:
     """Return the modules by dotted name, in order."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        inside = all((folder / "__init__.py").is_file() for folder in _folders(path))
+        folders = path.relative_to(PACKAGE.parent).parents[:-1]
+        inside = all((PACKAGE.parent / one / "__init__.py").is_file() for one in folders)
         if inside and path.name not in ("__main__.py", "conf.py"):
             parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
             found[".".join(part for part in parts if part != "__init__")] = path
     return found
-
-
-def _folders(path: Path) -> list[Path]:
-    return [folder for folder in path.parents if PACKAGE in (folder, *folder.parents)]
 
 
 @cache

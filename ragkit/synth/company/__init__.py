@@ -3,14 +3,11 @@
 EnterpriseRAG-Bench, sections 4 and 5.3, appendices B and C. The answers of every stage are files of
 `OUT/plan`, which may be edited between two runs; the same command goes on from there.
 
->>> from ragkit import paths
 >>> from ragkit.synth.company import estimate, generate_company
->>> page, options = paths.SAMPLE / "company.md", {"author": "openai:gpt-4o", "seed": 0}
->>> options |= {"documents": 60, "questions": 20}
->>> said = estimate(page, "build/co", **options)  # what it asks and costs
->>> said[0], said[-1]
-('60 documents, 20 questions; requests:', 'openai:gpt-4o: about ... calls, ... about $...')
->>> generate_company(page, "build/co", **options)  # doctest: +SKIP
+>>> options = {"documents": 60, "questions": 20, "author": "openai:gpt-4o"}
+>>> estimate("data/sample/company.md", "build/co", **options)
+['60 documents, 20 questions; requests:', ... about $...]
+>>> generate_company("data/sample/company.md", "build/co", **options)  # doctest: +SKIP
 """
 
 from __future__ import annotations

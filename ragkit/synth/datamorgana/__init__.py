@@ -2,14 +2,11 @@
 
 A model answers the stages; which kinds of questions it asks, and how often, a file says.
 
->>> from ragkit import paths
 >>> from ragkit.synth.datamorgana import estimate, make_questions
->>> documents = paths.SAMPLE / "enterpriserag_bench"
 >>> asked = {"questions": 50, "seed": 7, "author": "openai:gpt-4o"}
->>> said = estimate(documents, **asked)  # what it asks and costs
->>> said[0], said[-1]
-('320 documents, 50 questions; requests:', 'openai:gpt-4o: about ... calls, ... about $...')
->>> make_questions(documents, **asked).write("build/questions.jsonl")  # doctest: +SKIP
+>>> estimate("data/sample/enterpriserag_bench", **asked)
+['320 documents, 50 questions; requests:', ... about $...]
+>>> make_questions("data/sample/enterpriserag_bench", **asked).write("q.jsonl")  # doctest: +SKIP
 """
 
 from ragkit.synth.datamorgana.config import Config, load_config

@@ -3,13 +3,10 @@
 A model asks about articles of yours, or about those that it first writes from a page about a
 company.
 
->>> from ragkit import paths
 >>> from ragkit.synth.helpcentre import estimate, generate_helpcentre
->>> options = {"page": paths.SAMPLE / "company.md", "articles": 80, "seed": 0}
->>> said = estimate(author="openai:gpt-4o", **options)  # what it asks and costs
->>> said[0], said[-1]
-('80 articles, ... questions; requests:', 'openai:gpt-4o: about ... calls, ... about $...')
->>> generate_helpcentre("build/help", author="openai:gpt-4o", **options)  # doctest: +SKIP
+>>> estimate(page="data/sample/company.md", articles=80, author="openai:gpt-4o")
+['80 articles, ... questions; requests:', ... about $...]
+>>> generate_helpcentre("build/help", page="mine.md", author="openai:gpt-4o")  # doctest: +SKIP
 """
 
 from __future__ import annotations
