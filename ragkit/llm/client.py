@@ -275,6 +275,7 @@ class _Batch:
                 self.stop("stopped", "interrupted before it was asked")
                 said = "recording the answers under way (Ctrl-C again to drop them)"
                 print(f"\nragkit: {said}", file=sys.stderr)
+                self.leave(sum(thread.ident is None for thread in threads))  # never started
                 self.ended.wait()
                 raise
         if self.fatal is not None:
@@ -293,10 +294,13 @@ class _Batch:
         try:
             self.work()
         finally:
-            with _counting:
-                self.running -= 1
-                if not self.running:
-                    self.ended.set()
+            self.leave()
+
+    def leave(self, threads: int = 1) -> None:
+        with _counting:
+            self.running -= threads
+            if not self.running:
+                self.ended.set()
 
     def work(self) -> None:
         """Settle requests until none waits."""

@@ -369,7 +369,7 @@ def _written_call(content: str | None, tools: Sequence[Mapping]) -> list[dict[st
     for text in (*re.findall(r"```.*?\n(.*?)```", content or "", re.DOTALL), content or ""):
         with suppress(ValueError, RecursionError):
             call = json.loads(text)
-            if isinstance(call, dict) and call.get("name") in {tool["name"] for tool in tools}:
+            if isinstance(call, dict) and call.get("name") in [tool["name"] for tool in tools]:
                 return [{"id": "call_0", "type": "function", "function": call}]
     return []
 

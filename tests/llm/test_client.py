@@ -451,6 +451,25 @@ def test_ctrl_c_waits_for_the_slowest_answer_too(endpoint, path):
         assert len([row for row in ledger if row.state == "value"]) == 4
 
 
+def test_ctrl_c_while_threads_start_waits_for_those_that_did(endpoint, path, monkeypatch):
+    server, begun, start = endpoint(lambda *_: Reply(delay=0.3)), [], threading.Thread.start
+
+    def starts(thread):
+        if "run_thread" in thread.name:
+            begun.append(thread)
+            if len(begun) == 3:
+                while server.asked.total() < 2:
+                    time.sleep(0.01)
+                raise KeyboardInterrupt
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", starts)
+    with make(path, concurrency=8) as client, pytest.raises(KeyboardInterrupt):
+        client.complete([str(i) for i in range(20)])
+    with Ledger(path) as ledger:
+        assert len([row for row in ledger if row.state == "value"]) == server.asked.total() == 2
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

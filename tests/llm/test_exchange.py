@@ -210,7 +210,9 @@ def test_a_tool_call_that_is_written_as_text_is_one(text):
     assert broken.message["content"] == text.replace('"x"', "1")  # what the repair shows
 
 
-@pytest.mark.parametrize("text", ["grep x", '{"name": "rm"}', "[1]", '"grep"', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["grep x", '{"name": "rm"}', '{"name": ["grep"]}', "[1]", '"grep"', "[" * 100_000]
+)
 def test_other_text_is_no_tool_call(text):
     found = reading(chat(text), tools=[TOOL])
     assert (found.kind, found.fields["tool_calls"], found.fields["text"]) == (None, (), text)
