@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,18 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parent.parent
+BEGUN = time.monotonic()
+
+
+def pytest_addoption(parser):
+    said = "begin no slow test after so many seconds; those left are skipped and say so"
+    parser.addoption("--within", type=float, metavar="SECONDS", help=said)
+
+
+def pytest_runtest_setup(item):
+    most = item.config.getoption("--within")
+    if most is not None and item.get_closest_marker("slow") and time.monotonic() - BEGUN > most:
+        pytest.skip(f"not begun within {most:g} s: the machine is slow")
 
 
 def mirror_folder() -> Path | None:
