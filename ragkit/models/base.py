@@ -98,8 +98,7 @@ class Model:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self.threads
-        # Without it, int8 sums overflow on processors that lack VNNI: scores are .3 off there.
-        options.add_session_config_entry("session.x64quantprecision", "1")
+        options.add_session_config_entry("session.x64quantprecision", str(int(overflows())))
         return onnxruntime.InferenceSession(
             self.folder / "model.onnx", options, providers=["CPUExecutionProvider"]
         )
@@ -170,6 +169,17 @@ class Model:
                 rows[order] = store.map(compute, own, code=(type(self).__module__,), **options)
                 bar.update(len(part))
         return rows
+
+
+def overflows() -> bool:
+    """Return whether sums of int8 products may overflow here, which puts scores .3 off.
+
+    They do on x86 processors without VNNI. The exact sums cost two thirds more time with it.
+    """
+    try:
+        return "vnni" not in Path("/proc/cpuinfo").read_text("utf-8")
+    except OSError:  # another system than Linux
+        return True
 
 
 def opened(kind: type[Model], name: str, threads: int) -> Model:
