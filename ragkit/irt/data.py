@@ -1,7 +1,8 @@
-"""Check a frame of scores and turn it into arrays, sorted by item, then subject."""
+"""Check a frame of scores and turn it into a matrix, items x subjects."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,24 +20,18 @@ class Scores:
     ----------
     subjects, items : pandas.Index
         Ids in the order of first sorting; the arrays below refer to their positions.
-    subject, item : numpy.ndarray of int32, or None
-        Cell positions, sorted by item, then subject; None if the matrix is full.
     x : numpy.ndarray
-        Rescaled scores: of the cells, or items x subjects if the matrix is full.
+        Rescaled scores, items x subjects, NaN where missing.
+    score_range : (float, float)
     group, groups :
         The facet's level of each cell, and its names; None without a facet.
-    score_range : (float, float)
     parts : int
         Into how many parts that share no subject and no item the scores fall.
     n_subjects, n_items, n_cells, n_groups : int
-    full : bool
-        Whether every subject has a score on every item, and there is no facet.
     """
 
     subjects: pd.Index
     items: pd.Index
-    subject: np.ndarray | None
-    item: np.ndarray | None
     x: np.ndarray
     score_range: tuple[float, float]
     group: np.ndarray | None = None
@@ -44,65 +39,33 @@ class Scores:
     parts: int = 1
 
     def __post_init__(self):
-        self.n_subjects, self.n_items = len(self.subjects), len(self.items)
-        self.n_cells, self.full = self.x.size, self.subject is None
+        self.n_items, self.n_subjects = self.x.shape
+        self.n_cells = self.x.size - int(np.isnan(self.x).sum())
         self.n_groups = 0 if self.groups is None else len(self.groups)
 
     def per_item(self, statistic: str) -> np.ndarray:
         """Return the "count", "mean", "min" or "max" of each item's rescaled scores."""
-        return self._per(1, self.item, statistic)
+        return self._per(1, statistic)
 
     def per_subject(self, statistic: str) -> np.ndarray:
         """Return the "count", "mean", "min" or "max" of each subject's rescaled scores."""
-        return self._per(0, self.subject, statistic)
+        return self._per(0, statistic)
 
-    def _per(self, axis: int, code: np.ndarray | None, statistic: str) -> np.ndarray:
-        if not self.full:
-            return pd.Series(self.x).groupby(code).agg(statistic).to_numpy()
+    def _per(self, axis: int, statistic: str) -> np.ndarray:
         if statistic == "count":
-            return np.full(self.x.shape[1 - axis], self.x.shape[axis])
+            return np.isfinite(self.x).sum(axis)
         options = {"dtype": float} if statistic == "mean" else {}
-        return getattr(self.x, statistic)(axis, **options).astype(float)
-
-    def centred_means(self) -> np.ndarray:
-        """Return each subject's mean deviation from the items' mean scores."""
-        if self.full:
-            mean = self.per_subject("mean")
-            return mean - mean.mean()
-        subject, item, x = self.cells()
-        x = x - self.per_item("mean")[item]
-        return np.bincount(subject, x, self.n_subjects) / self.per_subject("count")
-
-    def sums_with(self, ability: np.ndarray) -> list[np.ndarray]:
-        """Return each item's sums of x, x^2, x ability, ability and ability^2 over its scores."""
-        if self.full:
-            x, ones = self.x, np.ones(self.n_items)
-            cross = x @ ability.astype(x.dtype)
-            squares = np.einsum("ji,ji->j", x, x)
-            return [x.sum(1), squares, cross, ones * ability.sum(), ones * (ability @ ability)]
-        own = ability[self.subject]
-        columns = (self.x, self.x**2, self.x * own, own, own**2)
-        return [np.bincount(self.item, column, self.n_items) for column in columns]
+        return getattr(np, f"nan{statistic}")(self.x, axis, **options).astype(float)
 
     def cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return subject and item positions and scores, one entry per cell, in item order."""
-        if self.full:
-            item, subject = np.divmod(np.arange(self.x.size), self.n_subjects)
-            return subject, item, self.x.ravel().astype(float)
-        return self.subject, self.item, self.x
+        """Return subject and item positions and scores of the cells, by item, then subject."""
+        item, subject = np.nonzero(np.isfinite(self.x))
+        return subject, item, self.x[item, subject].astype(float)
 
     def unscaled(self, x: np.ndarray) -> np.ndarray:
         """Return rescaled scores on the original scale, never a rounding error outside of it."""
         low, high = self.score_range
         return np.clip(low + x * (high - low), low, high)
-
-    def matrix(self) -> np.ndarray:
-        """Return the rescaled scores, subjects x items, NaN where missing."""
-        if self.full:
-            return self.x.T.astype(float)
-        out = np.full((self.n_subjects, self.n_items), np.nan)
-        out[self.subject, self.item] = self.x
-        return out
 
     def frame(self) -> pd.DataFrame:
         """Return the long frame `subject_id, item_id, score` on the original scale."""
@@ -138,7 +101,7 @@ def prepare(
             f"an item response model needs at least 2 subjects and 2 items; "
             f"the scores hold {prepared.n_subjects} and {prepared.n_items}"
         )
-    if prepared.x.min() == prepared.x.max():
+    if np.nanmin(prepared.x) == np.nanmax(prepared.x):
         raise DataError("all scores are the same, so nothing tells subjects or items apart")
     if likelihood == "bernoulli":
         _check_binary(prepared)
@@ -168,9 +131,7 @@ def require_long(scores: pd.DataFrame, group: str | None = None) -> None:
             )
 
 
-def _from_long(
-    scores: pd.DataFrame, low: float, high: float, group: str | None, *, wide: bool = False
-) -> Scores:
+def _from_long(scores: pd.DataFrame, low: float, high: float, group: str | None) -> Scores:
     require_long(scores, group)
     if not len(scores):
         raise DataError("scores hold no rows")
@@ -179,72 +140,48 @@ def _from_long(
 
     def where(row: int) -> str:
         names = f"subject {quoted(subjects, subject[row])}, item {quoted(items, item[row])}"
-        return f"the cell ({names})" if wide else f"row {row + 1} of the scores ({names})"
+        return f"row {row + 1} of the scores ({names})"
 
-    x = pd.to_numeric(scores["score"], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    bad = ~np.isfinite(x)
-    if bad.any():
-        row = int(bad.argmax())
-        found = scores["score"].iloc[row]
+    hint = "leave out the rows of missing scores: scores.dropna(subset=['score'])"
+    score = _rescaled(scores["score"], low, high, where, hint)
+    cell = item.astype(np.int64) * len(subjects) + subject
+    repeated = pd.Series(cell).duplicated().to_numpy()
+    if repeated.any():
+        second = int(repeated.argmax())
         raise DataError(
-            f"{where(row)} should have a number as its score, found "
-            f"{repr(found) if isinstance(found, str) else found}; "
-            f"{int(bad.sum()):,} of {len(x):,} have none",
-            "subjects belong in the index, items in the columns"
-            if wide
-            else "leave out the rows of missing scores: scores.dropna(subset=['score'])",
-        )
-    x = _rescale(x, low, high, where)
-    code, names = _codes(scores[group]) if group else (None, None)
-    key = item.astype(np.int64) * len(subjects) + subject
-    order = np.argsort(key, kind="stable")
-    repeated = np.flatnonzero(np.diff(key[order]) == 0)
-    if repeated.size:
-        first, second = order[repeated[0]], order[repeated[0] + 1]
-        raise DataError(
-            f"{where(int(second))} repeats the cell of row {int(first) + 1}; "
-            f"{repeated.size:,} cells are repeated",
+            f"{where(second)} repeats the cell of row {(cell == cell[second]).argmax() + 1}; "
+            f"{repeated.sum():,} cells are repeated",
             "average or choose first: scores.groupby(['subject_id', 'item_id']).mean()",
         )
-    subject, item, x = subject[order], item[order], x[order]
-    code = code[order] if group else None
-    if len(x) == len(subjects) * len(items) and code is None:
-        return Scores(subjects, items, None, None, x.reshape(len(items), -1), (low, high))
-    return Scores(subjects, items, subject, item, x, (low, high), code, names)
+    x = np.full((len(items), len(subjects)), np.nan)
+    x[item, subject] = score
+    if not group:
+        return Scores(subjects, items, x, (low, high))
+    code, names = _codes(scores[group])
+    return Scores(subjects, items, x, (low, high), code[np.argsort(cell)], names)
 
 
 def _from_wide(scores: pd.DataFrame, low: float, high: float) -> Scores:
-    axes = {"subject": (1, scores.index), "item": (0, scores.columns)}
-    for name, (_, ids) in axes.items():
+    missing = scores.isna().to_numpy()
+    for axis, name, ids in ((1, "subject", scores.index), (0, "item", scores.columns)):
         if ids.has_duplicates:
+            twice = quoted(ids, ids.duplicated().argmax())
+            raise DataError(f"the wide scores repeat the {name} {twice}")
+        if (empty := missing.all(axis)).any():
             raise DataError(
-                f"the wide scores repeat the {name} {quoted(ids, ids.duplicated().argmax())}"
+                f"the {name} {quoted(ids, empty.argmax())} has no score", "leave it out"
             )
-    floats = all(dtype in (np.float32, np.float64) for dtype in set(scores.dtypes))
-    if not floats or not np.isfinite(scores.to_numpy()).all():
-        for name, (axis, ids) in axes.items():
-            empty = scores.isna().all(axis=axis).to_numpy()
-            if empty.any():
-                gone = quoted(ids, empty.argmax())
-                raise DataError(f"the {name} {gone} has no score", "leave it out")
-        cells = {
-            "subject_id": scores.index.repeat(scores.shape[1]),
-            "item_id": np.tile(scores.columns, len(scores)),
-            "score": scores.to_numpy().ravel(),
-        }
-        return _from_long(pd.DataFrame(cells).dropna(subset="score"), low, high, None, wide=True)
-    # A full matrix keeps its precision, and is not copied more often than it must be.
-    rows, columns = np.argsort(_sortable(scores.index)), np.argsort(_sortable(scores.columns))
-    subjects, items, matrix = scores.index[rows], scores.columns[columns], scores.to_numpy()
-    if (np.diff(rows) != 1).any() or (np.diff(columns) != 1).any():
-        matrix = matrix[np.ix_(rows, columns)]
 
     def where(cell: int) -> str:
-        row, column = divmod(cell, len(items))
-        return f"the cell (subject {quoted(subjects, row)}, item {quoted(items, column)})"
+        row, column = divmod(cell, len(scores.columns))
+        names = f"subject {quoted(scores.index, row)}, item {quoted(scores.columns, column)}"
+        return f"the cell ({names})"
 
-    x = _rescale(matrix, low, high, where)
-    return Scores(subjects, items, None, None, np.ascontiguousarray(x.T), (low, high))
+    x, hint = scores.to_numpy(), "subjects belong in the index, items in the columns"
+    x = _rescaled(pd.Series(x.ravel()), low, high, where, hint, missing.ravel()).reshape(x.shape)
+    rows, columns = np.argsort(_sortable(scores.index)), np.argsort(_sortable(scores.columns))
+    x = np.ascontiguousarray(x.T[np.ix_(columns, rows)])
+    return Scores(scores.index[rows], scores.columns[columns], x, (low, high))
 
 
 def quoted(ids: pd.Index, place: int) -> str:
@@ -270,13 +207,28 @@ def _codes(column: pd.Series) -> tuple[np.ndarray, pd.Index]:
     return np.argsort(order).astype(np.int32)[codes], names[order]
 
 
-def _rescale(x: np.ndarray, low: float, high: float, where) -> np.ndarray:
+def _rescaled(
+    scores: pd.Series, low: float, high: float, where: Callable, hint: str, missing=False
+) -> np.ndarray:
+    """Return scores on [0, 1]; one that is not a number, and not `missing`, or outside raises."""
+    x = pd.to_numeric(scores, errors="coerce")
+    x = x.to_numpy(np.float32 if x.dtype == np.float32 else float, na_value=np.nan)
+    bad = ~np.isfinite(x) & ~np.asarray(missing)
+    if bad.any():
+        row = int(bad.argmax())
+        found = scores.iloc[row]
+        raise DataError(
+            f"{where(row)} should have a number as its score, found "
+            f"{repr(found) if isinstance(found, str) else found}; "
+            f"{int(bad.sum()):,} of {len(x):,} have none",
+            hint,
+        )
     outside = (x < low) | (x > high)
     if outside.any():
-        row = int(outside.ravel().argmax())
+        row = int(outside.argmax())
         raise DataError(
-            f"{where(row)} has the score {x.ravel()[row]:g}, outside the range "
-            f"[{low:g}, {high:g}]; {int(outside.sum()):,} of {x.size:,} are",
+            f"{where(row)} has the score {x[row]:g}, outside the range "
+            f"[{low:g}, {high:g}]; {int(outside.sum()):,} of {len(x):,} are",
             f"declare the range of the scale, such as score_range={_scale(x)}; nothing is clipped",
         )
     if (low, high) == (0.0, 1.0):
@@ -293,7 +245,7 @@ def _scale(x: np.ndarray) -> str:
 
 
 def _check_binary(prepared: Scores) -> None:
-    odd = (prepared.x != 0) & (prepared.x != 1)
+    odd = ~(np.isin(prepared.x, (0, 1)) | np.isnan(prepared.x))
     if odd.any():
         (low, high), value = prepared.score_range, prepared.unscaled(prepared.x[odd][0])
         raise DataError(
@@ -303,14 +255,14 @@ def _check_binary(prepared: Scores) -> None:
 
 
 def _connect(prepared: Scores, disconnected: str) -> None:
-    if prepared.full:
+    if prepared.n_cells == prepared.x.size:
         return
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    n, size = prepared.n_subjects, prepared.n_subjects + prepared.n_items
-    cells = np.ones(prepared.n_cells, np.int8), (prepared.subject, prepared.item + n)
-    edges = coo_array(cells, shape=(size, size))
+    n, size = prepared.n_subjects, sum(prepared.x.shape)
+    subject, item, x = prepared.cells()
+    edges = coo_array((np.ones(len(x)), (subject, item + n)), shape=(size, size))
     prepared.parts, label = connected_components(edges, directed=False)
     if prepared.parts > 1 and disconnected == "raise":
         pairs = zip(np.bincount(label[:n]), np.bincount(label[n:]), strict=True)

@@ -210,7 +210,7 @@ def prior_sensitivity(
 
 
 def _statistics(data: Scores) -> pd.Series:
-    x, scores = data.cells()[2], data.matrix()
+    x, scores = data.cells()[2], data.x.T.astype(float)
     mean = np.nanmean(scores, 1)
     rest = mean[:, None] - scores / data.per_subject("count")[:, None]  # of a subject's scores
     one, two = (v - np.nanmean(v, 0) for v in (scores, rest))
@@ -296,8 +296,9 @@ def _generated(result: IRTResult, rng: np.random.Generator, *, known: bool = Tru
         z = rng.normal(size=1 if result.info["model"] == "1pl" else len(items))
         drawn = items[name] + z * items[f"se_{name}"].fillna(0.0)
         items = items.assign(disc=drawn if signed else np.exp(drawn))
-    x = result.family.sample(result._eta(ability, items.iloc[item]), rng)
-    return replace(data, x=x.reshape(data.x.shape))
+    x = np.full(data.x.shape, np.nan)
+    x[item, subject] = result.family.sample(result._eta(ability, items.iloc[item]), rng)
+    return replace(data, x=x)
 
 
 def _expected(result: IRTResult, rng: np.random.Generator) -> pd.Series:

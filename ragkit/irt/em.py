@@ -80,7 +80,7 @@ def _problems(model: Model, optimum: Optimum, max_iter: int) -> list[str]:
     advice = f"its scores are separated by ability: leave it out, or {narrow}"
     constant = "leave out subjects with constant scores"
     if cb := model.family.name == "cb":
-        ends = 100 * np.mean((data.x == 0) | (data.x == 1))
+        ends = 100 * np.isin(data.x, (0, 1)).sum() / data.n_cells
         constant = advice = (
             f"{ends:.0f} % of the scores lie exactly at the ends, where the continuous Bernoulli has "
             "no highest density: use likelihood='fractional' or 'graded'"

@@ -134,14 +134,8 @@ class Model:
         after = np.arange(self.k)[:, None] > np.arange(self.k - 1)
         self.spread = after - after.mean(0, keepdims=True)  # thresholds x gaps
         if self.groups:
-            from scipy.sparse import csr_array
-
-            units, item = self.stats.units, self.stats.unit_item
             ones = np.column_stack([np.ones(self.groups), np.eye(self.groups)[:, 1:]])
             self.contrasts = np.linalg.qr(ones)[0][:, 1:]
-            self.of_item = csr_array(
-                (np.ones(units), (item, np.arange(units))), shape=(self.m, units)
-            )
 
     # --- parameters ---------------------------------------------------------------------------
 
@@ -244,7 +238,8 @@ class Model:
         parts = [np.einsum("vt,vtc->vc", tangent, natural) for tangent in tangents]
         head, own = [part.sum(0, keepdims=True) for part in parts[: self.head]], parts[self.head :]
         if self.groups:
-            own = [self.of_item @ part for part in own]
+            first = np.searchsorted(self.stats.unit_item, np.arange(self.m))
+            own = [np.add.reduceat(part, first) for part in own]
         return np.concatenate([*head, np.stack(own, 1).reshape(-1, pull.shape[-1])])
 
     def log_priors(self, vector: np.ndarray) -> np.ndarray:
@@ -454,7 +449,8 @@ def _definite(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def start(model: Model) -> np.ndarray:
     """Return items fitted by Newton's method to abilities taken from the mean scores."""
-    theta = model.data.centred_means()
+    x = model.data.x
+    theta = np.nanmean(x - model.data.per_item("mean")[:, None], 0)
     theta = theta / max(float(theta.std()), 1e-12)
     first, weight = interpolation(theta)
     known = np.zeros((len(theta), len(NODES)))

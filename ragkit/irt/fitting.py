@@ -176,7 +176,7 @@ def _levels(data: Scores, levels: Sequence[float] | None) -> Sequence[float]:
     """Return the declared levels of graded scores, or the scores' distinct values."""
     if levels is not None:
         return levels
-    found = data.unscaled(np.unique(data.x).astype(float))
+    found = data.unscaled(np.unique(data.cells()[2]))
     if len(found) > MOST_LEVELS:
         raise DataError(
             f"the scores take {len(found):,} distinct values, too many for a graded model",
@@ -196,8 +196,8 @@ def _prior(
         return filled
     if choice(prior, "prior", PRIORS) != "none":
         return Prior().filled(positive=positive, shared=shared)
-    if family.graded and not (counts := family.counts(data)).all():
-        item, level = np.argwhere(counts == 0)[0]
+    if family.graded and not (seen := family.statistics(data.x).any(2)).all():
+        item, level = np.argwhere(~seen)[0]
         raise DataError(
             f"the item {quoted(data.items, item)} never got the score {family.values[level]:g}: "
             "without a prior its thresholds are not finite",
@@ -258,8 +258,9 @@ def _result(data: Scores, found: Estimates, *, signed: bool) -> IRTResult:
 
 def _runs_backwards(data: Scores, theta: np.ndarray) -> np.ndarray:
     """Return which items' scores fall with ability: a one-sided test of correlation at 5 %."""
-    n = data.per_item("count")
-    x, square, cross, ability, ability_square = data.sums_with(theta)
+    n, seen, x = data.per_item("count"), np.isfinite(data.x), np.nan_to_num(data.x)
+    square, cross = np.einsum("ji,ji->j", x, x), x @ theta.astype(x.dtype)
+    x, ability, ability_square = x.sum(1), seen @ theta, seen @ theta**2
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = (square - x**2 / n) * (ability_square - ability**2 / n)
         r = np.clip((cross - x * ability / n) / np.sqrt(spread), -1 + 1e-12, 1 - 1e-12)
@@ -282,7 +283,7 @@ def _flags(**masks: np.ndarray) -> np.ndarray:
 
 def _facets(data: Scores, severity: np.ndarray, error: np.ndarray) -> pd.DataFrame:
     k = data.n_groups
-    pairs = np.unique(np.column_stack([data.subject, data.group]), axis=0)
+    pairs = np.unique(np.column_stack([data.cells()[0], data.group]), axis=0)
     levels = np.bincount(pairs[:, 0], minlength=data.n_subjects)
     overlap = np.bincount(pairs[levels[pairs[:, 0]] > 1, 1], minlength=k) > 0
     return pd.DataFrame(

@@ -53,7 +53,7 @@ def item_fit(result: IRTResult) -> pd.DataFrame:
     table["outfit"] = total["scaled"] / data.per_item("count")
     table["z"] = total["residual"] / np.sqrt(total["variance"])
     table[["s_x2", "df", "p"]] = np.nan
-    x = data.matrix().T
+    x = data.x.astype(float)
     if np.isin(x, (0, 1)).all() and not data.n_groups:  # right or wrong, and complete
         table[["s_x2", "df", "p"]] = _s_x2(result, x)
     return table

@@ -57,9 +57,10 @@ class _Natural:
     features, thresholds, graded = 2, 1, False
 
     @staticmethod
-    def statistics(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the features' positions and values of each score, both scores x 2."""
-        return np.tile([0, 1], (len(x), 1)), np.column_stack([x, np.ones_like(x)])
+    def statistics(x: np.ndarray) -> np.ndarray:
+        """Return the features of scores, items x features x subjects, 0 where one is missing."""
+        seen = np.isfinite(x)
+        return np.stack([np.where(seen, x, 0.0), seen], 1)
 
     @classmethod
     def curves(cls, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -275,10 +276,10 @@ class Graded:
 
     # --- of the engine --------------------------------------------------------------------------
 
-    def statistics(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the level of each score, and 1, both scores x 1."""
-        place = self.categories(x)[:, None]
-        return place, np.ones(place.shape)
+    def statistics(self, x: np.ndarray) -> np.ndarray:
+        """Return indicators of the levels, items x levels x subjects, 0 where a score is missing."""
+        place = np.where(np.isfinite(x), self.categories(np.nan_to_num(x, nan=self.levels[0])), -1)
+        return (place[:, None] == np.arange(self.features)[:, None]).astype(float)
 
     def curves(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return log P, items x levels x nodes, and its derivatives in each eta."""
@@ -292,16 +293,9 @@ class Graded:
             slopes[:, k, k] = -np.exp(log_w[..., k] - log_p[..., k])
         return np.moveaxis(log_p, -1, 1), slopes
 
-    def counts(self, data: Scores) -> np.ndarray:
-        """Return how often each item got each level."""
-        _, item, x = data.cells()
-        at = item.astype(np.int64) * self.features + self.statistics(x)[0][:, 0]
-        size = data.n_items * self.features
-        return np.bincount(at, minlength=size).reshape(data.n_items, self.features)
-
     def start(self, data: Scores) -> tuple[np.ndarray, np.ndarray]:
         """Return first guesses of intercepts and log gaps from the smoothed shares of the levels."""
-        share = self.counts(data) + 0.5
+        share = self.statistics(data.x).sum(2) + 0.5
         above = np.cumsum(share[:, ::-1], 1)[:, ::-1][:, 1:] / share.sum(1, keepdims=True)
         level = np.log(above / (1 - above))
         return level.mean(1), np.log(np.maximum(-np.diff(level, axis=1), 0.05))

@@ -34,7 +34,6 @@ _OFFSETS = np.arange(-14, 15) * 0.5  # in posterior standard deviations
 _POINTS = 6  # of an interpolating polynomial
 COMPONENTS = 3
 _PART = 1 << 20  # entries of an array of a part: small enough to be reused by the allocator
-_DENSE = 2e7  # entries up to which the statistics of the scores are kept as a dense matrix
 
 
 def interpolation(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -120,62 +119,40 @@ class Statistics:
     """The scores as statistics that are linear in each item's curves.
 
     log p(x) of a cell is the sum over features of statistic x curve: (x, 1) x (eta, -A(eta)), or
-    for a graded model indicators of the level x log probabilities. A "unit" is an item, or an item
-    under one judge.
+    for a graded model indicators of the level x log probabilities; a missing score has zeros. A
+    "unit" is an item, or an item under one judge.
     """
 
     def __init__(self, data: Scores, family):
-        self.n, self.features = data.n_subjects, family.features
-        self.x, self.matrix = data.x, None
+        self.family, self.n, self.x = family, data.n_subjects, data.x
         self.unit_item, self.unit_group = np.arange(data.n_items), None
-        if not data.full or family.graded:
+        if data.n_groups:
             subject, item, x = data.cells()
-            unit = item.astype(np.int64)
-            if data.n_groups:
-                key = unit * data.n_groups + data.group
-                found, unit = np.unique(key, return_inverse=True)
-                self.unit_item, self.unit_group = np.divmod(found, data.n_groups)
-            self._build(family, unit, subject, x)
+            found, unit = np.unique(item * data.n_groups + data.group, return_inverse=True)
+            self.unit_item, self.unit_group = np.divmod(found, data.n_groups)
+            self.x = np.full((len(found), self.n), np.nan)
+            self.x[unit, subject] = x
+        self.full = data.n_cells == self.x.size and not family.graded
         self.units = len(self.unit_item)
-        wide = max(self.n, self.features * family.thresholds * len(NODES))
+        wide = max(self.n, family.features * family.thresholds * len(NODES))
         step = max(1, _PART // wide)
         starts = range(0, self.units, step)
         self.parts = [slice(start, min(start + step, self.units)) for start in starts]
 
-    def _build(self, family, unit, subject, x) -> None:
-        from scipy.sparse import csr_array
-
-        feature, value = family.statistics(x)
-        rows = (unit[:, None] * self.features + feature).ravel()
-        columns = np.repeat(subject, feature.shape[1])
-        shape = (len(self.unit_item) * self.features, self.n)
-        self.x, self.matrix = None, csr_array((value.ravel(), (rows, columns)), shape=shape)
-        if shape[0] * shape[1] <= _DENSE:
-            self.matrix = self.matrix.toarray()
-
     def log_likelihood(self, part: slice, curves: np.ndarray) -> np.ndarray:
         """Return subjects x nodes from the curves of a part, units x features x nodes."""
-        if self.matrix is None:
+        if self.full:
             return self.x[part].T.astype(float) @ curves[:, 0] + curves[:, 1].sum(0)
-        return self._rows(part).T @ curves.reshape(-1, len(NODES))
+        return self.of_units(part).reshape(-1, self.n).T @ curves.reshape(-1, len(NODES))
 
     def expected(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return the statistics' expectations of each part, units x features x nodes."""
-        if self.matrix is None:
+        if self.full:
             count = weights.sum(0)
             sums = (self.x[part].astype(float) @ weights for part in self.parts)
             return [np.stack([x, np.broadcast_to(count, x.shape)], 1) for x in sums]
-        shape = (-1, self.features, len(NODES))
-        return [(self._rows(part) @ weights).reshape(shape) for part in self.parts]
+        return [self.of_units(part) @ weights for part in self.parts]
 
     def of_units(self, part: slice) -> np.ndarray:
-        """Return units x features x subjects, dense."""
-        if self.matrix is None:
-            x = self.x[part].astype(float)
-            return np.stack([x, np.ones_like(x)], 1)
-        rows = self._rows(part)
-        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
-        return rows.reshape(-1, self.features, self.n)
-
-    def _rows(self, part: slice):
-        return self.matrix[part.start * self.features : part.stop * self.features]
+        """Return units x features x subjects."""
+        return self.family.statistics(self.x[part])

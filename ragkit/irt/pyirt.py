@@ -108,7 +108,7 @@ def _train(data: Scores, setup: Setup, *, epochs, lr, dropout, shown) -> dict[st
     from py_irt.dataset import Dataset
     from py_irt.training import IrtModelTrainer
 
-    frame = pd.DataFrame(data.matrix()).rename(index="s{}".format, columns="i{}".format)
+    frame = pd.DataFrame(data.x.T.astype(float)).rename(index="s{}".format, columns="i{}".format)
     threads = torch.get_num_threads()
     calls = iter(range(-1, epochs + 1))  # the trainer calls the model once before the first epoch
 

@@ -304,8 +304,8 @@ def _training(scores, score_range) -> tuple[np.ndarray, pd.Index, pd.Index, floa
     data = prepare(scores, score_range=score_range)
     if data.n_subjects < 10:
         raise DataError(f"{data.n_subjects} subjects are too few for a short form", "10 at least")
-    x, low, high = data.matrix(), *data.score_range
-    if not data.full:
+    x, low, high = data.x.T.astype(float), *data.score_range
+    if data.n_cells < x.size:
         model = fit(scores, likelihood="fractional", score_range=score_range)
         x = np.where(np.isnan(x), (model.predict().to_numpy() - low) / (high - low), x)
     return x, data.subjects, data.items, 1 - data.n_cells / x.size

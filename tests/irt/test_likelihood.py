@@ -89,9 +89,9 @@ def test_the_rest_of_a_family_by_hand():
     assert Bernoulli.information(eta) == pytest.approx([1 / 4, 3 / 16])
     assert Bernoulli.crps(eta, x) == pytest.approx([1 / 4, 1 / 16])
     assert np.isnan(Fractional.crps(eta, x)).tolist() == [True, True]
-    position, value = Bernoulli.statistics(x)
-    assert position.tolist() == [[0, 1], [0, 1]]
-    assert value.tolist() == [[0, 1], [1, 1]]
+    # an item with a missing score: x, and 1 where it is seen
+    found = Bernoulli.statistics(np.array([[0, 0.5, np.nan]]))
+    assert found.tolist() == [[[0, 0.5, 0], [1, 1, 0]]]
     # an item at two nodes: eta and -A, and their slopes 1 and -A'
     curves, slopes = Bernoulli.curves(eta[None, None])
     assert curves == pytest.approx(np.array([[[0, np.log(3)], [-np.log(2), -np.log(4)]]]))
@@ -206,16 +206,13 @@ def test_a_draw_is_the_level_that_a_uniform_number_falls_in():
     assert drawn(1.1, 0.2) == [1, 0]  # probabilities may add up to less by rounding
 
 
-def test_counts_and_starts_of_levels_by_hand():
-    x = np.array([0, 0, 0.5, 1, 1, 1, *[0] * 50, *[1] * 50])
-    item = np.repeat([0, 1, 2], [4, 2, 100])
-    data = SimpleNamespace(cells=lambda: (None, item, x), n_items=3)
-    position, ones = THREE.statistics(x[:4])
-    assert (position.tolist(), ones.tolist()) == ([[0], [0], [1], [2]], [[1]] * 4)
-    assert THREE.counts(data).tolist() == [[2, 1, 1], [0, 0, 2], [50, 0, 50]]
-    few = SimpleNamespace(cells=lambda: (None, item[:3], x[:3]), n_items=2)
-    assert THREE.counts(few).tolist() == [[2, 1, 0], [0, 0, 0]]
-    level, gap = THREE.start(data)
+def test_statistics_and_starts_of_levels_by_hand():
+    x = np.full((3, 100), np.nan)
+    x[0, :4], x[1, 5:7], x[2] = [0, 0, 0.5, 1], 1, np.repeat([0, 1], 50)
+    found = THREE.statistics(x)
+    assert found[0, :, :5].tolist() == [[1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0]]
+    assert found.sum(2).tolist() == [[2, 1, 1], [0, 0, 2], [50, 0, 50]]
+    level, gap = THREE.start(SimpleNamespace(x=x))
     # logits of the shares at or above a level, 1/2 added to each count: 3 to 5/2 and 3/2 to 4
     above = np.log([[3 / 2.5, 1.5 / 4], [3 / 0.5, 2.5 / 1], [51 / 50.5, 50.5 / 51]])
     assert level == pytest.approx(above.mean(1))
