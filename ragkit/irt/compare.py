@@ -34,7 +34,7 @@ import pandas as pd
 from ragkit import display
 from ragkit.checks import whole
 from ragkit.errors import UsageError
-from ragkit.irt.data import require_long
+from ragkit.irt.data import require_long, rescaled
 from ragkit.irt.diagnostics import split_half
 from ragkit.irt.fitting import fit
 from ragkit.irt.result import IRTResult
@@ -71,7 +71,8 @@ def crps(result: IRTResult, scores: pd.DataFrame) -> pd.Series:
     as known. The fractional quasi-likelihood predicts a mean and no distribution: NaN.
     """
     low, high = result.score_range
-    value = result.family.crps(result._cell_eta(scores), result._rescaled(scores))
+    x = rescaled(scores, result.score_range)
+    value = result.family.crps(result._cell_eta(scores), x)
     return pd.Series(value * (high - low), index=scores.index, name="crps")
 
 

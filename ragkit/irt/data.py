@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -131,25 +132,31 @@ def require_long(scores: pd.DataFrame, group: str | None = None) -> None:
             )
 
 
+def rescaled(scores: pd.DataFrame, score_range: tuple[float, float]) -> np.ndarray:
+    """Return the scores of a long frame on [0, 1]; a `DataError` names the row of a bad one."""
+    require_long(scores)
+    hint = "leave out the rows of missing scores: scores.dropna(subset=['score'])"
+    return _rescaled(scores["score"], *score_range, partial(_row, scores), hint)
+
+
+def _row(scores: pd.DataFrame, row: int) -> str:
+    names = [quoted(pd.Index(scores[column]), row) for column in ("subject_id", "item_id")]
+    return f"row {row + 1} of the scores (subject {names[0]}, item {names[1]})"
+
+
 def _from_long(scores: pd.DataFrame, low: float, high: float, group: str | None) -> Scores:
     require_long(scores, group)
     if not len(scores):
         raise DataError("scores hold no rows")
     subject, subjects = _codes(scores["subject_id"])
     item, items = _codes(scores["item_id"])
-
-    def where(row: int) -> str:
-        names = f"subject {quoted(subjects, subject[row])}, item {quoted(items, item[row])}"
-        return f"row {row + 1} of the scores ({names})"
-
-    hint = "leave out the rows of missing scores: scores.dropna(subset=['score'])"
-    score = _rescaled(scores["score"], low, high, where, hint)
+    score = rescaled(scores, (low, high))
     cell = item.astype(np.int64) * len(subjects) + subject
     repeated = pd.Series(cell).duplicated().to_numpy()
     if repeated.any():
         second = int(repeated.argmax())
         raise DataError(
-            f"{where(second)} repeats the cell of row {(cell == cell[second]).argmax() + 1}; "
+            f"{_row(scores, second)} repeats the cell of row {(cell == cell[second]).argmax() + 1}; "
             f"{repeated.sum():,} cells are repeated",
             "average or choose first: scores.groupby(['subject_id', 'item_id']).mean()",
         )

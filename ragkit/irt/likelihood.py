@@ -51,7 +51,8 @@ _SMALL = 0.25  # half of |eta| below which the series is used; its next term is 
 class _Natural:
     """A family in one natural parameter; for the engine, statistics (x, 1) x curves (eta, -A).
 
-    `terms` returns A, A' and A'' at eta, and `sample` one score for each entry of eta.
+    `terms` returns A, A' and A'' at eta (A's absolute error is below 1e-12 while |eta| < 1,000), and
+    `sample` one score for each entry of eta.
     """
 
     features, thresholds, graded = 2, 1, False
@@ -73,11 +74,6 @@ class _Natural:
         return np.stack([eta[:, 0], -normalizer], 1), slopes
 
     @classmethod
-    def log_normalizer(cls, eta: np.ndarray) -> np.ndarray:
-        """Return A(eta), shape as `eta`; absolute error below 1e-12 while |eta| < 1,000."""
-        return cls.terms(eta)[0]
-
-    @classmethod
     def mean_variance(cls, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean A'(eta) and the variance A''(eta), shapes as `eta`."""
         return cls.terms(eta)[1:]
@@ -85,7 +81,7 @@ class _Natural:
     @classmethod
     def log_density(cls, eta: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Return log p(x | eta)."""
-        return x * eta - cls.log_normalizer(eta)
+        return x * eta - cls.terms(eta)[0]
 
     @classmethod
     def information(cls, eta: np.ndarray) -> np.ndarray:
@@ -190,18 +186,6 @@ class Fractional(Bernoulli):
         return np.full(np.shape(x), np.nan)
 
 
-def _log_levels(eta: np.ndarray, above: np.ndarray) -> np.ndarray:
-    """Return log P(level) from eta at the thresholds (last axis) and its log logistic."""
-    out = np.empty((*eta.shape[:-1], eta.shape[-1] + 1))
-    out[..., 0] = above[..., 0] - eta[..., 0]
-    out[..., -1] = above[..., -1]
-    # logistic(u) - logistic(l) = logistic(u) logistic(-l) (1 - exp(l - u)), u > l
-    between = -np.expm1(eta[..., 1:] - eta[..., :-1])
-    out[..., 1:-1] = above[..., :-1] + above[..., 1:] - eta[..., 1:]
-    out[..., 1:-1] += np.log(np.maximum(between, 1e-300))
-    return out
-
-
 class Graded:
     """The graded likelihood: for the engine, indicators of the level x log probabilities.
 
@@ -220,11 +204,17 @@ class Graded:
         self.levels = (np.array(self.values) - low) / (high - low)
         self.features, self.thresholds = len(self.levels), len(self.levels) - 1
 
-    # --- of scores -----------------------------------------------------------------------------
-
     def log_probabilities(self, eta: np.ndarray) -> np.ndarray:
         """Return log P of each level (last axis)."""
-        return _log_levels(eta, log_expit(eta))
+        above = log_expit(eta)
+        out = np.empty((*eta.shape[:-1], self.features))
+        out[..., 0] = above[..., 0] - eta[..., 0]
+        out[..., -1] = above[..., -1]
+        # logistic(u) - logistic(l) = logistic(u) logistic(-l) (1 - exp(l - u)), u > l
+        between = -np.expm1(eta[..., 1:] - eta[..., :-1])
+        out[..., 1:-1] = above[..., :-1] + above[..., 1:] - eta[..., 1:]
+        out[..., 1:-1] += np.log(np.maximum(between, 1e-300))
+        return out
 
     def categories(self, x: np.ndarray) -> np.ndarray:
         """Return the position of each rescaled score among the levels, or raise on one between."""
@@ -274,19 +264,16 @@ class Graded:
         apart = np.abs(self.levels[:, None] - self.levels)
         return to_score - 0.5 * np.einsum("ij,jk,ik->i", p, apart, p)
 
-    # --- of the engine --------------------------------------------------------------------------
-
     def statistics(self, x: np.ndarray) -> np.ndarray:
         """Return indicators of the levels, items x levels x subjects, 0 where a score is missing."""
-        place = np.where(np.isfinite(x), self.categories(np.nan_to_num(x, nan=self.levels[0])), -1)
-        return (place[:, None] == np.arange(self.features)[:, None]).astype(float)
+        reached = self.categories(x)[:, None] == np.arange(self.features)[:, None]
+        return np.where(reached & np.isfinite(x)[:, None], 1.0, 0.0)
 
     def curves(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return log P, items x levels x nodes, and its derivatives in each eta."""
         eta = np.moveaxis(eta, 1, -1)  # items x nodes x thresholds
-        above = log_expit(eta)
-        log_p = _log_levels(eta, above)
-        log_w = 2 * above - eta
+        log_p = self.log_probabilities(eta)
+        log_w = log_expit(eta) + log_expit(-eta)
         slopes = np.zeros((len(eta), self.features, self.thresholds, eta.shape[1]))
         for k in range(self.thresholds):
             slopes[:, k + 1, k] = np.exp(log_w[..., k] - log_p[..., k + 1])

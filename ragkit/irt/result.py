@@ -25,7 +25,7 @@ import pandas as pd
 
 from ragkit.display import card, table
 from ragkit.errors import DataError, MissingData, UsageError
-from ragkit.irt.data import Scores, require_long
+from ragkit.irt.data import Scores, rescaled
 from ragkit.irt.likelihood import get_likelihood
 from ragkit.irt.marginal import NODES, Quadrature
 
@@ -211,19 +211,9 @@ class IRTResult:
         """
         if scores is None:
             scores = self._fitted().frame()
-        value = self.family.log_density(self._cell_eta(scores), self._rescaled(scores))
+        x = rescaled(scores, self.score_range)
+        value = self.family.log_density(self._cell_eta(scores), x)
         return pd.Series(value, index=scores.index, name="log_likelihood")
-
-    def _rescaled(self, scores: pd.DataFrame) -> np.ndarray:
-        """Return scores on [0, 1]; one outside of the fit's range raises `DataError`."""
-        require_long(scores)
-        low, high = self.score_range
-        x = (pd.to_numeric(scores["score"], errors="coerce").to_numpy(float) - low) / (high - low)
-        if np.isnan(x).any():
-            raise DataError("a score is missing, or is not a number", "leave its row out")
-        if not ((x >= 0) & (x <= 1)).all():
-            raise DataError(f"a score lies outside the range [{low:g}, {high:g}] of the fit")
-        return x
 
     def _fitted(self) -> Scores:
         if self.data is None:
@@ -244,7 +234,7 @@ class IRTResult:
         """
         if len(scores) == 0:
             raise DataError("there are no scores of new subjects")
-        x = self._rescaled(scores)
+        x = rescaled(scores, self.score_range)
         code, ids = pd.factorize(scores["subject_id"], sort=True)
         item = _positions(self.items.index, scores, "item_id")
         if scores.duplicated(["subject_id", "item_id"]).any():

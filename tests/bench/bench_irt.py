@@ -120,7 +120,7 @@ def _item_means(family, train, test) -> float:
     by_item = train.groupby("item_id")["score"].agg(["sum", "count"])
     share = (by_item["sum"] + 0.5) / (by_item["count"] + 1)
     eta = np.interp(share[test["item_id"]].to_numpy(), mean, grid)
-    return float((test["score"].to_numpy() * eta - family.log_normalizer(eta)).mean())
+    return float(family.log_density(eta, test["score"].to_numpy()).mean())
 
 
 def _laws(irt, name: str, scores, likelihood: str) -> Iterator[Row]:

@@ -66,7 +66,7 @@ def test_a_fit_takes_its_own_scores_back_in_any_range(ends):
 
 @pytest.mark.parametrize("score", [np.nan, "good"])
 def test_a_score_that_is_no_number_is_not_called_out_of_range(result, made, score):
-    with pytest.raises(DataError, match="missing, or is not a number"):
+    with pytest.raises(DataError, match="row 1 .* should have a number as its score"):
         result.pointwise(made.scores.head(3).assign(score=score))
     with pytest.raises(DataError, match="lack the column 'score'"):
         result.score(made.scores.drop(columns="score"))
