@@ -33,7 +33,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -118,12 +118,9 @@ def converged(results: Mapping[str, IRTResult]) -> tuple[dict[str, IRTResult], s
     Only the former belong in a figure, a table or a comparison.
     """
     kept = {name: result for name, result in results.items() if result.converged}
-    lost = [
-        f"{name} ({'; '.join(result.info['problems'])})"
-        for name, result in results.items()
-        if name not in kept
-    ]
-    return kept, f"Left out, because they did not converge: {', '.join(lost)}." if lost else ""
+    lost = {name: "; ".join(results[name].info["problems"]) for name in results if name not in kept}
+    told = ", ".join(f"{name} ({problems})" for name, problems in lost.items())
+    return kept, f"Left out, because they did not converge: {told}." if lost else ""
 
 
 def agreement(results: Mapping[str, IRTResult]) -> pd.DataFrame:
@@ -145,12 +142,9 @@ def agreement(results: Mapping[str, IRTResult]) -> pd.DataFrame:
             error = np.sqrt(sum(frame[f"se_{parameter}"] ** 2 for frame in pair) / 2)
             row = {"one": name_1, "two": name_2, "parameter": parameter}
             row |= {name: x.corr(y, method=how, min_periods=3) for name, how in methods.items()}
-            row |= {
-                "n": len(x.index.intersection(y.index)),
-                "shift": ((x - y).abs() / error).mean(),
-            }
-            row["converged"] = one.converged and two.converged
-            rows.append(row)
+            row |= {"n": len(x.index.intersection(y.index))}
+            row |= {"shift": ((x - y).abs() / error).mean()}
+            rows.append(row | {"converged": one.converged and two.converged})
     return pd.DataFrame(rows)
 
 
@@ -165,9 +159,7 @@ def split_half(
     the halves, `reliability` of the whole by Spearman and Brown, 2 r / (1 + r), `n` shared, and
     whether both halves `converged`.
     """
-    column = {"items": "item_id", "subjects": "subject_id"}[
-        choice(by, "value of by", ("items", "subjects"))
-    ]
+    column = choice(by, "value of by", ("items", "subjects")).removesuffix("s") + "_id"
     require_long(scores)
     ids = np.array(sorted(scores[column].unique(), key=str), dtype=object)
     if len(ids) < 4:
@@ -197,34 +189,28 @@ def prior_sensitivity(
     found = base.info["hyperparameters"]
     if not found:
         raise UsageError("this fit has no prior to vary", "use engine='em' or 'nuts', prior='weak'")
-    rows = []
-    for name in ("diff_sd", "disc_sd"):
-        for factor in factors:
-            prior = Prior(**{**found, name: found[name] * factor})
-            other = fit(scores, **{**options, "prior": prior})
-            table = agreement({"base": base, "other": other})
-            table.insert(0, "prior_sd", name)
-            table.insert(1, "factor", factor)
-            rows.append(table.drop(columns=["one", "two", "tau"]))
-    return pd.concat(rows, ignore_index=True)
+    tables = {}
+    for name, factor in product(("diff_sd", "disc_sd"), factors):
+        prior = Prior(**{**found, name: found[name] * factor})
+        other = fit(scores, **{**options, "prior": prior})
+        tables[name, factor] = agreement({"base": base, "other": other})
+    table = pd.concat(tables, names=["prior_sd", "factor"]).reset_index(["prior_sd", "factor"])
+    return table.drop(columns=["one", "two", "tau"]).reset_index(drop=True)
 
 
 def _statistics(data: Scores) -> pd.Series:
-    x, scores = data.cells()[2], data.x.T.astype(float)
-    mean = np.nanmean(scores, 1)
-    rest = mean[:, None] - scores / data.per_subject("count")[:, None]  # of a subject's scores
-    one, two = (v - np.nanmean(v, 0) for v in (scores, rest))
-    spread = np.sqrt(np.nansum(one**2, 0) * np.nansum(two**2, 0))
-    varied = spread > 1e-12
-    r = np.nansum(one * two, 0)[varied] / spread[varied]
+    x, scores = data.cells()[2], pd.DataFrame(data.x.T.astype(float))
+    mean = scores.mean(axis=1)
+    rest = -scores.div(data.per_subject("count"), axis=0).sub(mean, axis=0)  # of a subject's scores
+    varied = scores.loc[:, scores.std() > 1e-6]
     values = {
         "mean": x.mean(),
         "sd": x.std(),
         "at_low": (x <= 0).mean(),
         "at_high": (x >= 1).mean(),
         "item_sd": data.per_item("mean").std(),
-        "subject_sd": mean.std(),
-        "item_total": r.mean() if varied.any() else np.nan,
+        "subject_sd": mean.std(ddof=0),
+        "item_total": varied.corrwith(rest).mean(),
     }
     return pd.Series(values)
 
@@ -309,8 +295,8 @@ def _expected(result: IRTResult, rng: np.random.Generator) -> pd.Series:
 def loo(result: IRTResult):
     """Return PSIS-LOO of a `nuts` fit (`arviz.ELPDData`, with Pareto k of each score).
 
-    `result` has draws, and its scores, as one that was loaded has not (`UsageError`). At most 400
-    draws are used, thinned evenly, so that memory stays at 8 bytes x draws x scores.
+    `result` needs draws, and its scores, which one that was loaded lacks (`UsageError`). At most 400
+    draws are used, thinned evenly: memory is 8 bytes x draws x scores.
     """
     if result.draws is None:
         raise UsageError(

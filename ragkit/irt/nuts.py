@@ -90,7 +90,7 @@ def _start(data: Scores, setup: Setup, rng: np.random.Generator) -> dict:
     }
 
 
-def _sample(data: Scores, setup: Setup, *, draws, warmup, chains, shown):
+def _sample(data: Scores, setup: Setup, draws: int, warmup: int, chains: int, shown):
     """Return the draws of every site, chains x draws x size, and the number of divergences."""
     import pyro
     import torch
@@ -157,9 +157,8 @@ def fit_nuts(data: Scores, setup: Setup, *, draws=500, warmup=300, chains=2) -> 
     whole(draws, "draws", least=4)  # r-hat and effective sizes need as many
     whole(warmup, "warmup")
     whole(chains, "chains")
-    counts = {"draws": draws, "warmup": warmup, "chains": chains}
     with display.bar("NUTS", chains * (warmup + draws)) as shown:
-        found, divergences = _sample(data, setup, **counts, shown=shown)
+        found, divergences = _sample(data, setup, draws, warmup, chains, shown)
     scaled = _scaled(data, setup, found)
     moments = {name: (v.mean((0, 1)), v.var((0, 1))) for name, v in scaled.items()}
     alpha = scaled.pop("alpha")
@@ -187,15 +186,13 @@ def _chain_summary(draws: Mapping[str, np.ndarray]) -> dict[str, dict[str, float
     `draws` holds arrays of shape (chains, draws, parameters).
     """
     az = arviz_quiet()
-    out = {}
-    for name, value in draws.items():
-        data = az.convert_to_dataset({name: value})
-        out[name] = {
-            "max_r_hat": float(az.rhat(data)[name].max()) if len(value) > 1 else float("nan"),
-            "min_ess_bulk": float(az.ess(data, method="bulk")[name].min()),
-            "min_ess_tail": float(az.ess(data, method="tail")[name].min()),
-        }
-    return out
+    data = az.convert_to_dataset(dict(draws))
+    found = {
+        "max_r_hat": az.rhat(data).max(),
+        "min_ess_bulk": az.ess(data, method="bulk").min(),
+        "min_ess_tail": az.ess(data, method="tail").min(),
+    }
+    return {name: {what: float(row[name]) for what, row in found.items()} for name in draws}
 
 
 def arviz_quiet():

@@ -80,13 +80,11 @@ class ShortForm:
             "error of the estimate": f"{self.items['error'].iloc[-1]:.3g}, scores from {low} to {high}",
             "chosen from": f"{info['n_subjects']:,} subjects, {info['filled']:.1%} of scores missing",
         }
-        first = table(
-            self.items.head(5), "The items chosen first, and the error with them", digits=3
-        )
+        caption = "The items chosen first, and the error with them"
         after = (
             "Next: `.estimate(scores)` for mean scores over all items from scores on these alone."
         )
-        return card("Short form", facts, first, after=after)
+        return card("Short form", facts, table(self.items.head(5), caption, digits=3), after=after)
 
     def estimate(self, scores: pd.DataFrame) -> pd.DataFrame:
         """Estimate the mean score over all items from scores on the items of the form.
@@ -108,10 +106,9 @@ class ShortForm:
         estimate, error = np.empty(len(x)), np.empty(len(x))
         for pattern in np.unique(seen, axis=0):
             rows = (seen == pattern).all(1)
-            weight = np.linalg.solve(
-                self.covariance[np.ix_(pattern, pattern)], self.with_score[pattern]
-            )
-            left = max(self.info["variance"] - weight @ self.with_score[pattern], 0.0)
+            shared = self.with_score[pattern]
+            weight = np.linalg.solve(self.covariance[np.ix_(pattern, pattern)], shared)
+            left = max(self.info["variance"] - weight @ shared, 0.0)
             estimate[rows] = self.info["mean_score"] + (x[rows] - mean)[:, pattern] @ weight
             error[rows] = self.info["scale"] * np.sqrt(left)
         half = Z90 * error
@@ -268,18 +265,15 @@ def _tuned(x, family, size: int, seed: int) -> tuple[float, float]:
     folds = list(splitter.split(x, groups=order[np.searchsorted(kinds, family)]))
     found = []
     for shrinkage in SHRINKAGE:
-        square, logs = [], []
+        square, variance = np.empty(len(x)), np.empty(len(x))
         for train, test in folds:
             model = _Normal(x[train], shrinkage)
             chosen, left = model.greedy(size)
             error = model.estimate(x[np.ix_(test, chosen)], chosen) - x[test].mean(1)
-            square.append(error**2 / left[-1])
-            logs.append(np.full(len(test), np.log(left[-1])))
-        ratio = np.concatenate(square).mean()
+            square[test], variance[test] = error**2 / left[-1], left[-1]
         # with the error scaled by its ratio, minus twice the log density is this and a constant
-        loss = np.log(ratio) + np.concatenate(logs).mean()
-        inside = np.quantile(np.sqrt(np.concatenate(square)), 0.9)
-        found.append((loss, shrinkage, float(inside / Z90)))
+        loss = np.log(square.mean()) + np.log(variance).mean()
+        found.append((loss, shrinkage, float(np.quantile(np.sqrt(square), 0.9) / Z90)))
     return min(found)[1:]
 
 
@@ -326,11 +320,7 @@ def _families(families: pd.Series | None, subjects: pd.Index) -> np.ndarray:
 # --- comparison with other ways to choose ---------------------------------------------------------
 
 
-def _random(x: np.ndarray, size: int, rng: np.random.Generator, *_) -> list[int]:
-    return rng.permutation(x.shape[1])[:size].tolist()
-
-
-def _k_means(x: np.ndarray, size: int, rng: np.random.Generator, *_) -> list[int]:
+def _k_means(x: np.ndarray, size: int, rng: np.random.Generator) -> list[int]:
     """Return the item nearest to each centre of the items' scores."""
     from sklearn.cluster import KMeans
 
@@ -341,15 +331,14 @@ def _k_means(x: np.ndarray, size: int, rng: np.random.Generator, *_) -> list[int
     return chosen
 
 
-def _information(x, size: int, rng, result: IRTResult) -> list[int]:
+def _information(result: IRTResult, size: int) -> list[int]:
     """Return the items with the most information on abilities from N(0, 1) under a 2PL model."""
     theta = np.linspace(-2, 2, 41)
     total = np.exp(-0.5 * theta**2) @ result.information(theta).to_numpy()
     return result.items.index[np.argsort(-total, kind="stable")[:size]].tolist()
 
 
-CHOICES = {"random": _random, "k-means": _k_means, "information": _information}
-METHODS = ("short form", "irt", *CHOICES, "half")
+METHODS = ("short form", "irt", "random", "k-means", "information", "half")
 
 
 def check_short_forms(
@@ -387,10 +376,9 @@ def check_short_forms(
     sizes = [whole(size, "size", most=x.shape[1] - 1) for size in sizes]
     methods = [choice(name, "method", METHODS) for name in methods]
     splitter = GroupShuffleSplit(whole(folds, "folds"), test_size=0.2, random_state=seed)
-    parts = {}
+    parts, result = {}, None
     split = progress(splitter.split(x, groups=family), "folds", folds)
     for fold, (train, test) in enumerate(split):
-        result = None
         if {"irt", "information"} & set(methods):
             result = fit(pd.DataFrame(x[train]), likelihood=likelihood)
         for size, method in product(sizes, methods):
@@ -401,14 +389,14 @@ def check_short_forms(
     table = pd.concat(parts, names=["size", "method", "fold", "subject"])
     table["error"] = unit * (table["estimate"] - table["full"])
     rows = []
-    for key, own in table.groupby(["size", "method"], sort=False):
-        error, estimate = own["error"], own["estimate"]
-        tau = own.groupby("fold")[["estimate", "full"]].corr(method="kendall")["full"]
-        rho = estimate.corr(own["full"], method="spearman")
-        figures = error.abs().mean(), np.sqrt((error**2).mean()), tau.xs("estimate", level=1).mean()
-        rows.append((*key, *figures, rho, own["inside"].mean(), len(own)))
-    columns = ["size", "method", "mae", "rmse", "tau", "rho", "coverage", "n"]
-    return pd.DataFrame(rows, columns=columns)
+    for (size, method), own in table.groupby(["size", "method"], sort=False):
+        error, pair = own["error"], own[["estimate", "full"]]
+        tau = pair.groupby("fold").corr(method="kendall")["full"].xs("estimate", level=1)
+        row = {"size": size, "method": method, "mae": error.abs().mean()}
+        row |= {"rmse": np.sqrt((error**2).mean()), "tau": tau.mean()}
+        row |= {"rho": pair.corr(method="spearman").loc["estimate", "full"]}
+        rows.append(row | {"coverage": own["inside"].mean(), "n": len(own)})
+    return pd.DataFrame(rows)
 
 
 def _left_out(x, family, test, method: str, size: int, result, rng) -> dict[str, np.ndarray]:
@@ -421,8 +409,13 @@ def _left_out(x, family, test, method: str, size: int, result, rng) -> dict[str,
         table, full = form.estimate(pd.DataFrame(test)), test.mean(1)
         inside = (table["low"] <= full) & (full <= table["high"])
         return {"estimate": table["estimate"].to_numpy(), "inside": inside.to_numpy()}
+    if method in ("irt", "information"):
+        chosen = _information(result, size)
+    elif method == "k-means":
+        chosen = _k_means(x, size, rng)
+    else:
+        chosen = rng.permutation(x.shape[1])[:size].tolist()
     if method == "irt":
-        chosen = _information(x, size, rng, result)
         own = pd.DataFrame(test).rename_axis("subject_id")[chosen].reset_index()
         long = own.melt("subject_id", var_name="item_id", value_name="score")
         expected = result.characteristic_curves(result.score(long)["theta"]).to_numpy()
@@ -430,6 +423,5 @@ def _left_out(x, family, test, method: str, size: int, result, rng) -> dict[str,
         return {"estimate": expected.mean(1)}
     from sklearn.linear_model import RidgeCV
 
-    chosen = CHOICES[method](x, size, rng, result)
     ridge = RidgeCV(alphas=np.logspace(-2, 3, 16)).fit(x[:, chosen], x.mean(1))
     return {"estimate": ridge.predict(test[:, chosen])}

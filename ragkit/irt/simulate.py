@@ -95,12 +95,14 @@ def simulate(
     log_disc = rng.normal(log_disc_mean, log_disc_sd, n_items)
     disc = np.where(rng.random(n_items) < negative, -1.0, 1.0) * np.exp(log_disc)
     session = 1 + np.arange(n_subjects) % sessions
-    asked = _asked(session, n_items, shared) if sessions == 2 else np.ones((n_subjects, n_items))
+    shared = shared if sessions == 2 else n_items
+    only, place = (n_items - shared) // 2, np.arange(n_items)
+    asked = np.where(session[:, None] == 1, place < only + shared, place >= only)
     if missing:
         asked = asked * (rng.random(asked.shape) >= missing)
     subject, item = np.nonzero(asked)
     x = family.sample(disc[item] * (theta[subject] - diff[item]), rng)
-    subjects, items = _ids("subject", n_subjects), _ids("item", n_items)
+    subjects, items = _ids("subject_id", "s", n_subjects), _ids("item_id", "q", n_items)
     cells = {
         "subject_id": subjects[subject],
         "item_id": items[item],
@@ -113,12 +115,5 @@ def simulate(
     )
 
 
-def _asked(session: np.ndarray, n_items: int, shared: int) -> np.ndarray:
-    """Return which items each subject is asked in two sessions, subjects x items."""
-    only, item = (n_items - shared) // 2, np.arange(n_items)
-    return np.where(session[:, None] == 1, item < only + shared, item >= only)
-
-
-def _ids(kind: str, n: int) -> pd.Index:
-    letter, digits = {"subject": "s", "item": "q"}[kind], len(str(n - 1))
-    return pd.Index([f"{letter}{i:0{digits}d}" for i in range(n)], name=f"{kind}_id")
+def _ids(name: str, letter: str, n: int) -> pd.Index:
+    return pd.Index([f"{letter}{i:0{len(str(n - 1))}d}" for i in range(n)], name=name)
