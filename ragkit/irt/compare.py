@@ -109,9 +109,8 @@ def _held_out(scores, models, losses, folds, seed, options, levels=None):
 
 def _seen(scores: pd.DataFrame, levels: Sequence[float] | None, arguments: Mapping) -> pd.DataFrame:
     """Return the scores as a model with these arguments is fitted to them."""
-    if levels is None or arguments.get("likelihood") != "graded":
-        return scores
-    return nearest(scores, levels)
+    graded = levels is not None and arguments.get("likelihood") == "graded"
+    return nearest(scores, levels) if graded else scores
 
 
 def heldout(

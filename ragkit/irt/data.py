@@ -49,7 +49,7 @@ class Scores:
         return self._per(1, statistic)
 
     def per_subject(self, statistic: str) -> np.ndarray:
-        """Return the "count", "mean", "min" or "max" of each subject's rescaled scores."""
+        """Return the same of each subject's."""
         return self._per(0, statistic)
 
     def _per(self, axis: int, statistic: str) -> np.ndarray:
@@ -252,9 +252,9 @@ def _scale(x: np.ndarray) -> str:
 
 
 def _check_binary(prepared: Scores) -> None:
-    odd = ~(np.isin(prepared.x, (0, 1)) | np.isnan(prepared.x))
-    if odd.any():
-        (low, high), value = prepared.score_range, prepared.unscaled(prepared.x[odd][0])
+    x = prepared.cells()[2]
+    if (odd := ~np.isin(x, (0, 1))).any():
+        (low, high), value = prepared.score_range, prepared.unscaled(x[odd][0])
         raise DataError(
             f"the Bernoulli likelihood takes scores of {low:g} or {high:g}, but one is {value:g}",
             "use likelihood='fractional' or 'cb' for scores in between",

@@ -116,7 +116,7 @@ def _estimates(model: Model, optimum: Optimum, problems: list[str]) -> Estimates
     the scale: `shift`, of the abilities' mean, and `stretch`, of the logarithm of their sd.
     """
     alpha, d, gaps, severity = model.unpack(optimum.vector)
-    abilities, information = optimum.abilities, optimum.information
+    abilities = optimum.abilities
     middle = float(abilities.mean.mean())
     unit = float(np.sqrt(np.mean((abilities.mean - middle) ** 2 + abilities.sd**2)))
 
@@ -136,9 +136,7 @@ def _estimates(model: Model, optimum: Optimum, problems: list[str]) -> Estimates
         b = difficulty(alpha, d)
         thresholds = moved((model.offsets(gaps) - d[:, None]) / model.slopes(alpha)[:, None])
     means = moved(abilities.mean), b, slope(alpha, d), severity / unit
-    notes = []
-    if information.form == "apart":
-        notes.append("too large for the joint information: item errors take abilities as known")
+    apart = "too large for the joint information: item errors take abilities as known"
     info = {
         "problems": problems,
         "iterations": optimum.iterations,
@@ -146,10 +144,10 @@ def _estimates(model: Model, optimum: Optimum, problems: list[str]) -> Estimates
         "log_likelihood": float(abilities.log_likelihood.sum()),
         "ability_prior": [-middle / unit, 1 / unit],
         "hyperparameters": {} if model.prior is None else asdict(model.prior),
-        "notes": notes,
+        "notes": [apart] if optimum.information.form == "apart" else [],
     }
-    names = ("theta", "diff", "alpha", "severity")
-    moments = dict(zip(names, zip(means, variances, strict=True), strict=True))
+    pairs = zip(means, variances, strict=True)
+    moments = dict(zip(("theta", "diff", "alpha", "severity"), pairs, strict=True))
     return Estimates(moments, info, thresholds.T if model.family.graded else thresholds[:0])
 
 

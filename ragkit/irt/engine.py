@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
 
 from ragkit import display
 from ragkit.irt.data import Scores
@@ -92,6 +92,11 @@ class Setup:
     hierarchical: bool = False
     seed: int = 0
 
+    @property
+    def on_difficulty(self) -> bool:
+        """Whether the prior is that of the difficulty, not of the intercept."""
+        return self.positive and not self.shared
+
 
 @dataclass
 class Estimates:
@@ -110,27 +115,24 @@ class Estimates:
 class Model:
     """The log posterior of the items of one data set.
 
-    A vector of parameters holds the common alpha (1PL), the contrasts of the severities, then for
-    each item alpha (2PL), the intercept d and the log gaps between offsets (graded). Derivatives in
-    it are taken by complex steps, f'(x) = Im f(x + i h) / h, which lose no digits (Squire and Trapp,
-    SIAM Review 1998); `moves` are their directions: each parameter before the items', then each
-    kind of the items' parameters, of all items at once.
+    A vector of parameters has a head, the common alpha (1PL) and the contrasts of the severities,
+    then for each item alpha (2PL), the intercept d and the log gaps between offsets (graded).
+    Derivatives in it are taken by complex steps, f'(x) = Im f(x + i h) / h, which lose no digits
+    (Squire and Trapp, SIAM Review 1998); `moves` are their directions: each parameter of the head,
+    then each kind of the items' parameters, of all items at once.
     """
 
     def __init__(self, data: Scores, setup: Setup):
         self.data, self.family, self.prior = data, setup.family, setup.prior
         self.shared, self.positive = setup.shared, setup.positive
-        self.on_difficulty = self.positive and not self.shared
+        self.on_difficulty = setup.on_difficulty
         self.stats = Statistics(data, self.family)
         self.quadrature = Quadrature(data.n_subjects)
         self.m, self.k, self.groups = data.n_items, self.family.thresholds, data.n_groups
         self.width = self.k if self.shared else self.k + 1
         self.head = int(self.shared) + max(0, self.groups - 1)
         self.size = self.head + self.m * self.width
-        columns = [np.tile(column, self.m) for column in np.eye(self.width)]
-        self.moves = np.zeros((self.head + self.width, self.size))
-        self.moves[: self.head, : self.head] = np.eye(self.head)
-        self.moves[self.head :, self.head :] = columns
+        self.moves = block_diag(np.eye(self.head), np.tile(np.eye(self.width), self.m))
         after = np.arange(self.k)[:, None] > np.arange(self.k - 1)
         self.spread = after - after.mean(0, keepdims=True)  # thresholds x gaps
         if self.groups:
@@ -312,14 +314,12 @@ class Information:
         expected = model.stats.expected(abilities.weights[0])
         blocks, border = model.curvature(vector, expected)
         side = COMPONENTS * n
-        work = {
-            "kept": model.size * side**2,
-            "joint": model.size**2 * (model.size + side),
-        }
+        work = {"kept": model.size * side**2, "joint": model.size**2 * (model.size + side)}
         self.form = min(work, key=work.get)
         if work[self.form] > MOST_WORK:
-            self.form = "apart"
-        self.u = None if self.form == "apart" else model.covariances(vector, abilities, slopes)
+            self.form, self.u = "apart", np.zeros((model.size, 0))
+        else:
+            self.u = model.covariances(vector, abilities, slopes)
         try:
             (self._joint if self.form == "joint" else self._kept)(blocks, border)
             self.definite = True
@@ -327,8 +327,6 @@ class Information:
             self.definite = False
 
     def _joint(self, blocks: np.ndarray, border: np.ndarray) -> None:
-        from scipy.linalg import block_diag
-
         h, w = self.model.head, self.model.width
         whole = np.zeros((self.model.size, self.model.size))
         whole[h:, h:] = block_diag(*blocks)
@@ -345,18 +343,12 @@ class Information:
         h, m, w = self.model.head, self.model.m, self.model.width
         np.linalg.cholesky(blocks)
         inverse = np.linalg.inv(blocks)
-        coupling, side = border[:, h:].T, 0
-        base = (border[:, :h] + border[:, :h].T) / 2
-        if self.u is not None:
-            side = self.u.shape[1]
-            coupling = np.concatenate([coupling, -self.u[h:]], 1)
-            base = np.block([[base, -self.u[:h]], [-self.u[:h].T, np.eye(side)]])
+        top, side = (border[:, :h] + border[:, :h].T) / 2, self.u.shape[1]
+        coupling = np.concatenate([border[:, h:].T, -self.u[h:]], 1)
+        base = np.block([[top, -self.u[:h]], [-self.u[:h].T, np.eye(side)]])
         load = (inverse @ coupling.reshape(m, w, -1)).reshape(m * w, -1)
         self.b_inverse, self.load = inverse, load
-        schur = base - coupling.T @ load
-        self.k = np.zeros((0, 0))
-        if len(schur):
-            self.k = cho_solve(cho_factor(schur), np.eye(len(schur)))
+        self.k = cho_solve(cho_factor(base - coupling.T @ load), np.eye(len(base)))
         by_item = load.reshape(m, w, -1)
         self.blocks = inverse + (by_item @ self.k) @ by_item.transpose(0, 2, 1)
         self.top = self.k[:h, :h]
@@ -442,7 +434,7 @@ def climb(
 
 
 def _definite(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return eigenvalues, made positive, and eigenvectors of the items' blocks."""
+    """Return the items' blocks' eigenvalues, made positive, and eigenvectors."""
     low, axes = np.linalg.eigh(blocks)
     return np.maximum(np.abs(low), 0.05 * np.abs(low).max(1, keepdims=True) + 1e-6), axes
 
@@ -463,7 +455,6 @@ def start(model: Model) -> np.ndarray:
         step = np.swapaxes(axes, 1, 2) @ model.items(gradient)[..., None]
         step = (axes @ (step / low[..., None]))[..., 0]
         step /= np.maximum(1, np.abs(step).max(1, keepdims=True))
-        vector = vector.copy()
         model.items(vector)[:] += step
     return vector
 

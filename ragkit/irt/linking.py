@@ -89,10 +89,8 @@ def link(reference: IRTResult, other: IRTResult) -> Link:
     one, two = reference.items.loc[shared], other.items.loc[shared]
     kinds = [{fit.info["likelihood"], *fit.info.get("levels", ())} for fit in (reference, other)]
     if kinds[0] != kinds[1]:
-        raise UsageError(
-            "the fits have different likelihoods, or levels of graded scores, and hence different "
-            "scales"
-        )
+        words = "different likelihoods, or levels of graded scores, and hence different scales"
+        raise UsageError(f"the fits have {words}")
 
     def curve(theta, items):
         return reference.family.mean_variance(reference._eta(theta, items))[0]
@@ -102,11 +100,9 @@ def link(reference: IRTResult, other: IRTResult) -> Link:
     group = np.arange(len(shared)) % parts
     left = np.array([_haebara(one[group != g], two[group != g], curve) for g in range(parts)])
     se = np.sqrt((parts - 1) * left.var(axis=0))
-    linked = slope * two["diff"] + intercept
+    items = one[["diff"]].assign(linked_diff=slope * two["diff"] + intercept)
     pooled = np.sqrt(one["se_diff"] ** 2 + (slope * two["se_diff"]) ** 2)
-    items = pd.DataFrame(
-        {"diff": one["diff"], "linked_diff": linked, "z": (linked - one["diff"]) / pooled}
-    )
+    items["z"] = (items["linked_diff"] - items["diff"]) / pooled
     return Link(slope, intercept, float(se[0]), float(se[1]), items)
 
 

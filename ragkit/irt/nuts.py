@@ -59,7 +59,7 @@ def _model(data: Scores, setup: Setup):
         if group is not None:
             severity = normals("severity", data.n_groups, 0.0, SEVERITY_SD)
             ability = ability - (severity - severity.mean())[group]
-        if setup.positive and not setup.shared:
+        if setup.on_difficulty:
             eta = a[item] * (ability - place[item])
         else:
             eta = a[item] * ability + place[item]
@@ -127,12 +127,10 @@ def _sample(data: Scores, setup: Setup, draws: int, warmup: int, chains: int, sh
 
 def _scaled(data: Scores, setup: Setup, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return draws of theta, diff, alpha and severity on the reported scale."""
-    prior, positive = setup.prior, setup.positive
-    theta = found["theta"]
+    prior, positive, theta = setup.prior, setup.positive, found["theta"]
     place = prior.diff_mean + prior.diff_sd * found["place"]
     alpha = np.broadcast_to(prior.disc_mean + prior.disc_sd * found["alpha"], place.shape)
-    on_difficulty = positive and not setup.shared
-    b = place if on_difficulty else -place / (np.exp(alpha) if positive else alpha)
+    b = place if setup.on_difficulty else -place / (np.exp(alpha) if positive else alpha)
     score = data.per_subject("mean")
     turned = (theta * (score - score.mean())).sum(-1, keepdims=True) < 0
     sign = np.where(turned & (not positive), -1.0, 1.0)
