@@ -18,6 +18,11 @@ def mirror():
     pytest.skip("no data mirror: set RAGKIT_DATA to a folder that has irt/")
 
 
+def matrix(scores):
+    """Long scores with subjects in rows and items in columns."""
+    return scores.pivot(index="subject_id", columns="item_id", values="score")
+
+
 def judged(n_subjects, n_items, severity, *, seed, **options):
     """Simulated scores, each by one judge at random: a strict judge makes all items harder."""
     made = [

@@ -58,25 +58,6 @@ def test_errors_name_the_file(scores, tmp_path, capsys, change, message):
     assert not (tmp_path / "o").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("none.csv", None, "no such file"),
-        ("scores.txt", "a", "no reader for .txt"),
-        ("empty.csv", "", "no header"),
-        ("broken.parquet", "not parquet", "not a readable parquet file"),
-    ],
-)
-def test_unreadable_files(tmp_path, capsys, name, text, message):
-    path = tmp_path / name
-    if text is not None:
-        path.write_text(text)
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["irt", "fit", str(path), "--out", str(tmp_path / "o")])
-    assert stop.value.code == 1
-    assert message in capsys.readouterr().err
-
-
 def test_one_of_several_metrics(scores, tmp_path):
     other = scores.assign(metric="f1", score=scores["score"].clip(0, 1))
     path, out = tmp_path / "scores.csv", str(tmp_path / "o")

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from ragkit import irt
 from ragkit.errors import DataError, UsageError
 from ragkit.irt.compare import OWN, _own
-from ragkit.irt.likelihood import ContinuousBernoulli, Graded
+from ragkit.irt.likelihood import ContinuousBernoulli
 from tests.irt.test_graded import EM, long, made
 
 
@@ -23,18 +23,6 @@ def test_crps_of_the_continuous_bernoulli_is_its_integral(eta):
         above = quad(lambda t: (1 - distribution(t)) ** 2, x, 1, points=edge, limit=200)[0]
         got = ContinuousBernoulli.crps(np.array([eta]), np.array([x]))
         assert got[0] == pytest.approx(below + above, abs=1e-8)
-
-
-def test_crps_by_hand():
-    """Levels 0, 1/2, 1 with probabilities 1/4, 1/4, 1/2, and the score 1/2.
-
-    F is 1/4 up to 1/2 and 1/2 beyond: 1/2 of 1/16 and 1/2 of 1/4 make 5/32.
-    """
-    levels = Graded(np.array([0, 0.5, 1]), (0, 1))
-    eta = np.log([[3, 1]])  # at or above 1/2 with probability 3/4, at 1 with 1/2
-    assert levels.crps(eta, np.array([0.5])) == pytest.approx([5 / 32])
-    point = np.array([[50.0, -50.0]])  # a sure thing: the absolute error
-    assert levels.crps(point, np.array([0.8])) == pytest.approx([0.3])
 
 
 def test_crps_of_right_or_wrong_is_briers():

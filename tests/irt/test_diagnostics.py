@@ -7,6 +7,7 @@ import pytest
 from ragkit import irt
 from ragkit.errors import DataError, UsageError
 from ragkit.irt.nuts import _chain_summary
+from tests.irt.conftest import matrix
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def test_heldout_prefers_the_model_that_made_the_scores():
     for folds in (1, len(one) + 1):
         with pytest.raises(UsageError, match="folds"):
             irt.heldout(one, folds=folds)
-    wide = one.pivot(index="subject_id", columns="item_id", values="score")
+    wide = matrix(one)
     for check in (irt.heldout, irt.split_half):
         with pytest.raises(DataError, match="lack the column 'subject_id'"):
             check(wide)
@@ -192,7 +193,7 @@ def test_sums_of_right_answers_by_hand():
 
 def test_q3_finds_two_items_that_share_more_than_ability():
     scores = irt.simulate(200, 15, seed=3).scores
-    wide = scores.pivot(index="subject_id", columns="item_id", values="score")
+    wide = matrix(scores)
     wide["q04"] = wide["q03"]
     table = irt.q3(irt.fit(wide))
     assert set(table.loc[0, ["one", "two"]]) == {"q03", "q04"}

@@ -38,15 +38,6 @@ def test_it_recovers_a_logistic_mean_whatever_the_distribution(atoms):
     assert fit.items["disc"].between(0.5, 4).all()
 
 
-def test_the_continuous_bernoulli_says_when_atoms_carry_it_away():
-    scores, _, _ = made(1, atoms=True)
-    scores = scores.where(scores > 0.3, 0.0).where(scores < 0.7, 1.0)
-    found = irt.fit(scores, likelihood="cb")
-    assert "lie exactly at the ends" in repr(found)
-    assert not found.converged
-    assert irt.fit(scores, likelihood="fractional").items["disc"].max() < 10
-
-
 def test_every_engine_takes_it():
     scores, _, _ = made(2, atoms=True)
     default = irt.fit(scores, likelihood="fractional")

@@ -14,21 +14,11 @@ from ragkit.irt.likelihood import Graded
 EM = {"likelihood": "graded"}
 
 
-def grm(theta, a, b):
-    """The likelihood with levels 0 to 1, and its eta."""
-    b = np.asarray(b)
-    eta = np.asarray(a)[..., None] * (np.asarray(theta)[..., None] - b)
-    return Graded(np.linspace(0, 1, b.shape[-1] + 1), (0, 1)), eta
-
-
 def log_probabilities(theta, a, b):
-    family, eta = grm(theta, a, b)
-    return family.log_probabilities(eta)
-
-
-def information(theta, a, b):
-    family, eta = grm(theta, a, b)
-    return np.asarray(a) ** 2 * family.information(eta)
+    """Log probabilities of the levels 0 to 1."""
+    b = np.asarray(b)
+    family = Graded(np.linspace(0, 1, b.shape[-1] + 1), (0, 1))
+    return family.log_probabilities(np.asarray(a)[..., None] * (np.asarray(theta)[..., None] - b))
 
 
 def made(seed, n=200, m=12, levels=4):
@@ -68,25 +58,13 @@ def test_probabilities_are_differences_of_logistics(theta, a, b):
     assert p.sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_probabilities_keep_their_digits_far_out():
-    """exp(-60) - exp(-61), which a difference of logistics next to 1 would lose."""
-    log_p = log_probabilities(np.array(60.0), np.array(1.0), np.array([0.0, 1.0]))
-    assert log_p[1] == pytest.approx(-60 + np.log(np.e - 1), abs=1e-9)
-
-
-def test_two_levels_have_the_bernoullis_information():
-    theta = np.linspace(-3, 3, 7)
-    p = expit(1.3 * (theta - 0.4))
-    value = information(theta, np.array(1.3), np.array([0.4]))
-    assert value == pytest.approx(1.3**2 * p * (1 - p))
-
-
 def test_information_is_the_mean_square_of_the_score():
-    a, b, h = np.array(1.4), np.array([-1.0, 0.2, 0.9]), 1e-5
+    a, b, h = 1.4, np.array([-1.0, 0.2, 0.9]), 1e-5
     for theta in (-2.0, 0.0, 1.5):
-        up, at, down = (log_probabilities(np.array(theta + s * h), a, b) for s in (1, 0, -1))
+        up, at, down = (log_probabilities(theta + s * h, a, b) for s in (1, 0, -1))
         want = np.sum(np.exp(at) * ((up - down) / (2 * h)) ** 2)
-        assert information(np.array(theta), a, b) == pytest.approx(want, rel=1e-6)
+        found = a**2 * Graded(np.arange(4), (0, 3)).information(a * (theta - b))
+        assert found == pytest.approx(want, rel=1e-6)
 
 
 # --- the fit ------------------------------------------------------------------------------------
@@ -158,18 +136,6 @@ def test_order_does_not_matter_and_cells_may_be_missing():
     assert one.items["diff"].to_numpy() == pytest.approx(two.items["diff"].to_numpy(), abs=1e-5)
 
 
-def test_a_given_prior_is_kept():
-    frame, *_ = made(7, n=30, m=8)
-    prior = irt.Prior(diff_mean=0.2, diff_sd=0.8, disc_mean=0.1, disc_sd=0.3)
-    found = irt.fit(frame, **EM, score_range=(0, 3), prior=prior).info["hyperparameters"]
-    assert [found[name] for name in ("diff_mean", "diff_sd", "disc_mean", "disc_sd")] == [
-        0.2,
-        0.8,
-        0.1,
-        0.3,
-    ]
-
-
 # --- the result ---------------------------------------------------------------------------------
 
 
@@ -221,20 +187,23 @@ def test_save_load_link_and_checks(result, tmp_path):
 # --- bad input ----------------------------------------------------------------------------------
 
 
-def test_what_it_refuses():
-    frame, *_ = made(9, n=20, m=5)
-    with pytest.raises(UsageError, match="cannot fit likelihood='graded'"):
-        irt.fit(frame, **EM, engine="nuts", score_range=(0, 3))
-    with pytest.raises(UsageError, match="levels are for"):
-        irt.fit(frame, score_range=(0, 3), levels=(0, 1, 2, 3))
-    with pytest.raises(DataError, match="the score 3 is none of the levels 0, 1, 2"):
-        irt.fit(frame, **EM, score_range=(0, 3), levels=(0, 1, 2))
-    with pytest.raises(UsageError, match="ascending"):
-        irt.fit(frame, **EM, score_range=(0, 3), levels=(0, 2, 1))
-    with pytest.raises(UsageError, match="a level should be a number from 0.0 to 3.0, found 4"):
-        irt.fit(frame, **EM, score_range=(0, 3), levels=(0, 1, 2, 4))
-    with pytest.raises(UsageError, match="levels=3 are not 2 to 20 ascending numbers"):
-        irt.fit(frame, **EM, score_range=(0, 3), levels=3)
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"engine": "nuts"}, UsageError, "cannot fit likelihood='graded'"),
+        ({"likelihood": "cb", "levels": (0, 1, 2, 3)}, UsageError, "levels are for"),
+        ({"levels": (0, 1, 2)}, DataError, "the score 3 is none of the levels 0, 1, 2"),
+        ({"levels": (0, 2, 1)}, UsageError, "ascending"),
+        ({"levels": (0, 4)}, UsageError, "a level should be a number from 0.0 to 3.0, found 4"),
+        ({"levels": 3}, UsageError, "levels=3 are not 2 to 20 ascending numbers"),
+    ],
+)
+def test_what_it_refuses(options, error, message):
+    with pytest.raises(error, match=message):
+        irt.fit(made(9, n=20, m=5)[0], **{**EM, "score_range": (0, 3), **options})
+
+
+def test_scores_of_many_values_have_no_levels():
     with pytest.raises(DataError, match="distinct values"):
         irt.fit(irt.simulate(10, 10, seed=1).scores, **EM)
 

@@ -75,15 +75,11 @@ def test_samples_have_the_mean_and_variance_of_the_family(family, eta):
     assert x.var() == pytest.approx(float(variance), rel=0.1, abs=1e-12)
 
 
-def test_bernoulli_by_hand():
-    mean, variance = Bernoulli.mean_variance(np.array([0.0, np.log(3)]))
-    assert mean == pytest.approx([0.5, 0.75])
-    assert variance == pytest.approx([0.25, 0.1875])
-    assert Bernoulli.terms(np.log(3))[0] == pytest.approx(np.log(4))
-
-
-def test_the_rest_of_a_family_by_hand():
+def test_a_family_by_hand():
     eta, x = np.log([1.0, 3.0]), np.array([0.0, 1.0])
+    assert Bernoulli.terms(eta)[0] == pytest.approx(np.log([2, 4]))
+    mean, variance = Bernoulli.mean_variance(eta)
+    assert (mean, variance) == (pytest.approx([1 / 2, 3 / 4]), pytest.approx([1 / 4, 3 / 16]))
     assert Bernoulli.log_density(eta, x) == pytest.approx(np.log([1 / 2, 3 / 4]))
     assert Bernoulli.information(eta) == pytest.approx([1 / 4, 3 / 16])
     assert Bernoulli.crps(eta, x) == pytest.approx([1 / 4, 1 / 16])
