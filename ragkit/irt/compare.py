@@ -1,10 +1,10 @@
 """Compare models and likelihoods by cells that they did not see.
 
-Models with one likelihood are compared by their log score. A density and a probability cannot be
-compared, so neither can the log scores of a continuous and an ordinal likelihood. On the scale of
-the scores two losses can: the squared error of the expected score, and the continuous ranked
-probability score of the predicted distribution F (Gneiting and Raftery, Journal of the American
-Statistical Association 2007, section 4.2),
+Models with one likelihood are compared by their log score. That of a continuous likelihood is a
+density and that of an ordinal one a probability, so likelihoods are compared on the scale of the
+scores: by the squared error of the expected score, and by the continuous ranked probability score
+of the predicted distribution F (Gneiting and Raftery, Journal of the American Statistical
+Association 2007, section 4.2),
 
     CRPS(F, x) = integral of (F(t) - 1{t >= x})^2 dt,    lower is better,
 
@@ -210,11 +210,10 @@ def _losses(cells: pd.DataFrame, base: str) -> dict[str, dict]:
 
 def _own(train: pd.DataFrame, test: pd.DataFrame) -> dict:
     """Predict cells by the empirical distribution of their item's other scores."""
-    squared, ranked = pd.Series(np.nan, test.index), pd.Series(np.nan, test.index)
+    found = pd.DataFrame(np.nan, test.index, [(OWN, "squared"), (OWN, "crps")])
     others = train.groupby("item_id")["score"]
     for item, part in test.groupby("item_id"):
         y, x = others.get_group(item).to_numpy(float), part["score"].to_numpy(float)
-        squared[part.index] = (y.mean() - x) ** 2
-        spread = np.abs(y[:, None] - y).mean() / 2
-        ranked[part.index] = np.abs(y[:, None] - x).mean(0) - spread
-    return {(OWN, "squared"): squared, (OWN, "crps"): ranked}
+        ranked = np.abs(y[:, None] - x).mean(0) - np.abs(y[:, None] - y).mean() / 2
+        found.loc[part.index] = np.column_stack([(y.mean() - x) ** 2, ranked])
+    return dict(found.items())

@@ -106,10 +106,10 @@ def correlations(results: Mapping[str, IRTResult]) -> pd.DataFrame:
     rows = []
     for result in results.values():
         items = result.items
-        r = [items["diff"].corr(items[other]) for other in ("mean_score", "disc", "log_disc")]
-        rows.append([*r, len(items), int((items["flag"] != "").sum()), result.converged])
-    columns = ["mean_score", "disc", "log_disc", "items", "flagged", "converged"]
-    return pd.DataFrame(rows, index=list(results), columns=columns)
+        row = {name: items["diff"].corr(items[name]) for name in ("mean_score", "disc", "log_disc")}
+        row |= {"items": len(items), "flagged": int((items["flag"] != "").sum())}
+        rows.append(row | {"converged": result.converged})
+    return pd.DataFrame(rows, index=list(results))
 
 
 def converged(results: Mapping[str, IRTResult]) -> tuple[dict[str, IRTResult], str]:
@@ -219,10 +219,10 @@ def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) 
     """Compare the scores with scores that the model generates (a posterior predictive check).
 
     Each replicate is generated from the fit and fitted again, and what is compared is a statistic
-    less its expectation under its own fit (a parametric bootstrap). Plain replicates would be
-    spread too wide even where the model is true, because difficulties estimated under a weak prior
-    are. If the model is true, 90 % of the intervals hold the observed statistic; fewer do for a
-    graded fit with levels that are rarely reached, whose thresholds depend on the prior.
+    less its expectation under its own fit (a parametric bootstrap); plain replicates are spread as
+    widely as difficulties estimated under a weak prior. If the model is true, 90 % of the intervals
+    hold the observed statistic; fewer do for a graded fit with levels that are rarely reached, whose
+    thresholds depend on the prior.
 
     Abilities and discriminations are drawn from their posteriors; discriminations of a fit without
     errors are taken as known. All fits are those of `engine="em"`, whatever the engine of `result`,
@@ -254,16 +254,10 @@ def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) 
         replicated.append(_statistics(made) - _expected(fit(made.frame(), **options), rng))
     excess, expected = np.array(replicated), _expected(result, rng)
     low, high = np.quantile(excess, (0.05, 0.95), axis=0, method="weibull")
-    observed = _statistics(result.data)
-    return pd.DataFrame(
-        {
-            "observed": observed,
-            "mean": expected + excess.mean(0),
-            "low": expected + low,
-            "high": expected + high,
-            "p": (1 + (excess >= (observed - expected).to_numpy()).sum(0)) / (1 + draws),
-        }
-    ).rename_axis("statistic")
+    table = pd.DataFrame({"observed": _statistics(result.data), "mean": expected + excess.mean(0)})
+    table["low"], table["high"] = expected + low, expected + high
+    above = (excess >= (table["observed"] - expected).to_numpy()).sum(0)
+    return table.assign(p=(1 + above) / (1 + draws)).rename_axis("statistic")
 
 
 def _generated(result: IRTResult, rng: np.random.Generator, *, known: bool = True) -> Scores:

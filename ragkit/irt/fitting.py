@@ -60,7 +60,8 @@ def fit(
     ----------
     scores : pandas.DataFrame
         Long: `subject_id`, `item_id`, `score`, one row per score; or wide: subjects in the index,
-        items in the columns, NaN for missing. The frame is not changed.
+        items in the columns, NaN for missing. The frame is not changed. Memory grows with
+        subjects x items, scores that are missing included.
     model : {"2pl", "1pl"}
         "1pl" gives all items one discrimination.
     likelihood : {"cb", "bernoulli", "fractional", "graded"}
@@ -232,8 +233,7 @@ def _result(data: Scores, found: Estimates, *, signed: bool) -> IRTResult:
             se_disc = disc * se
     columns = {"diff": diff, "disc": disc}
     columns |= {f"threshold_{k + 1}": column for k, column in enumerate(found.thresholds)}
-    columns |= {"log_disc": log_disc, "se_diff": se_diff}
-    columns |= {"se_disc": se_disc, "se_log_disc": se_log}
+    columns |= {"log_disc": log_disc, "se_diff": se_diff, "se_disc": se_disc, "se_log_disc": se_log}
     items = _table(data, data.per_item, data.items.rename("item_id"), columns, negative=negative)
     columns = {"theta": theta, "se_theta": se_theta}
     subjects = _table(data, data.per_subject, data.subjects.rename("subject_id"), columns)
@@ -269,9 +269,9 @@ def _runs_backwards(data: Scores, theta: np.ndarray) -> np.ndarray:
 
 def _table(data: Scores, per: Callable, index: pd.Index, columns: dict, **masks) -> pd.DataFrame:
     """Return the parameters of items or subjects, with what their scores are and their flags."""
-    n, apart = per("count"), data.parts > 1
+    n = per("count")
     masks = {"constant": per("min") == per("max"), **masks, "few": n < FEW}
-    masks["disconnected"] = np.full(len(n), apart)
+    masks["disconnected"] = np.full(len(n), data.parts > 1)
     told = {"n": n, "mean_score": data.unscaled(per("mean")), "flag": _flags(**masks)}
     return pd.DataFrame({**columns, **told}, index)
 

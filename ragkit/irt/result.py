@@ -133,12 +133,8 @@ class IRTResult:
         )
         if not self.converged:
             after = "Next: read the problems before you use these numbers: they have not converged."
-        return card(
-            "Fitted item response model",
-            rows,
-            table(best, caption, high=["theta"], digits=3),
-            after=after,
-        )
+        shown = table(best, caption, high=["theta"], digits=3)
+        return card("Fitted item response model", rows, shown, after=after)
 
     # --- curves -------------------------------------------------------------------------------
 
@@ -247,16 +243,11 @@ class IRTResult:
             eta = self._eta(ability, self.items.iloc[item[part]])
             np.add.at(logs, code[part], self.family.log_density(eta, x[part]).T)
         posterior = Quadrature(len(ids)).integrate(logs)
-        by_subject = pd.Series(x).groupby(code)
-        return pd.DataFrame(
-            {
-                "theta": middle + unit * posterior.mean,
-                "se_theta": unit * posterior.sd,
-                "n": by_subject.size().to_numpy(),
-                "mean_score": self._on_scale(by_subject.mean().to_numpy()),
-            },
-            index=pd.Index(ids, name="subject_id"),
-        )
+        columns = {"theta": middle + unit * posterior.mean, "se_theta": unit * posterior.sd}
+        table = pd.DataFrame(columns, index=pd.Index(ids, name="subject_id"))
+        own = pd.Series(x).groupby(code)
+        means = self._on_scale(own.mean().to_numpy())
+        return table.assign(n=own.size().to_numpy(), mean_score=means)
 
     # --- on disk ------------------------------------------------------------------------------
 

@@ -189,11 +189,10 @@ def short_form(
     chosen, left = model.greedy(size)
     covariance = model.columns(chosen)[chosen]
     low, high = score_range
-    table = {
-        "mean_score": low + model.mean[chosen] * (high - low),
-        "weight": np.linalg.solve(covariance, model.with_score[chosen]),
-        "error": scale * np.sqrt(left) * (high - low),
-    }
+    table = pd.DataFrame(index=items[chosen].rename("item_id"))
+    table["mean_score"] = low + model.mean[chosen] * (high - low)
+    table["weight"] = np.linalg.solve(covariance, model.with_score[chosen])
+    table["error"] = scale * np.sqrt(left) * (high - low)
     info = {
         "score_range": [float(low), float(high)],
         "mean_score": float(model.mean.mean()),
@@ -204,8 +203,7 @@ def short_form(
         "n_items": len(items),
         "filled": filled,
     }
-    index = items[chosen].rename("item_id")
-    return ShortForm(pd.DataFrame(table, index=index), covariance, model.with_score[chosen], info)
+    return ShortForm(table, covariance, model.with_score[chosen], info)
 
 
 class _Normal:
