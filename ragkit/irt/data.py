@@ -186,20 +186,15 @@ def _from_wide(scores: pd.DataFrame, low: float, high: float) -> Scores:
 
     x, hint = scores.to_numpy(), "subjects belong in the index, items in the columns"
     x = _rescaled(pd.Series(x.ravel()), low, high, where, hint, missing.ravel()).reshape(x.shape)
-    rows, columns = np.argsort(_sortable(scores.index)), np.argsort(_sortable(scores.columns))
-    x = np.ascontiguousarray(x.T[np.ix_(columns, rows)])
-    return Scores(scores.index[rows], scores.columns[columns], x, (low, high))
+    subject, subjects = _codes(pd.Series(scores.index, name="subject id"))
+    item, items = _codes(pd.Series(scores.columns, name="item id"))
+    x = np.ascontiguousarray(x.T[np.ix_(np.argsort(item), np.argsort(subject))])
+    return Scores(subjects, items, x, (low, high))
 
 
 def quoted(ids: pd.Index, place: int) -> str:
     """Return an id as a user would write it."""
     return repr(ids[[place]].tolist()[0])
-
-
-def _sortable(ids: pd.Index) -> np.ndarray:
-    if ids.dtype == object:
-        return np.array([str(value) for value in ids], dtype=object)
-    return ids.to_numpy()
 
 
 def _codes(column: pd.Series) -> tuple[np.ndarray, pd.Index]:
@@ -210,7 +205,7 @@ def _codes(column: pd.Series) -> tuple[np.ndarray, pd.Index]:
             f"row {int((codes < 0).argmax()) + 1} of the scores has an empty {column.name}"
         )
     names = pd.Index(np.asarray(names))
-    order = np.argsort(_sortable(names), kind="stable")
+    order = np.argsort(names.map(str) if names.dtype == object else names, kind="stable")
     return np.argsort(order).astype(np.int32)[codes], names[order]
 
 

@@ -206,6 +206,11 @@ def test_an_item_that_nobody_answered():
     assert "unused" not in irt.fit(long.assign(item_id=known)).items.index
 
 
+def test_a_subject_without_a_name():
+    with pytest.raises(DataError, match="row 2 of the scores has an empty subject id"):
+        irt.fit(pd.DataFrame([[0.2, 0.4], [0.6, 0.9]], index=["a", None]))
+
+
 def test_disconnected_parts_are_said(made):
     scores = made.scores
     first = (scores["subject_id"] < "s07") & (scores["item_id"] < "q20")
