@@ -15,14 +15,17 @@ def scores():
     return irt.simulate(12, 30, score_range=(-1, 2), seed=41).scores
 
 
+def run(*arguments):
+    return CliRunner().invoke(command, [*map(str, arguments)])
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 def test_fit_writes_three_files(scores, tmp_path, suffix):
     path = tmp_path / f"scores{suffix}"
     scores.to_parquet(path) if suffix == ".parquet" else scores.to_csv(path, index=False)
     out = tmp_path / "out"
-    arguments = ["fit", str(path), "--out", str(out), "--model", "2pl", "--disc", "positive"]
-    arguments += ["--engine", "em", "--range", "-1", "2", "--seed", "0"]
-    ran = CliRunner().invoke(command, arguments)
+    options = ("--model", "2pl", "--disc", "positive", "--engine", "em", "--seed", 0)
+    ran = run("fit", path, "--out", out, "--range", -1, 2, *options)
     assert ran.exit_code == 0, ran.output
     assert sorted(p.name for p in out.iterdir()) == ["fit.json", "items.csv", "subjects.csv"]
     want = irt.fit(scores, score_range=(-1, 2))
@@ -33,8 +36,7 @@ def test_fit_writes_three_files(scores, tmp_path, suffix):
 def test_ids_that_look_like_numbers_stay_text(scores, tmp_path):
     path = tmp_path / "scores.csv"
     scores.assign(item_id="0" + scores["item_id"].str[1:]).to_csv(path, index=False)
-    arguments = ["fit", str(path), "--out", str(tmp_path / "o"), "--range", "-1", "2"]
-    assert CliRunner().invoke(command, arguments).exit_code == 0
+    assert run("fit", path, "--out", tmp_path / "o", "--range", -1, 2).exit_code == 0
     assert irt.load(tmp_path / "o").items.index[0] == "000"
 
 
@@ -60,11 +62,10 @@ def test_errors_name_the_file(scores, tmp_path, capsys, change, message):
 
 def test_one_of_several_metrics(scores, tmp_path):
     other = scores.assign(metric="f1", score=scores["score"].clip(0, 1))
-    path, out = tmp_path / "scores.csv", str(tmp_path / "o")
+    path, out = tmp_path / "scores.csv", tmp_path / "o"
     pd.concat([scores.assign(metric="RR"), other]).to_csv(path, index=False)
-    arguments = ["fit", str(path), "--out", out]
-    assert "2 metrics: RR, f1" in str(CliRunner().invoke(command, arguments).exception)
-    assert CliRunner().invoke(command, [*arguments, "--metric", "f1"]).exit_code == 0
+    assert "2 metrics: RR, f1" in str(run("fit", path, "--out", out).exception)
+    assert run("fit", path, "--out", out, "--metric", "f1").exit_code == 0
     pd.testing.assert_frame_equal(irt.load(out).items, irt.fit(other).items, rtol=1e-6)
 
 
@@ -81,7 +82,7 @@ def test_a_million_scores_take_seconds(tmp_path, subjects, items):
     )
     frame.to_csv(tmp_path / "s.csv")
     start = time.process_time()
-    ran = CliRunner().invoke(command, ["fit", f"{tmp_path}/s.csv", "--out", f"{tmp_path}/fit"])
+    ran = run("fit", tmp_path / "s.csv", "--out", tmp_path / "fit")
     assert time.process_time() - start < 15
     assert "fitting 1,000,000 scores" in ran.output
     assert ", converged" in ran.output

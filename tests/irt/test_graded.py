@@ -35,10 +35,11 @@ def made(seed, n=200, m=12, levels=4):
 
 
 def long(wide):
-    out = wide.rename_axis("subject_id").melt(
-        ignore_index=False, var_name="item_id", value_name="score"
+    return (
+        wide.rename_axis("subject_id")
+        .reset_index()
+        .melt("subject_id", var_name="item_id", value_name="score")
     )
-    return out.reset_index()
 
 
 # --- probabilities ------------------------------------------------------------------------------

@@ -88,11 +88,8 @@ def test_a_new_subject_with_known_scores(result, made):
 
 def test_saving_and_loading(result, tmp_path):
     folder = result.save(tmp_path / "fit")
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "fit.json",
-        "items.csv",
-        "subjects.csv",
-    ]
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["fit.json", "items.csv", "subjects.csv"]
     again = irt.load(folder)
     pd.testing.assert_frame_equal(again.items, result.items)
     pd.testing.assert_frame_equal(again.subjects, result.subjects)

@@ -1,13 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from ragkit import irt
-from ragkit.cli.irt import command
 from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.irt.short_form import _Normal
 from tests.irt.conftest import matrix
+from tests.irt.test_command import run
 
 
 @pytest.fixture(scope="module")
@@ -142,17 +141,15 @@ def test_commands(simulated, tmp_path):
     path, out = tmp_path / "scores.csv", tmp_path / "form"
     family = simulated.scores["subject_id"].str[-1]
     simulated.scores.assign(family=family).to_csv(path, index=False)
-    arguments = ["short-form", str(path), "--size", "10", "--out", str(out), "--folds", "2"]
-    ran = CliRunner().invoke(command, [*arguments, "--family", "family"])
+    arguments = ("short-form", path, "--size", 10, "--out", out, "--folds", 2)
+    ran = run(*arguments, "--family", "family")
     assert ran.exit_code == 0, ran.output
     assert "<ShortForm of 10 of 60 items" in ran.output
     assert sorted(p.name for p in out.iterdir()) == ["check.csv", "items.csv", "short_form.json"]
-    ran = CliRunner().invoke(
-        command, ["estimate", str(out), str(path), "--out", str(tmp_path / "e.csv")]
-    )
+    ran = run("estimate", out, path, "--out", tmp_path / "e.csv")
     assert ran.exit_code == 0, ran.output
     table = pd.read_csv(tmp_path / "e.csv", index_col=0)
     assert table["estimate"].between(0, 1).all()
     assert len(table) == 40
-    ran = CliRunner().invoke(command, [*arguments, "--family", "kind"])
+    ran = run(*arguments, "--family", "kind")
     assert "line 1: no column 'kind'" in str(ran.exception)
