@@ -133,12 +133,10 @@ class CorpusMap:
     def _asked(self, doc_id: str) -> str:
         """Return the questions that a document answers, and the ranks that systems gave it."""
         told = []
-        for row in self._questions[
-            self._questions["gold_doc_ids"].map(lambda gold: doc_id in gold)
-        ].itertuples():
-            own = self._runs[
-                (self._runs["question_id"] == row.question_id) & (self._runs["doc_id"] == doc_id)
-            ]
+        ranked = self._runs[self._runs["doc_id"] == doc_id]
+        answered = self._questions["gold_doc_ids"].map(lambda gold: doc_id in gold)
+        for row in self._questions[answered].itertuples():
+            own = ranked[ranked["question_id"] == row.question_id]
             ranks = ", ".join(f"{one.system} {int(one.rank)}" for one in own.itertuples())
             told.append(f" [{row.question_id}: {row.text} Ranks: {ranks or 'none'}]")
         return tables.plain("".join(told))

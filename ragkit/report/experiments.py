@@ -273,13 +273,8 @@ def filled(profile: str, paper: str | None = None) -> pd.DataFrame:
             scale = 100.0 if row["unit"] == "percent" else 1.0
             departs = said(record, row["metric"])
             counted = f"{row['n']:,} of {row['of']:,} questions" if row["n"] < row["of"] else ""
-            note = "; ".join(filter(None, [*record["notes"], counted]))
-            row |= {
-                "measured": scale * row["value"],
-                "substitute": departs,
-                "note": note,
-                "ran": ran,
-            }
+            row |= {"measured": scale * row["value"], "substitute": departs, "ran": ran}
+            row["note"] = "; ".join(filter(None, [*record["notes"], counted]))
             rows.append(row | {"order": (departs.count(";") + bool(departs), -row["n"])})
     if not rows:
         return tables.nothing().assign(ran=0)

@@ -53,17 +53,16 @@ class Ran:
             model = reader.model
             about["reader"] = {"name": model.name}
             if hasattr(model, "client"):
-                about["reader"] |= {
-                    "prompt": model.prompt.id,
-                    "parameters": model.client.parameters,
-                }
+                asked = {"prompt": model.prompt.id, "parameters": model.client.parameters}
+                about["reader"] |= asked
         if retriever is not None:
             about["retriever"] = {"name": retriever.chosen.name, "system": retriever.chosen.ranking}
+        parts = {"retriever": retriever, "reader": reader}
         notes = [f"judge {judge.name}"]
-        if reader is not None and hasattr(reader.model, "client"):
-            notes.append(f"reader's prompt {reader.model.prompt.id}: the paper prints none")
-            if reader.model.truncated:
-                notes.append(f"{reader.model.truncated:,} answers cut at the limit of tokens")
+        if "prompt" in about.get("reader", ()):
+            notes.append(f"reader's prompt {model.prompt.id}: the paper prints none")
+            if model.truncated:
+                notes.append(f"{model.truncated:,} answers cut at the limit of tokens")
         if reader is not None and (n := int(answers["abstained"].sum())):
             notes.append(f"{n:,} answers say that there is none")
         if failed := int(answers["answer"].isna().sum()):
@@ -72,10 +71,7 @@ class Ran:
             "experiment": chosen.name,
             "paper": chosen.paper,
             "system": name,
-            "fills": {
-                "retriever": retriever.row if retriever else "",
-                "reader": reader.row if reader else "",
-            },
+            "fills": {kind: one.row if one else "" for kind, one in parts.items()},
             "data": self.dataset.label,
             **about,
             "departures": self.departures(),
@@ -95,13 +91,10 @@ class Ran:
                 continue
             table = stats.summarise(part.assign(subject_id="x"))
             for row in table.to_dict("records"):
+                ends = {key: None if pd.isna(row[key]) else row[key] for key in ("low", "high")}
+                value = {"metric": row["metric"], "type": kind, "value": row["mean"], **ends}
                 of = int((every["metric"] == row["metric"]).sum())
-                numbers = {key: _plain(row[key]) for key in ("low", "high")}
-                found.append(
-                    {"metric": row["metric"], "type": kind, "value": float(row["mean"])}
-                    | numbers
-                    | {"n": int(row["n"]), "of": max(of, int(row["n"]))}
-                )
+                found.append(value | {"n": row["n"], "of": max(of, row["n"])})
         return found
 
     def departures(self) -> dict[str, Any]:
@@ -141,7 +134,3 @@ def local(client: Client) -> list[str]:
     priced = client.prices.cost(client.model, 0, 0) is not None
     hosts = [url for url in sorted(client.sources) if is_local(url)]
     return [f"{client.model} answered by {url}" for url in hosts if priced]
-
-
-def _plain(value: float) -> float | None:
-    return None if value != value else float(value)

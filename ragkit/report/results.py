@@ -64,23 +64,14 @@ class Results:
         tables.write(frame, self.root / "tables" / self.notebook / name, caption=caption, **marked)
         return tables.show(frame, caption, **marked)
 
-    def versus(
-        self,
-        paper: str,
-        table: str,
-        values: pd.DataFrame,
-        *,
-        caption: str = "",
-        **options,
-    ):
+    def versus(self, paper: str, table: str, values: pd.DataFrame, *, caption: str = "", **options):
         """Set measured numbers beside the printed ones of a table; save and return the table.
 
         The numbers are kept for `board` and `export`. A second call for the same table adds
         numbers to it. Printed rows without a measured number are not shown, unless none has one.
 
         `values` and `options` are those of `ragkit.report.tables.fill`; `caption` follows the table's
-        name.
-        `DataError` if a value fits no printed number, more than one, or one that has a value.
+        name. `DataError` if a value fits no printed number, more than one, or one that has a value.
         """
         printed = reported.load(paper, table)
         found = tables.fill(printed, values, **options)

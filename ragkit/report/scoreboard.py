@@ -96,11 +96,8 @@ def matching(board: pd.DataFrame) -> pd.Series:
     """Return, by paper, in words how many numbers of each metric match: "32 gold documents"."""
     rows = board[(board["status"] == "match") & (board["table"] != "leaderboard")]
     found = rows.groupby("paper")["metric"].value_counts().reset_index()
-    words = (
-        found["count"].astype(str)
-        + " "
-        + found["metric"].str.removeprefix("n_").str.replace("_", " ")
-    )
+    named = found["metric"].str.removeprefix("n_").str.replace("_", " ")
+    words = found["count"].astype(str) + " " + named
     return words.groupby(found["paper"]).agg(", ".join)
 
 

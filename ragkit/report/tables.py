@@ -247,6 +247,8 @@ def title(paper: str, table: str) -> str:
 
     >>> title("liverag", "4"), title("wixqa", "text:3.1")
     ('LiveRAG, Table 4', 'WixQA, section 3.1')
+    >>> title("liverag", "leaderboard"), title("liverag", "figure:3")
+    ('LiveRAG, leaderboard', 'LiveRAG, Figure 3')
     """
     kind, _, place = table.rpartition(":")
     words = {"": "Table", "text": "section", "figure": "Figure", "appendix": "appendix"}

@@ -159,12 +159,10 @@ class Trial:
         asked = asked[asked["answer"].map(bool)]
         if bins := chosen.bins:
             asked = asked.assign(type=OVERALL)
-            if bins["column"] in found.questions:
+            if bins["column"] in asked:
                 edges = [-float("inf"), *bins["edges"], float("inf")]
-                cut = pd.cut(
-                    found.questions[bins["column"]], edges, labels=bins["names"], right=False
-                )
-                asked["type"] = cut.astype(str).reindex(asked.index)
+                cut = pd.cut(asked[bins["column"]], edges, labels=bins["names"], right=False)
+                asked["type"] = cut.astype(str)
         if asked.empty:
             raise MissingData(f"{found.label} has no question for {chosen.name} with an answer")
         frames = found.frames | {"questions": asked.reset_index(drop=True)}
@@ -327,12 +325,8 @@ class Trial:
             first = [agent.first_request(text, top) for text in self.questions["text"]]
             begun = not agent.client.missing(first)
             agent.client.complete(first)
-            agent.client = Client(
-                spec["policy"],
-                ledger=agent.client.ledger,
-                replay=True,
-                parameters=asked["parameters"],
-            )
+            kept = {"ledger": agent.client.ledger, "parameters": asked["parameters"]}
+            agent.client = Client(spec["policy"], replay=True, **kept)
             try:
                 if not begun:
                     raise ReplayMiss("")
@@ -439,19 +433,14 @@ class Trial:
             parts.append(found.drop(columns="subject_id"))
         for metric in CORPUS.keys() & set(free):
             table = metrics.summarise_answers(present, asked, metrics=[CORPUS[metric]])
-            extra += [
-                {"metric": metric, "type": OVERALL, "of": len(asked)}
-                | {key: row[key] for key in ("value", "low", "high", "n")}
-                for row in table.to_dict("records")
-            ]
+            table = table.assign(metric=metric, type=OVERALL, of=len(asked))
+            extra += table[["metric", "type", "of", "value", "low", "high", "n"]].to_dict("records")
         if len(present):
             parts += self._verdicts(answers, present, judge, name)
         if hasattr(judge, "client"):
             self._settled(judge.client)
-        columns = ["item_id", "metric", "score"]
-        scores = (
-            pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
-        )
+        empty = pd.DataFrame(columns=["item_id", "metric", "score"])
+        scores = pd.concat(parts, ignore_index=True)[[*empty]] if parts else empty
         return scores[scores["metric"].isin(wanted)], extra, judge
 
     def _verdicts(self, answers, present, judge, name) -> list[pd.DataFrame]:

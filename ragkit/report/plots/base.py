@@ -310,12 +310,8 @@ def legend(fig: Figure, marks: Mapping[str, tuple[str, str]], *, loc="upper righ
             style |= {"linestyle": "none", "marker": shape[-1]}
             style |= {"markerfacecolor": "none"} if shape.startswith("open ") else {}
         handles.append(plt.Line2D([], [], **style))
-    options = {
-        "ncols": -(-len(handles) // rows),
-        "columnspacing": 1,
-        "handletextpad": 0.4,
-    } | options
-    return fig.legend(handles=handles, loc=f"outside {loc}", **options)
+    style = {"ncols": -(-len(handles) // rows), "columnspacing": 1, "handletextpad": 0.4}
+    return fig.legend(handles=handles, loc=f"outside {loc}", **(style | options))
 
 
 def words(name: str, width: int = 0) -> str:

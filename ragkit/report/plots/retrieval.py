@@ -147,11 +147,8 @@ def standings(table: pd.DataFrame, *, label: str) -> Figure:
     style = {"width": "page" if len(scales) > 1 else "column", "height": 1.0 + 0.2 * len(order)}
     fig = base.forest(table, "system", order=order, panels=panels, markersize=4.5, **style)
     for ax, scale in zip(fig.axes, scales, strict=True):
-        ranks = (
-            table[table["scale"] == scale]
-            .set_index("system")["value"]
-            .rank(ascending=False, method="min")
-        )
+        values = table[table["scale"] == scale].set_index("system")["value"]
+        ranks = values.rank(ascending=False, method="min")
         ax.margins(x=0.1)
         ax.locator_params(axis="x", nbins=4)
         for place, system in enumerate(order):

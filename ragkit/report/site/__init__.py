@@ -116,15 +116,10 @@ def _home(plan: Plan, run: list[Executed]) -> dict:
         names = {"numbers": "printed numbers", "match": "match", "differs": "differ"}
         names |= {"substitute": "measured with a substitute"}
         home["numbers"] = {words: int(count[name]) for name, words in names.items()}
-        home["commands"] = _commands(board)
+        waiting = board[board["status"].isin(["needs data", "needs a model"])]
+        counted = waiting.groupby("command", sort=False).size().sort_values(ascending=False)
+        home["commands"] = [{"numbers": n, "command": command} for command, n in counted.items()]
     return home
-
-
-def _commands(board: pd.DataFrame) -> list[dict]:
-    """Return the open numbers by the command that measures them, most numbers first."""
-    waiting = board[board["status"].isin(["needs data", "needs a model"])]
-    counted = waiting.groupby("command", sort=False).size().sort_values(ascending=False)
-    return [{"numbers": n, "command": command} for command, n in counted.items()]
 
 
 def _table(board: pd.DataFrame, run: list[Executed], profile: str) -> str:
@@ -161,9 +156,8 @@ def _table(board: pd.DataFrame, run: list[Executed], profile: str) -> str:
         shown[name] = shown[name].astype(str).str.replace("_", " ")
     shown = shown.map(lambda cell: display.escaped(cell))
     shown.insert(len(SHOWN), "measured in", links)
-    right = [
-        {"targets": [SHOWN.index("printed"), SHOWN.index("measured")], "className": "dt-right"}
-    ]
+    numbers = [SHOWN.index("printed"), SHOWN.index("measured")]
+    right = [{"targets": numbers, "className": "dt-right"}]
     script = generate_init_offline_itables_html(options.dt_bundle)
     return script + to_html_datatable(
         shown, connected=False, allow_html=True, showIndex=False, maxBytes=0, table_id="board",

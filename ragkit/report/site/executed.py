@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_output
 
 from ragkit.report import figures, notebook
-from ragkit.report.pipeline import Step
+from ragkit.report.pipeline import Step, measured
 from ragkit.report.plots.base import words
 
 # Outputs that say nothing on a page: where a file was written, and progress bars.
@@ -78,9 +78,9 @@ class Executed:
     @cached_property
     def statuses(self) -> str:
         """The printed numbers that it measures, in words."""
-        path = self.root / "results" / self.step.name / "measured.csv"
-        measured = pd.read_csv(path, dtype={"table": str}) if path.is_file() else ()
-        return f", {len(measured)} printed numbers measured" if len(measured) else ""
+        path = measured(self.root, self.name)
+        rows = len(pd.read_csv(path)) if path.is_file() else 0
+        return f", {rows} printed numbers measured" if rows else ""
 
     def cell_of(self, caption: str) -> str:
         """Return the id of the cell that shows a table whose caption begins so, or nothing."""
