@@ -34,9 +34,7 @@ def test_the_exported_numbers_are_of_the_paper_profile():
     # EnterpriseRAG-Bench's generation and sizes (24), LiveRAG's bounds of difficulty (31)
     tables = {"2", "3", "4", "9", "text:4", "text:4.1", "text:4.3", "appendix:D.1"}
     assert set(board.loc[stand_in, "table"]) <= tables
-    row = board[
-        (board["paper"] == "liverag") & (board["table"] == "4") & (board["row"] == "liverag")
-    ]
+    row = board.query("paper == 'liverag' and table == '4' and row == 'liverag'")
     assert row["status"].tolist() == ["match"] * 5
 
 

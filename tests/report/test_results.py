@@ -8,7 +8,7 @@ import pytest
 from ragkit import explore
 from ragkit.datasets import reported
 from ragkit.errors import DataError, MissingData, UsageError
-from ragkit.report import results, tables
+from ragkit.report import results
 from tests.report.test_hostile import questions
 from tests.report.test_plots import points
 
@@ -45,14 +45,6 @@ def test_export_writes_what_was_measured_and_read_returns_it(out):
     assert len(pd.read_csv(results.Results("a", "sample").export())) == 0
     with pytest.raises(MissingData, match="make reproduce PROFILE=paper"):
         results.read("paper", out.notebook, "extra")
-
-
-@pytest.mark.parametrize(
-    ("table", "title"),
-    [("4", "Table 4"), ("text:3.2", "section 3.2"), ("leaderboard", "leaderboard"), ("figure:3", "Figure 3")],
-)  # fmt: skip
-def test_the_title_of_a_printed_table(table, title):
-    assert tables.title("liverag", table) == f"LiveRAG, {title}"
 
 
 def test_the_explorer_shows_the_question_that_is_chosen():
