@@ -20,7 +20,7 @@ from ragkit.report.site import PAGES, lab
 from tests.report.test_site import write_executed
 
 WORKSPACE = "default-37a8.jupyterlab-workspace"
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or ""
+WINDOW = {"width": 1400, "height": 900}
 
 
 @pytest.fixture
@@ -60,20 +60,14 @@ def server(page, tmp_path):
     shutil.copy(PAGES / "overrides.json", settings)
     homes = {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR")}
     (tmp_path / "notebooks").symlink_to(paths.NOTEBOOKS)
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--allow-root"]
-    command += [
-        f"--port={port}",
-        "--notebook-dir=.",
-        "--IdentityProvider.token=",
-        "--port-retries=0",
-    ]
-    command += [f"--LabApp.app_settings_dir={settings}", f"--LabApp.workspaces_dir={settings}"]
     shutil.copy(PAGES / "workspace.json", settings / WORKSPACE)
-    command += ["--LabApp.default_url=/lab/tree/build/index.ipynb"]
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--allow-root"]
+    command += [f"--port={port}", "--port-retries=0", "--IdentityProvider.token="]
+    command += ["--notebook-dir=.", "--LabApp.default_url=/lab/tree/build/index.ipynb"]
+    command += [f"--LabApp.{kind}={settings}" for kind in ("app_settings_dir", "workspaces_dir")]
     with open(tmp_path / "lab.log", "w") as log:
-        process = subprocess.Popen(
-            command, cwd=tmp_path, env={**os.environ, **homes}, stdout=log, stderr=log
-        )
+        given = {"cwd": tmp_path, "env": {**os.environ, **homes}, "stdout": log, "stderr": log}
+        process = subprocess.Popen(command, **given)
         try:
             for _ in range(120):
                 try:
@@ -88,30 +82,22 @@ def server(page, tmp_path):
 
 
 @pytest.mark.slow
-def test_lab_opens_on_the_index(server):
-    if not CHROMIUM:
-        pytest.skip("no Chromium is installed")
-    from playwright.sync_api import sync_playwright
-
+def test_lab_opens_on_the_index(server, browser):
     outside = []
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        view = browser.new_page(viewport={"width": 1400, "height": 900})
-        inside = (server, server.replace("http", "ws"), "data:", "blob:")
-        view.on("request", lambda r: r.url.startswith(inside) or outside.append(r.url))
-        view.goto(server)
-        view.get_by_role("heading", name="The notebooks").wait_for(timeout=90_000)
-        view.wait_for_timeout(3000)
-        assert view.url.endswith("/lab/tree/build/index.ipynb")
-        assert view.locator("dialog[open], .jp-Dialog, .Toastify__toast").count() == 0
-        contents = view.locator(".jp-TableOfContents")
-        assert contents.is_visible()
-        contents.get_by_text("The notebooks", exact=True).wait_for()
-        image = view.locator("img[alt^='Across: recall']").first
-        assert image.evaluate("image => image.naturalWidth") > 0
-        kept = paths.BUILD / "screenshots" / "lab.png"
-        view.screenshot(path=kept)
-        browser.close()
+    view = browser.new_page(viewport=WINDOW)
+    inside = (server, server.replace("http", "ws"), "data:", "blob:")
+    view.on("request", lambda r: r.url.startswith(inside) or outside.append(r.url))
+    view.goto(server)
+    view.get_by_role("heading", name="The notebooks").wait_for(timeout=90_000)
+    view.wait_for_timeout(3000)
+    assert view.url.endswith("/lab/tree/build/index.ipynb")
+    assert view.locator("dialog[open], .jp-Dialog, .Toastify__toast").count() == 0
+    contents = view.locator(".jp-TableOfContents")
+    assert contents.is_visible()
+    contents.get_by_text("The notebooks", exact=True).wait_for()
+    image = view.locator("img[alt^='Across: recall']").first
+    assert image.evaluate("image => image.naturalWidth") > 0
+    view.screenshot(path=paths.BUILD / "screenshots" / "lab.png")
     assert outside == []
 
 
@@ -125,28 +111,22 @@ explore.pair(scores, "a", "b", pd.DataFrame(ids))"""
 
 
 @pytest.mark.slow
-def test_an_explorer_answers_a_click(server, tmp_path):
-    if not CHROMIUM:
-        pytest.skip("no Chromium is installed")
-    from playwright.sync_api import expect, sync_playwright
+def test_an_explorer_answers_a_click(server, browser, tmp_path):
+    from playwright.sync_api import expect
 
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(EXPLORER, id="pair")])
     book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     nbformat.write(book, tmp_path / "pair.ipynb")
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        view = browser.new_page(viewport={"width": 1400, "height": 900})
-        view.goto(f"{server}/lab/tree/pair.ipynb")
-        view.locator(".jp-Cell .cm-content").first.click(timeout=90_000)
-        view.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=90_000)
-        view.keyboard.press("Shift+Enter")
-        chosen = view.locator(".jp-OutputArea select")
-        chosen.wait_for(timeout=90_000)
-        shown = view.locator(
-            ".jp-OutputArea .widget-html-content, .jp-OutputArea .widget-html"
-        ).first
-        expect(shown).to_contain_text("two?")
-        chosen.select_option(index=1)
-        expect(shown).to_contain_text("one?", timeout=30_000)
-        view.screenshot(path=paths.BUILD / "screenshots" / "explorer.png")
-        browser.close()
+    view = browser.new_page(viewport=WINDOW)
+    view.goto(f"{server}/lab/tree/pair.ipynb")
+    view.locator(".jp-Cell .cm-content").first.click(timeout=90_000)
+    view.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=90_000)
+    view.keyboard.press("Shift+Enter")
+    chosen = view.locator(".jp-OutputArea select")
+    chosen.wait_for(timeout=90_000)
+    html = ".jp-OutputArea .widget-html-content, .jp-OutputArea .widget-html"
+    shown = view.locator(html).first
+    expect(shown).to_contain_text("two?")
+    chosen.select_option(index=1)
+    expect(shown).to_contain_text("one?", timeout=30_000)
+    view.screenshot(path=paths.BUILD / "screenshots" / "explorer.png")
