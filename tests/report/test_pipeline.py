@@ -55,23 +55,21 @@ def workspace(tmp_path):
     write_notebook(books / "a.ipynb", "1 + 1")
     write_notebook(books / "b.ipynb", "import pathlib\nassert not pathlib.Path('break').exists()")
     write_notebook(books / "c.ipynb", "2 + 2")
-    (books / "catalogue.toml").write_text(
-        "[[notebook]]\nname = 'a'\n[[notebook]]\nname = 'b'\n[[notebook]]\nname = 'c'\nafter = ['b']\n"
-    )
+    rows = [f"[[notebook]]\nname = '{name}'\n" for name in "abc"]
+    (books / "catalogue.toml").write_text("".join(rows) + "after = ['b']\n")
     return tmp_path
 
 
-def reproduce(workspace, *arguments):
+def python(workspace, *arguments):
+    """Run a module in the workspace, with nothing of this process's settings."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("RAGKIT_")}
     environment |= {"PYTHONPATH": str(workspace), "HF_HUB_OFFLINE": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "ragkit", "reproduce", "--cores", "2", *arguments],
-        cwd=workspace,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+    options = {"env": environment, "capture_output": True, "text": True, "timeout": 240}
+    return subprocess.run([sys.executable, "-m", *arguments], cwd=workspace, **options)
+
+
+def reproduce(workspace, *arguments):
+    return python(workspace, "ragkit", "reproduce", "--cores", "2", *arguments)
 
 
 @pytest.mark.slow
@@ -125,9 +123,8 @@ def test_the_catalogue_is_sound_and_complete():
     assert names == sorted(names)
     assert {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")} == set(names)
     frame = reported.load()
-    assert {table for step in steps for table in step.covers} <= set(
-        frame["paper"] + ":" + frame["table"]
-    )
+    covered = {table for step in steps for table in step.covers}
+    assert covered <= set(frame["paper"] + ":" + frame["table"])
 
 
 def test_before_a_first_run_all_are_late_and_shared_scores_come_first(tmp_path, monkeypatch):
@@ -175,9 +172,7 @@ def test_everything_runs_on_the_sample_and_nothing_of_it_is_exported():
     with pytest.raises(UsageError, match="only the profile 'paper'"):
         pipeline.export(plan)
     board = next(step for step in plan.steps if "*" in step.after)
-    assert [step.name for step in plan.before(board)] == [
-        step.name for step in plan.steps if step is not board
-    ]
+    assert plan.before(board) == [step for step in plan.steps if step is not board]
 
 
 @pytest.mark.parametrize(
@@ -225,18 +220,13 @@ def test_a_notebook_that_shows_the_sample_is_stale_when_the_sample_changes(tmp_p
 def test_a_scheduler_runs_the_notebooks_that_snakemake_submits(workspace):
     """The executor cluster-generic, with a local script in the place of a scheduler's command."""
     submit = workspace / "submit.sh"
-    submit.write_text(
-        '#!/bin/sh\necho "$1" >> submitted.txt\nnohup sh "$1" > job.log 2>&1 &\necho $!\n'
-    )
+    job = 'echo "$1" >> submitted.txt\nnohup sh "$1" > job.log 2>&1 &\necho $!\n'
+    submit.write_text(f"#!/bin/sh\n{job}")
     submit.chmod(0o755)
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("RAGKIT_")}
-    environment |= {"PYTHONPATH": str(workspace), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-m", "snakemake", "notebooks/a.ipynb", "--snakefile"]
-    command += [workspace / "Snakefile", "--directory", "build/sample", "--jobs", "1"]
+    command = ["snakemake", "notebooks/a.ipynb", "--snakefile", workspace / "Snakefile"]
+    command += ["--directory", "build/sample", "--jobs", "1"]
     command += ["--executor", "cluster-generic", "--cluster-generic-submit-cmd", submit]
-    done = subprocess.run(
-        command, cwd=workspace, env=environment, capture_output=True, text=True, timeout=240
-    )
+    done = python(workspace, *command)
     assert done.returncode == 0, done.stdout + done.stderr
     built = workspace / "build" / "sample"
     assert (built / "results" / "a" / "measured.csv").is_file()
