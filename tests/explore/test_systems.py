@@ -70,10 +70,8 @@ def test_wrong_answers_by_cause():
     questions = questions.assign(text=questions["question_id"] + "?")
     view = explore.causes(traced, questions, answers)
     assert len(view.choose.options) == 10
-    assert [words.split("  ")[0] for words, _ in view.choose.options][:2] == [
-        "no answer",
-        "no gold document",
-    ]
+    found = [words.split("  ")[0] for words, _ in view.choose.options]
+    assert found[:2] == ["no answer", "no gold document"]
     page = view.page("cut")
     assert "not delivered: a gold document is in the list, the reader was given none" in page
     assert "The first 10 of 10 wrong answers" in static(view)

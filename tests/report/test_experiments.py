@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,6 +73,10 @@ def paid(server):
     return sum(server.paid.values())
 
 
+def keys(frame):
+    return set(frame[tables.KEY].itertuples(index=False, name=None))
+
+
 # -- what is declared ---------------------------------------------------------------------------
 
 
@@ -84,7 +89,7 @@ def test_every_row_that_needs_a_model_names_the_experiment_that_fills_it():
         assert row["command"] == known[name].command
         cells = known[name].cells
         key = tuple(row[column] for column in tables.KEY)
-        assert key in set(cells[tables.KEY].itertuples(index=False, name=None)), key
+        assert key in keys(cells), key
 
 
 def test_every_model_of_an_experiment_has_a_price_or_open_weights():
@@ -140,9 +145,7 @@ def test_every_experiment_fills_its_cells(official, vendor, name):
     documents = cells["metric"].isin(["document_recall", "invalid_extra_documents"])
     cells = cells[~documents | cells["type"].isin(with_gold)]
     assert found["measured"].notna().all()
-    assert set(found[tables.KEY].itertuples(index=False, name=None)) == set(
-        cells[tables.KEY].itertuples(index=False, name=None)
-    )
+    assert keys(found) == keys(cells)
     board = tables.compare(reported.load(chosen.paper), found)
     lost = board["value"].isna()  # plotted, not printed
     states = board.loc[board["measured"].notna() & ~lost, "status"]
@@ -432,8 +435,6 @@ def test_what_an_agent_did_not_find_is_missing_and_no_abstention(official, vendo
 
 
 def test_exported_records_count_until_a_run_takes_their_place(official, vendor):
-    import shutil
-
     (path,) = run(official, "wixqa-table-3", **ONE)[1]
     target = experiments.EXPORTED / "wixqa-table-3"
     target.mkdir(parents=True)

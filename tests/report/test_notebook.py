@@ -154,9 +154,8 @@ def test_dependencies_are_modules_data_and_named_files():
     assert wanted <= names
     assert "ragkit/measures/diversity.py" not in names
     assert not any(name.startswith("notebooks/") for name in names)
-    book.cells.append(
-        new_code_cell("from ragkit import datasets, paths\npaths.NOTEBOOKS / 'systems.toml'")
-    )
+    named = "from ragkit import datasets, paths\npaths.NOTEBOOKS / 'systems.toml'"
+    book.cells.append(new_code_cell(named))
     names = {path.relative_to(paths.ROOT).as_posix() for path in notebook.dependencies(book)}
     assert {"ragkit/datasets/readers.py", "notebooks/systems.toml"} <= names
 

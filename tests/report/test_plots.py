@@ -15,14 +15,7 @@ from ragkit import irt
 from ragkit.datasets import liverag, reported
 from ragkit.errors import DataError, UsageError
 from ragkit.report import figures, tables
-from ragkit.report.plots import (
-    base,
-    corpus,
-    data,
-    questions,
-    retrieval,
-    scaling,
-)
+from ragkit.report.plots import base, corpus, data, questions, retrieval, scaling
 from ragkit.report.plots import irt as item_response
 from ragkit.systems import sweep
 
@@ -65,16 +58,13 @@ def categories(**options):
 
 
 def ranked(draw):
-    groups, systems = (
-        ["an author/runs", "the same author/runs:Mistral-7B"],
-        [f"s{n}" for n in range(12)],
-    )
+    groups = ["an author/runs", "the same author/runs:Mistral-7B"]
+    levels = {"judge_group": groups, "subject_id": [f"s{n}" for n in range(12)]}
+    label = "score,\nhigher is better"
     if draw == "ranking":
-        table = crossed(judge_group=groups, subject_id=systems).rename(columns={"value": "mean"})
-        return retrieval.ranking(table, label="score,\nhigher is better")
-    table = crossed(judge_group=groups, subject_id=systems, question_type=KINDS)
-    table = table.rename(columns={"value": "score"})
-    return retrieval.type_map(table, order=KINDS, label="score,\nhigher is better")
+        return retrieval.ranking(crossed(**levels).rename(columns={"value": "mean"}), label=label)
+    table = crossed(**levels, question_type=KINDS).rename(columns={"value": "score"})
+    return retrieval.type_map(table, order=KINDS, label=label)
 
 
 def first_ranks():
@@ -87,12 +77,9 @@ def points():
     place = pd.MultiIndex.from_product(
         [["company", "web"], ["t-SNE", "UMAP"], ["slack", "a <new> source"], range(40)]
     ).to_frame(index=False, name=["corpus", "method", "source", "n"])
-    frame = pd.concat([frame, place], axis=1).assign(
-        trustworthiness=0.9, title=f"{HOSTILE} </script>"
-    )
-    return frame.assign(
-        terms=frame["n"].map(lambda n: ["form, email", f"cost, {HOSTILE[-5:]}"][n % 2])
-    )
+    frame = pd.concat([frame, place], axis=1)
+    terms = np.resize(["form, email", f"cost, {HOSTILE[-5:]}"], len(frame))
+    return frame.assign(trustworthiness=0.9, title=f"{HOSTILE} </script>", terms=terms)
 
 
 def sheet(draw):
@@ -123,10 +110,9 @@ def study():
     recalls = pd.DataFrame(rows, columns=["system", "size", "question_id", "type", "recall"])
     density = pd.DataFrame({"system": "vectors", "size": [500, 1000], "mean": [0.4, 0.5]})
     density = density.assign(low=density["mean"] - 0.02, high=density["mean"] + 0.02)
-    costs = pd.DataFrame(
-        {"system": "BM25", "size": [500, 1000, 2000], "index_seconds": [1.0, 2.0, 4.0]}
-    )
-    costs = costs.assign(query_ms=1.0, index_bytes=1e6 * costs["size"], memory_bytes=1e9)
+    costs = pd.DataFrame({"size": [500, 1000, 2000], "index_seconds": [1.0, 2.0, 4.0]})
+    costs = costs.assign(system="BM25", query_ms=1.0, memory_bytes=1e9)
+    costs["index_bytes"] = 1e6 * costs["size"]
     return sweep.Scaling(recalls, costs, density, 10)
 
 
@@ -258,9 +244,8 @@ def test_a_figure_is_as_wide_as_a_column_and_nothing_is_cut_off_or_covered(name,
 
 
 def test_dots_are_values_with_their_intervals():
-    table = pd.DataFrame(
-        {"kind": ["a", "b"], "value": [0.5, 0.9], "low": [0.25, 0.95], "high": [0.75, 0.97]}
-    )
+    table = pd.DataFrame({"kind": ["a", "b"], "value": [0.5, 0.9]})
+    table = table.assign(low=[0.25, 0.95], high=[0.75, 0.97])
     _, ax = base.axes()
     base.dots(ax, table, "kind")
     lines = [line.get_xydata().tolist() for line in ax.get_lines()]

@@ -14,20 +14,16 @@ import pandas as pd
 import papermill
 import pytest
 
-from ragkit import datasets
+from ragkit import datasets, paths
 from ragkit.report import pipeline, scoreboard, tables
 from tests.datasets import others, release
 
+SHORT = {"most_documents": 100, "most_questions": 20}
 # All notebooks but the last, with what makes each small.
 SMALL = {
     "00-data-overview": {},
     "10-wixqa-statistics": {},
-    "11-wixqa-retrieval": {
-        "most_documents": 100,
-        "most_questions": 20,
-        "systems": "bm25 bm25-flashrag minilm",
-        "splits": 2,
-    },
+    "11-wixqa-retrieval": {"systems": "bm25 bm25-flashrag minilm", "splits": 2, **SHORT},
     "12-wixqa-answers": {"most_documents": 80, "most_questions": 12, "systems": "bm25 e5-small"},
     "20-erb-statistics": {},
     "21-erb-baselines": {"most_documents": 150, "most_questions": 20, "resamples": 99},
@@ -47,7 +43,7 @@ SMALL = {
     "34-irt-trust": {"items": 60, "shared": 10, "simulations": 1, "splits": 2, "draws": 20},
     "40-short-forms": {"sizes": [10], "folds": 2, "simulated_items": 60, "form_size": 20},
     "41-judge-agreement": {"resamples": 20},
-    "50-your-benchmark": {"most_documents": 100, "most_questions": 20, "systems": "bm25 minilm"},
+    "50-your-benchmark": {"systems": "bm25 minilm", **SHORT},
 }
 WIXQA = "wixqa/wixqa_expertwritten/test.jsonl"
 
@@ -109,9 +105,8 @@ def test_what_is_left_out_is_said_in_a_sentence(made, capsys):
 
 def run(name: str, official: Path, build: Path, **parameters) -> None:
     """Run a notebook of the profile "paper" on a folder of files."""
-    from ragkit.paths import DATA
-
-    environment = dict(os.environ, RAGKIT_BUILD=str(build), RAGKIT_CACHE=str(DATA / "cache"))
+    cache = str(paths.DATA / "cache")
+    environment = dict(os.environ, RAGKIT_BUILD=str(build), RAGKIT_CACHE=cache)
     command = [sys.executable, "-m", "ragkit", "notebook", "run", name]
     command += ["--profile", "paper", "--data", str(official)]
     for key, value in parameters.items():
@@ -139,29 +134,28 @@ READERS = [step for step in STEPS if step.covers and set(step.optional) & set(OT
 @contextmanager
 def without(name: str, folder: Path):
     """Move the files of a dataset away, and back; yields their paths."""
-    paths = [path for path in (folder / path for path in datasets.files(name)) if path.exists()]
-    assert paths
-    for path in paths:
+    found = [path for path in (folder / path for path in datasets.files(name)) if path.exists()]
+    assert found
+    for path in found:
         path.rename(path.with_name(f"{path.name}.away"))
-    yield paths
-    for path in paths:
+    yield found
+    for path in found:
         path.with_name(f"{path.name}.away").rename(path)
 
 
 def test_without_a_file_of_others_the_plan_is_the_same_but_for_its_readers(official, monkeypatch):
-    monkeypatch.setattr(
-        pipeline.notebook, "dependencies", lambda book: []
-    )  # data alone is asked of
+    # Data alone is asked of.
+    monkeypatch.setattr(pipeline.notebook, "dependencies", lambda book: [])
     others.make(official)
     plan = pipeline.make_plan("paper", str(official))
     inputs = {step.name: set(plan.inputs(step)) for step in plan.steps}
     for name in OTHERS:
-        with without(name, official) as paths:
+        with without(name, official) as away:
             plan = pipeline.make_plan("paper", str(official))
             assert plan.missing == {}
             for step in plan.steps:
                 gone = inputs[step.name] - set(plan.inputs(step))
-                assert gone == (set(map(str, paths)) if name in step.optional else set()), name
+                assert gone == (set(map(str, away)) if name in step.optional else set()), name
 
 
 def measured(name: str, folder: Path, build: Path) -> pd.DataFrame:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shlex
 import subprocess
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
@@ -21,6 +23,7 @@ from ragkit.report.site.executed import Executed
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = new_output("stream", text="<script>alert(1)</script>")
+UNKNOWN = {"cost_usd": None, "prompt_tokens": None}
 GUIDES = sorted((site.PAGES / "guides").glob("*.md"))
 
 
@@ -38,11 +41,7 @@ def called(**named):
 
 def write_executed(root: Path, name: str, **recorded) -> None:
     """An executed notebook with one figure, one compared table, noise and an answer."""
-    import base64
-
     figures.use_style()
-    import matplotlib.pyplot as plt
-
     fig, ax = plt.subplots()
     ax.set(xlabel="recall (higher is better)", ylabel="system")
     path = figures.save(fig, root / "figures" / name / "recall")
@@ -51,6 +50,7 @@ def write_executed(root: Path, name: str, **recorded) -> None:
     noise = {"text/plain": "PosixPath('/somewhere/measured.csv')"}
     static = {"application/vnd.jupyter.widget-view+json": {}, "text/html": "<p>static</p>"}
     widget = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "rank: 0%|  | 0/4"}
+    told = "- Data: few.\n- Highest R@5: 0.9."
     cells = [
         new_markdown_cell("# Recall\n\n**Who finds $k$\ndocuments?** More.", id="title"),
         new_code_cell("profile = 'sample'", id="params", metadata={"tags": ["parameters"]}),
@@ -62,11 +62,7 @@ def write_executed(root: Path, name: str, **recorded) -> None:
         new_code_cell("score()", id="score-recall", outputs=[shown(**static)]),
         new_code_cell("draw()", id="fig-recall", outputs=[shown(**{"image/png": image})]),
         new_code_cell("warn()", id="warn", outputs=[new_output("stream", name="stderr", text="W!")]),
-        new_code_cell(
-            "say()",
-            id="takeaways",
-            outputs=[shown(**{"text/markdown": "- Data: few.\n- Highest R@5: 0.9."})],
-        ),
+        new_code_cell("say()", id="takeaways", outputs=[shown(**{"text/markdown": told})]),
     ]  # fmt: skip
     book = new_notebook(cells=cells)
     book.metadata["papermill"] = {"duration": 90.0, "parameters": {"k": 5}}
@@ -158,10 +154,7 @@ def test_sources_say_what_was_found_and_what_was_not_run(plan, tmp_path):
             "`openai:m`, reader, prompt `p@1`: 1,200 requests in the ledger `build/l.sqlite`, "
             "0 without a value; 34,567 tokens in, 89 out; price $1.25, by",
         ),
-        (
-            {"calls": [called(cost_usd=None, prompt_tokens=None)]},
-            "unknown tokens in, 89 out; price",
-        ),
+        ({"calls": [called(**UNKNOWN)]}, "unknown tokens in, 89 out; price"),
     ],
 )
 def test_a_page_says_which_models_were_called(plan, recorded, words):
@@ -219,10 +212,8 @@ def test_the_reference_lists_the_public_names():
     assert "ragkit.irt.engine" not in public["irt"]
     assert not any("cli" in module for modules in public.values() for module in modules)
     page = code.reference()["reference/ragkit.models.md"]
-    assert (
-        ".. automodule:: ragkit.models\n   :no-members:\n\n.. autoclass:: ragkit.models.Card"
-        in page
-    )
+    first = ".. automodule:: ragkit.models\n   :no-members:\n\n.. autoclass:: ragkit.models.Card"
+    assert first in page
     assert ".. autofunction:: ragkit.models.encoder\n" in page
 
 
@@ -253,9 +244,7 @@ def test_every_command_of_a_guide_can_be_typed(guide):
                 if word.startswith("-"):
                     assert word in known, line
         elif words[:1] == ["make"]:
-            said = subprocess.run(
-                ["make", "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, text=True
-            )
-            assert said.returncode == 0, line
+            dry = ["make", "--dry-run", *words[1:]]
+            assert subprocess.run(dry, cwd=ROOT, capture_output=True).returncode == 0, line
         else:
             assert words[0] in ("export", "cd", "pip", "python", "snakemake"), line
