@@ -215,7 +215,7 @@ class BashAgent(Retriever):
             done = list(display.progress(found, self.system, len(ids)))
         self.transcripts_ = dict(zip(ids, done, strict=True))
         self.missing_ = {t.question_id: t.reason for t in done if t.ranking is None}
-        return [tuple(zip(*t.ranking, strict=True)) if t.ranking else ((), ()) for t in done]
+        return [t.ranking or () for t in done]
 
     def _search_one(self, work, question_id: str, question: str, k: int) -> Transcript:
         transcript, began = Transcript(question_id, question, self.policy), time.monotonic()

@@ -137,7 +137,7 @@ class BM25(Saved):
         totals = np.zeros(len(self.doc_ids_))
         for text in texts:
             top, scores = self._top(text, k, totals)
-            yield [self.doc_ids_[n] for n in top.tolist()], scores
+            yield [(self.doc_ids_[n], score) for n, score in zip(top, scores, strict=True)]
 
     def _top(self, text: str, k: int, totals: np.ndarray):
         """Return document numbers and scores of the first k; `totals` is zero before and after."""

@@ -124,8 +124,7 @@ class Dense(Saved):
     def _search(self, ids, texts, k):
         asked = [text for text in texts if text.strip() and len(self.vectors_)]
         answers = iter(self._answers(self._encode(asked, "query"), k) if asked else ())
-        nothing = ([], [])
-        return [next(answers, nothing) if text.strip() else nothing for text in texts]
+        return [next(answers, ()) if text.strip() else () for text in texts]
 
     def _encode(self, texts: list[str], kind: str) -> np.ndarray:
         return encode(self.encoder_, texts, kind, cache=self.cache)
@@ -137,7 +136,7 @@ class Dense(Saved):
         return self
 
     def _answers(self, queries: np.ndarray, k: int, depth: int = 0) -> list[frames.Found]:
-        """Return document ids and scores of each query's first k, among `depth` rows at first."""
+        """Return documents and scores of each query's first k, among `depth` rows at first."""
         import faiss
 
         rows, width = self.vectors_.shape
@@ -151,7 +150,8 @@ class Dense(Saved):
         for number, floor in enumerate(products.min(axis=1) + errors):
             documents, scores = self._scored(queries[number], np.sort(near[number]))
             if depth == rows or (len(scores) >= k and scores[k - 1] > floor):
-                found.append(([self.doc_ids_[n] for n in documents[:k].tolist()], scores[:k]))
+                best = zip(documents[:k], scores[:k], strict=True)
+                found.append([(self.doc_ids_[n], score) for n, score in best])
             else:
                 found += self._answers(queries[number : number + 1], k, 4 * depth)
         return found

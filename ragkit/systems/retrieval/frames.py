@@ -5,13 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
-from ragkit import checks
+from ragkit import checks, schema
 from ragkit.errors import DataError, UsageError
 
-Found = tuple[Sequence[str], Sequence[float]]
+Found = Sequence[tuple[str, float]]  # documents and scores, best first
 
 
 class Retriever(ABC):
@@ -47,7 +46,7 @@ class Retriever(ABC):
 
     @abstractmethod
     def _search(self, ids: list[str], texts: list[str], k: int) -> Iterable[Found]:
-        """Return the ids and scores of the first k documents for each question."""
+        """Return the first k documents and their scores for each question."""
 
     def search(self, questions: pd.DataFrame | Iterable[str], k: int = 10) -> pd.DataFrame:
         """Return the best documents for each question.
@@ -89,7 +88,7 @@ class Nothing(Retriever):
         return self
 
     def _search(self, ids, texts, k):
-        return [((), ()) for _ in texts]
+        return [()] * len(texts)
 
 
 def check_fields(fields) -> tuple[str, ...]:
@@ -143,20 +142,22 @@ def query_texts(questions: pd.DataFrame | Iterable[str]) -> tuple[list[str], lis
 
 
 def runs_frame(system: str, question_ids: Sequence[str], found: Sequence[Found]) -> pd.DataFrame:
-    """Return a `runs` frame of each question's documents and scores, best first."""
-    sizes = [len(documents) for documents, _ in found]
-    doc_ids = [doc_id for documents, _ in found for doc_id in documents]
-    ranks = [np.empty(0, np.int64), *(np.arange(1, size + 1) for size in sizes)]
-    scores = [np.empty(0), *(np.asarray(values, np.float64) for _, values in found)]
-    return pd.DataFrame(
-        {
-            "system": pd.Series([system] * len(doc_ids), dtype=object),
-            "question_id": pd.Series(np.repeat(np.array(question_ids, dtype=object), sizes)),
-            "rank": np.concatenate(ranks),
-            "doc_id": pd.Series(doc_ids, dtype=object),
-            "score": np.concatenate(scores),
-        }
-    )
+    """Return a `runs` frame of what was found for each question."""
+    rows = [
+        (system, question_id, rank, *pair)
+        for question_id, pairs in zip(question_ids, found, strict=True)
+        for rank, pair in enumerate(pairs, start=1)
+    ]
+    runs = pd.DataFrame(rows, columns=list(schema.COLUMNS["runs"]), dtype=object)
+    return runs.astype({"rank": "int64", "score": "float64"})
+
+
+def ranked_lists(runs: pd.DataFrame, question_ids: Sequence[str]) -> list[Found]:
+    """Return the rows of each question as (doc_id, score), in their order."""
+    lists: dict[str, list] = {name: [] for name in question_ids}
+    for name, doc_id, score in zip(runs["question_id"], runs["doc_id"], runs["score"], strict=True):
+        lists[name].append((doc_id, score))
+    return list(lists.values())
 
 
 def _new_id(found, seen: set[str], where: str, name: str) -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ragkit import checks
 from ragkit.errors import UsageError
-from ragkit.systems.retrieval.frames import Retriever, reusable
+from ragkit.systems.retrieval.frames import Found, Retriever, ranked_lists, reusable
 
 METHODS = ("rrf", "convex")
 
@@ -79,12 +79,12 @@ class Hybrid(Retriever):
     def _search(self, ids, texts, k):
         questions = pd.DataFrame({"question_id": ids, "text": texts}, dtype=object)
         depth = max(k, self.depth)
-        lists = [_by_question(part.search(questions, depth)) for part in self.retrievers]
-        for name in ids:
-            fused = self._fused([own.get(name, []) for own in lists])[:k]
-            yield tuple(zip(*fused, strict=True)) or ((), ())
+        runs = [part.search(questions, depth) for part in self.retrievers]
+        runs = [part.sort_values("rank", kind="stable") for part in runs]
+        for lists in zip(*(ranked_lists(part, ids) for part in runs), strict=True):
+            yield self._fused(lists)[:k]
 
-    def _fused(self, lists: list[list[tuple[str, float]]]) -> list[tuple[str, float]]:
+    def _fused(self, lists: Sequence[Found]) -> Found:
         scores: dict[str, float] = {}
         ranks: dict[str, list[float]] = {}
         total = sum(self.weights)
@@ -100,9 +100,3 @@ class Hybrid(Retriever):
                 ranks.setdefault(doc_id, [float("inf")] * len(lists))[number] = rank
         order = sorted(scores, key=lambda doc_id: (-scores[doc_id], ranks[doc_id]))
         return [(doc_id, scores[doc_id]) for doc_id in order]
-
-
-def _by_question(runs: pd.DataFrame) -> dict[str, list[tuple[str, float]]]:
-    """Return each question's (doc_id, score), best first."""
-    parts = runs.sort_values("rank", kind="stable").groupby("question_id")
-    return {name: list(zip(part["doc_id"], part["score"], strict=True)) for name, part in parts}

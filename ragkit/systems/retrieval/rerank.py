@@ -9,7 +9,13 @@ import pandas as pd
 
 from ragkit import checks, models
 from ragkit.errors import UsageError
-from ragkit.systems.retrieval.frames import Retriever, check_fields, document_texts, reusable
+from ragkit.systems.retrieval.frames import (
+    Retriever,
+    check_fields,
+    document_texts,
+    ranked_lists,
+    reusable,
+)
 
 LONG = ("windows", "truncate")
 
@@ -89,10 +95,7 @@ class Rerank(Retriever):
         scores = np.asarray(self.reranker.score_pairs(asked, **options), dtype=float)
         runs["score"] = pd.Series(scores, pairs.index).groupby(level=0).max()
         runs = runs.sort_values("score", ascending=False, kind="stable")
-        groups = dict(iter(runs.groupby("question_id")))
-        for name in ids:
-            part = groups.get(name, runs[:0])[:k]
-            yield part["doc_id"].tolist(), part["score"].to_numpy()
+        return [pairs[:k] for pairs in ranked_lists(runs, ids)]
 
     def _pieces(self, text: str) -> list[str]:
         if self.long == "truncate":

@@ -234,8 +234,7 @@ class OpenSearch(Server):
                 raise self._problem(f"question {name!r}", problem)
             hits = found["hits"]["hits"]
             # The server's scores are 32-bit floats, written with as few digits as they need.
-            scores = np.array([hit["_score"] for hit in hits], dtype=np.float32)
-            yield [hit["_source"]["doc_id"] for hit in hits], scores
+            yield [(hit["_source"]["doc_id"], np.float32(hit["_score"])) for hit in hits]
 
 
 class Qdrant(Server):
@@ -348,7 +347,7 @@ class Qdrant(Server):
         for text in texts:
             points = next(answers).points if text.strip() else []
             points = sorted(points, key=lambda point: (-point.score, point.id))
-            yield [point.payload["doc_id"] for point in points], [p.score for p in points]
+            yield [(point.payload["doc_id"], point.score) for point in points]
 
 
 def _address(url: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from ragkit.systems.retrieval import frames
+
 
 class Leads:
     """A retriever that indexes the title and the first words of each text only."""
@@ -24,8 +26,6 @@ class Leads:
 
 def ranked_lists(retriever, texts: Sequence[str], k: int) -> list[list]:
     """Return the ranked list of each text: [doc_id, score] of k documents at most, best first."""
-    lists: dict[str, list] = {str(number): [] for number in range(len(texts))}
-    runs = retriever.search(pd.DataFrame({"question_id": list(lists), "text": list(texts)}), k)
-    for name, doc_id, score in zip(runs["question_id"], runs["doc_id"], runs["score"], strict=True):
-        lists[name].append([doc_id, float(score)])
-    return list(lists.values())
+    ids = [str(number) for number in range(len(texts))]
+    runs = retriever.search(pd.DataFrame({"question_id": ids, "text": list(texts)}), k)
+    return [list(map(list, pairs)) for pairs in frames.ranked_lists(runs, ids)]

@@ -79,6 +79,4 @@ class Given:
     def search(self, questions, k=10):
         ids, texts = query_texts(questions)
         found = [self.lists.get(text, [])[:k] for text in texts]
-        return runs_frame(
-            self.system, ids, [([d for d, _ in part], [s for _, s in part]) for part in found]
-        )
+        return runs_frame(self.system, ids, found)
