@@ -444,26 +444,11 @@ def test_bad_scores_are_named_by_line(tmp_path, text, message):
     assert complaint(files.read_frame, path, "scores").startswith(message)
 
 
-ODD = (
-    '"a",q1,1\n',
-    "a,q1\n",
-    "a,q1,1,2\n",
-    "a,q1,x\n",
-    "a,q1,\n",
-    "a,q1,inf\n",
-    ",q1,1\n",
-    " ,q1,1\n",
-)
-ODD += (
-    "a,q0,1\n",
-    "a,q1,1_0\n",
-    "a,q1, 1\n",
-    "\n",
-    "\r\n",
-    "a\rb,q1,1\n",
-    "a,q\0,1\n",
-    "é,q1,1e-3\n",
-)
+# Lines that a reader of columns may take for something else, or that are wrong in any reader.
+ODD = [
+    '"a",q1,1\n', "a,q1\n", "a,q1,1,2\n", "a,q1,x\n", "a,q1,\n", "a,q1,inf\n", ",q1,1\n", " ,q1,1\n",
+    "a,q0,1\n", "a,q1,1_0\n", "a,q1, 1\n", "\n", "\r\n", "a\rb,q1,1\n", "a,q\0,1\n", "é,q1,1e-3\n",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -503,33 +488,20 @@ def test_many_plain_scores_are_read_by_columns(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "text", "words"),
+    ("kind", "columns", "pair", "ours"),
     [
-        (
-            "answers",
-            "a.jsonl",
-            '{"id": "q", "answer": "x", "doc_ids": [], "document_ids": ["d"]}',
-            "line 1: 'doc_ids' and 'document_ids' are two names of the column 'doc_ids'",
-        ),
-        (
-            "answers",
-            "a.csv",
-            "question_id,answer,Document_IDs,article_ids\nq,x,[1],[2]\n",
-            "line 2: 'Document_IDs' and 'article_ids' are two names of the column 'doc_ids'",
-        ),
-        (
-            "scores",
-            "s.csv",
-            "system,item_id,score,value\na,q,1,0\n",
-            "line 2: 'score' and 'value' are two names of the column 'score'",
-        ),
+        ("answers", "id,answer,doc_ids,document_ids", "'doc_ids' and 'document_ids'", "doc_ids"),
+        ("answers", "id,Article_IDs,document_ids", "'document_ids' and 'Article_IDs'", "doc_ids"),
+        ("scores", "system,item_id,score,value", "'score' and 'value'", "score"),
     ],
 )
-def test_two_names_of_one_column_are_an_error(tmp_path, kind, name, text, words):
-    (tmp_path / name).write_text(text)
-    with pytest.raises(DataError) as info:
-        files.read_frame(tmp_path / name, kind)
-    assert info.value.message == f"{tmp_path / name}: {words}"
+def test_two_names_of_one_column_are_an_error(tmp_path, kind, columns, pair, ours):
+    row = dict.fromkeys(columns.split(","), "[]")
+    table = put(tmp_path, "t.csv", f"{columns}\n{','.join(row.values())}\n")
+    words = f"{pair} are two names of the column {ours!r}"
+    assert complaint(files.read_frame, table, kind) == f"line 2: {words}"
+    lines = files.write_jsonl(tmp_path / "t.jsonl", [row])
+    assert complaint(files.read_frame, lines, kind) == f"line 1: {words}"
 
 
 def test_our_own_name_of_an_id_or_a_text_counts_before_others(tmp_path):

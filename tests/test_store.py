@@ -101,17 +101,16 @@ def copied(tmp_path, monkeypatch):
     (root / "ragkit" / "box" / "prompts").mkdir(parents=True)
     for name in ("__init__.py", "errors.py", "paths.py"):
         shutil.copy(paths.ROOT / "ragkit" / name, root / "ragkit" / name)
-    (root / "ragkit" / "box" / "__init__.py").write_text("from ragkit.box import one, other\n")
-    (root / "ragkit" / "box" / "one.py").write_text(
-        '"""One."""\nfrom ragkit.box import two\nLATE = "ragkit.box.late"\n'
-    )
-    (root / "ragkit" / "box" / "typed.py").write_text("Z = 1\n")
-    (root / "ragkit" / "box" / "two.py").write_text(
-        "X = 1\nif TYPE_CHECKING:\n    from ragkit.box import typed\n"
-    )
-    (root / "ragkit" / "box" / "late.py").write_text("Y = 1\n")
-    (root / "ragkit" / "box" / "other.py").write_text("Z = 1\n")
-    (root / "ragkit" / "box" / "prompts" / "ask.md").write_text("Ask.\n")
+    for name, text in {
+        "__init__.py": "from ragkit.box import one, other\n",
+        "one.py": '"""One."""\nfrom ragkit.box import two\nLATE = "ragkit.box.late"\n',
+        "two.py": "X = 1\nif TYPE_CHECKING:\n    from ragkit.box import typed\n",
+        "typed.py": "Z = 1\n",
+        "late.py": "Y = 1\n",
+        "other.py": "Z = 1\n",
+        "prompts/ask.md": "Ask.\n",
+    }.items():
+        (root / "ragkit" / "box" / name).write_text(text)
     monkeypatch.setattr(paths, "ROOT", root)
 
     def digest():

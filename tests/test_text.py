@@ -106,9 +106,7 @@ def test_tokens_of_a_known_sentence():
     # As the tokenizer's makers print it.
     assert text.encoding("cl100k_base").encode("hello world") == [15339, 1917]
     assert text.encoding("o200k_base").encode("hello world") == [24912, 2375]
-
-
-def test_special_tokens_in_a_text_are_text():
+    # A special token in a text is text.
     assert text.lengths(["<|endoftext|>"], "cl100k_base")[0] > 1
 
 
