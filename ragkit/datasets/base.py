@@ -14,8 +14,8 @@ from ragkit.datasets.registry import Declaration, Entry, Found, Store
 from ragkit.errors import DataError, MissingData, UsageError, did_you_mean
 from ragkit.files import read_frame
 
-ENDINGS = (".jsonl", ".csv", ".tsv", ".json", ".jsonl.gz", ".csv.gz", ".tsv.gz", ".json.gz")
-ENDINGS += (".parquet", ".zip")
+_TEXTS = (".jsonl", ".csv", ".tsv", ".json")
+_ENDINGS = (*_TEXTS, *(f"{ending}.gz" for ending in _TEXTS), ".parquet", ".zip")
 KINDS = ("documents", "questions", "answers", "scores")
 
 
@@ -174,8 +174,7 @@ def own(folder: Path) -> Dataset:
         raise MissingData(f"{folder}: no such folder")
     tables: list[tuple[str, pd.DataFrame, Found]] = []
     for kind in KINDS:
-        path = next(filter(Path.is_file, (folder / (kind + end) for end in ENDINGS)), None)
-        if path:
+        if path := file_of(folder, kind):
             entry = Entry(path.name, folder.name, "own", "", read={"frame": kind})
             tables.append((kind, read_frame(path, kind), Found(entry, entry, path, "own")))
     if not tables:
@@ -185,6 +184,11 @@ def own(folder: Path) -> Dataset:
             f"found {', '.join(found)}" if found else "the folder is empty",
         )
     return _assembled(folder.resolve().name, "own", [found for *_, found in tables], tables)
+
+
+def file_of(folder: Path, name: str) -> Path | None:
+    """Return the file of a folder that has this name and an ending that is read, or None."""
+    return next(filter(Path.is_file, (folder / (name + ending) for ending in _ENDINGS)), None)
 
 
 def registered(dataset: Declaration, profile: str, place: Path | Store) -> Dataset:

@@ -68,10 +68,7 @@ def convert(source: str, folder: Path) -> base.Dataset:
 def _read(place: Path) -> dict[str, pd.DataFrame]:
     if place.is_file():
         return {"questions": read_frame(place, "questions")}
-    files = {
-        kind: next(filter(Path.is_file, (place / (kind + end) for end in base.ENDINGS)), None)
-        for kind in (*BEIR, *base.KINDS)
-    }
+    files = {kind: base.file_of(place, kind) for kind in (*BEIR, *base.KINDS)}
     if all(files[kind] for kind in BEIR):
         return _beir(place, files["corpus"], files["queries"])
     found = {kind: read_frame(files[kind], kind) for kind in base.KINDS if files[kind]}
