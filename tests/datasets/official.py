@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import csv
 import gzip
+import hashlib
 import io
 import json
 import zipfile
@@ -111,8 +112,6 @@ def entry(path, value=None, *, pinned=True, **more) -> Entry:
 
 
 def sha256_of(raw: bytes) -> str:
-    import hashlib
-
     return hashlib.sha256(raw).hexdigest()
 
 

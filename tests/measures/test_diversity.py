@@ -87,17 +87,15 @@ def test_homogenization_by_hand():
             diversity.homogenization_score(vectors)
 
 
-@pytest.mark.parametrize("items", [[], ["a", "  "]])
+@pytest.mark.parametrize(
+    ("items", "error", "words"),
+    [(items, DataError, "no text") for items in ([], ["a", "  "])]
+    + [(items, UsageError, "texts") for items in ("a b c", ["a", None])],
+)
 @pytest.mark.parametrize("measure", [diversity.ngram_diversity, diversity.lengths])
-def test_no_texts(measure, items):
-    with pytest.raises(DataError, match="no text"):
+def test_what_is_no_set_of_texts(measure, items, error, words):
+    with pytest.raises(error, match=words):
         measure(items)
-
-
-@pytest.mark.parametrize("items", ["a b c", ["a", None]])
-def test_what_is_no_set_of_texts(items):
-    with pytest.raises(UsageError, match="texts"):
-        diversity.lengths(items)
 
 
 def test_deviations_from_samples_by_simulation():

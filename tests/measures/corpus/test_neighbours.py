@@ -75,19 +75,18 @@ def test_bad_embeddings_are_named_everywhere(clustered, value, words):
             call(array)
 
 
-def test_too_few_documents(clustered):
-    with pytest.raises(DataError, match="10 neighbours needs at least 11 documents, found 10"):
-        neighbours(clustered[:10], k=10)
-    assert neighbours(clustered[:11], k=10).ids.shape == (11, 10)
-
-
-@pytest.mark.parametrize("array", [np.ones(5), np.ones((3, 0)), [["a", "b"], ["c", "d"]]])
-def test_what_are_no_embeddings(array):
-    with pytest.raises(DataError, match="embeddings should"):
-        neighbours(array, k=1)
-
-
-@pytest.mark.parametrize("options", [{"k": 0}, {"k": 2.5}])
-def test_options_out_of_range(clustered, options):
-    with pytest.raises(UsageError):
-        neighbours(clustered, **options)
+@pytest.mark.parametrize(
+    ("array", "k", "error", "words"),
+    [
+        (np.eye(10), 10, DataError, "10 neighbours needs at least 11 documents, found 10"),
+        (np.ones(5), 1, DataError, "embeddings should"),
+        (np.ones((3, 0)), 1, DataError, "embeddings should"),
+        ([["a", "b"], ["c", "d"]], 1, DataError, "embeddings should"),
+        (np.eye(10), 0, UsageError, "k should be a whole number"),
+        (np.eye(10), 2.5, UsageError, "k should be a whole number"),
+    ],
+)
+def test_what_has_no_neighbours(array, k, error, words):
+    with pytest.raises(error, match=words):
+        neighbours(array, k=k)
+    assert neighbours(np.eye(11), k=10).ids.shape == (11, 10)
