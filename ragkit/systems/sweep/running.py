@@ -28,7 +28,7 @@ BATCH = 1000  # cells that are computed, and then kept, together
 MEMORY = ":memory:"  # a store that keeps nothing
 MODEL = '"openai:'  # begins the name of a language model in settings
 SYSTEMS = paths.NOTEBOOKS / "systems.toml"
-DOCUMENTS = 200  # of the sample: encoding all of its texts takes minutes
+DOCUMENTS = 160  # of the sample: encoding all of its texts takes minutes
 K = 100  # on the sample: in long lists, few reciprocal ranks are 0
 
 
@@ -170,7 +170,7 @@ def sample_scores() -> pd.DataFrame:
     """Return reciprocal ranks of `sample_systems` on the sample's LiveRAG questions: a `scores` frame.
 
     The corpus is a part of the embedded sample: the gold documents, and as many others of the
-    company and its help centre as make 200.
+    company and its help centre as make 160.
     """
     names = ("liverag", "enterpriserag_bench", "wixqa")
     sets = {name: datasets.load(name, profile="sample") for name in names}
