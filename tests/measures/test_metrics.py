@@ -142,6 +142,7 @@ def test_empty_counts_in_a_corpus_and_missing_does_not(function):
     assert function(answers, golds) == pytest.approx(1)
     assert function([answers[0], ""], golds) == pytest.approx(math.exp(1 - 9 / 5))
     assert function([answers[0], None], golds) == pytest.approx(1)
+    assert function([None, answers[1]], golds) == pytest.approx(1)
     assert function(["", ""], golds) == 0
     assert math.isnan(function([None, None], golds))
 
