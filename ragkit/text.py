@@ -112,19 +112,8 @@ def _skip(text: str, start: int, end: int) -> int:
 
 
 def lengths(texts: Sequence[str], unit: str = "words") -> np.ndarray:
-    """Return the length of each text.
+    """Return the length of each of n texts in a unit of `UNITS`: an array of shape (n,).
 
-    Parameters
-    ----------
-    texts : sequence of str, length n
-    unit : {"characters", "words", "words_and_marks", "cl100k_base", "o200k_base"}
-
-    Returns
-    -------
-    array of int, shape (n,)
-
-    Examples
-    --------
     >>> lengths(["Open the page."], "words"), lengths(["Open the page."], "cl100k_base")
     (array([3]), array([4]))
     """

@@ -52,22 +52,13 @@ def ngram_diversity(texts: Sequence[str], *, n_max: int = 4) -> float:
     return float(total)
 
 
-def lengths(texts: Sequence[str]) -> np.ndarray:
-    """Return the number of words, split on white space, of each text; shape (n,).
-
-    >>> lengths(["who wrote it", "when?"])
-    array([3, 1])
-    """
-    return tokenizers.lengths(_texts(texts))
-
-
 def length_entropy(texts: Sequence[str]) -> float:
     """Return the entropy in nats of the distribution of text lengths; higher is more diverse.
 
     >>> length_entropy(["who wrote it", "who sang it", "when?"])
     0.6365...
     """
-    return float(entropy(np.unique(lengths(texts), return_counts=True)[1]))
+    return float(entropy(np.unique(tokenizers.lengths(_texts(texts)), return_counts=True)[1]))
 
 
 def pos_tags(texts: Sequence[str]) -> list[str]:
@@ -133,7 +124,7 @@ def profile(
         "ngram_diversity": ngram_diversity(texts),
         "pos_compression_ratio": compression_ratio(" ".join(tags)),
         "length_entropy": length_entropy(texts),
-        "mean_length": float(lengths(texts).mean()),
+        "mean_length": float(tokenizers.lengths(texts).mean()),
     }
     if embeddings is not None:
         row["homogenization_score"] = homogenization_score(embeddings)
