@@ -8,7 +8,6 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from multiprocessing import parent_process
 from numbers import Number
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -131,12 +130,22 @@ def card(title: str, facts: Mapping[str, Any], *tables, after: str = "") -> str:
 class Bar:
     """A progress bar that appears after two seconds, on a terminal and in a notebook.
 
-    A bar inside another one never appears: there is one at a time. It goes when all is done.
+    It is a context manager, and goes at the end of the block. A bar inside another one never
+    appears: there is one at a time.
     """
 
-    def __init__(self, what: str, total: int | None = None, unit: str = "step"):
+    def __init__(self, what: str = "", total: int | None = None, unit: str = "step"):
         self.what, self.total, self.unit = what, total, unit
         self.done, self._began, self._shown = 0, time.monotonic(), None
+
+    def __enter__(self) -> Bar:
+        _open.append(self)
+        return self
+
+    def __exit__(self, *error) -> None:
+        _open.remove(self)
+        if self._shown is not None:
+            self._shown.close()
 
     def update(self, steps: int = 1) -> None:
         """Say that so many more steps are done."""
@@ -161,30 +170,14 @@ class Bar:
                 self._shown.reset(total)
             self._shown.update(done - self._shown.n)
 
-    def close(self) -> None:
-        if self._shown is not None:
-            self._shown.close()
-
-
-@contextmanager
-def bar(what: str = "", total: int | None = None, unit: str = "step") -> Iterator[Bar]:
-    """Yield a `Bar` to be updated."""
-    made = Bar(what, total, unit)
-    _open.append(made)
-    try:
-        yield made
-    finally:
-        _open.remove(made)
-        made.close()
-
 
 def progress(items: Iterable[_Item], what: str, total: int | None = None) -> Iterator[_Item]:
-    """Yield items under a `bar`; `total` is how many there are, if `items` has no length."""
+    """Yield items under a `Bar`; `total` is how many there are, if `items` has no length."""
     total = len(items) if total is None and hasattr(items, "__len__") else total
-    with bar(what, total) as made:
+    with Bar(what, total) as bar:
         for item in items:
             yield item
-            made.update()
+            bar.update()
 
 
 def note(text: str) -> None:

@@ -23,15 +23,9 @@ from difflib import get_close_matches
 class RagkitError(Exception):
     """Base class. `str(error)` is the message, followed by the hint on its own line.
 
-    Parameters
-    ----------
-    message : str
-        One sentence: what is wrong, where, and what was expected.
-    hint : str, optional
-        What to do about it, if possible a command.
+    The message is one sentence: what is wrong, where, and what was expected; the hint, if there is
+    one, says what to do about it, if possible as a command.
 
-    Examples
-    --------
     >>> error = RagkitError("no site", "make report")
     >>> print(error)
     no site

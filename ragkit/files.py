@@ -205,24 +205,13 @@ def read_rows(
 ) -> list[dict]:
     """Return the rows of a JSON-lines, JSON, CSV, TSV or Parquet file.
 
-    Parameters
-    ----------
-    path : path-like
-        Its ending names the format, perhaps before `.gz`. A JSON file holds a list of objects, or an
-        object whose lists of objects are joined. The values of CSV and TSV are strings.
-    columns : sequence of str
-        Those that each row has to have.
-    numbers : sequence of str, or None
-        Columns to return as finite floats, NaN for an empty cell; None stands for all.
+    The ending names the format, perhaps before `.gz`. A JSON file holds a list of objects, or an
+    object whose lists of objects are joined. The values of CSV and TSV are strings. Each row has to
+    have `columns`; `numbers` are returned as finite floats, NaN for an empty cell; None: all.
 
-    Raises
-    ------
-    MissingData
-        If there is no such file.
-    DataError
-        With file, line and column, if the file has another ending, is cut or damaged, or has no
-        rows; a column is missing or repeated, a row has too few or too many values, or a value is
-        not a number where one was expected. For JSON see `read_json`.
+    Raises `MissingData` if there is no such file, and `DataError`, with file, line and column, if
+    it has another ending, is cut or damaged, or has no rows; a column is missing or repeated, a row
+    has too few or too many values, or a value is no number. For JSON see `read_json`.
     """
     return _listed(path, _located(path, columns), columns, numbers)
 
@@ -235,39 +224,20 @@ def read_frame(
     bad: list[dict] | None = None,
     metric: str | None = None,
 ) -> pd.DataFrame:
-    """Read a user's documents, questions, answers, runs or scores.
+    """Read a user's documents, questions, answers, runs or scores, the `kind`.
 
-    Parameters
-    ----------
-    path : path-like
-        In any format of `read_rows`. Documents may also be the released archive of
-        EnterpriseRAG-Bench (`.zip`).
-    kind : {"documents", "questions", "answers", "runs", "scores"}
-    only : container of str, optional
-        Read only the documents with these ids.
-    bad : list of dict, optional
-        Collect bad rows here, as {"line", "reason"}, instead of raising an error for the first.
-    metric : str, optional
-        The metric to keep of scores with a column `metric`; needed if there are several.
+    The file has a format of `read_rows`; documents may also be the released archive of
+    EnterpriseRAG-Bench (`.zip`). `only` are the ids of the documents to read; `bad` collects bad
+    rows as {"line", "reason"} instead of raising an error for the first; `metric` is the one to
+    keep of scores with a column `metric`.
 
-    Returns
-    -------
-    DataFrame
-        With the columns of `ragkit.schema`, see `ragkit.schema.complete`; further columns are
-        kept, but not `metric` of scores. Answers without a system get the file's name.
-        `attrs["given"]` has the names of the columns that a row of the file gives.
+    Returns a frame with the columns of `ragkit.schema`, see `ragkit.schema.complete`; further
+    columns are kept, but not `metric`. Answers without a system get the file's name.
+    `attrs["given"]` has the names of the columns that a row of the file gives.
 
-    Raises
-    ------
-    MissingData
-        If there is no such file.
-    DataError
-        With file, line and column, if a row is not what it should be.
-    UsageError
-        If the scores are of several metrics and none is named, or not the one that is named.
+    Raises `MissingData` if there is no such file, `DataError`, with file, line and column, if a row
+    is not what it should be, `UsageError` if scores of several metrics lack the one that is named.
 
-    Examples
-    --------
     >>> path = write_text("questions.csv", "id,question\\nq1,Where?\\n")
     >>> read_frame(path, "questions")[["question_id", "text"]]
       question_id    text

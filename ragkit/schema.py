@@ -186,21 +186,10 @@ def _liverag_row():
 def check(frame: pd.DataFrame, kind: str, where: str = "frame") -> pd.DataFrame:
     """Return `frame` unchanged if it is a valid frame of its kind.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    kind : {"documents", "questions", "runs", "answers", "scores"}
-    where : str
-        A name for the frame, used in messages: usually the file it was read from.
-
-    Raises
-    ------
-    DataError
-        If a column is missing; an id is empty, not a string, a duplicate or holds NUL; a text is
-        empty or not a string; facts or document ids are not a tuple of strings; or a score is
-        missing. The message names the row, counted from 1.
-    UsageError
-        If `kind` is unknown.
+    Raises `DataError`, with `where` (usually the file) and the row, counted from 1, if a column is
+    missing; an id is empty, not a string, a duplicate or holds NUL; a text is empty or not a
+    string; facts or document ids are not a tuple of strings; or a score is missing. Raises
+    `UsageError` if `kind` is unknown.
     """
     for column in COLUMNS[checks.choice(kind, "frame", COLUMNS)]:
         if column not in frame.columns:

@@ -196,28 +196,13 @@ class Store:
         given: Any = None,
         batch: int = 64,
     ) -> list:
-        """Return the result for each item; compute and keep those that are not kept.
+        """Return the result for each item, in order; compute and keep those that are not kept.
 
-        Parameters
-        ----------
-        function : callable
-            Takes a list of items and returns as many results.
-        items : sequence
-            What JSON can hold; equal items share a result.
-        step : str
-            A name such as "encode" or "judge". It keeps the results of two functions apart.
-        code : sequence of str
-            The modules whose code decides the results, such as ("ragkit.systems.retrieval.bm25",).
-        given : optional
-            Options and digests of data that decide the results; what JSON can hold.
-        batch : int
-            Items that are computed, and then kept, together.
-
-        Returns
-        -------
-        list
-            In the order of `items`. A result that is None or an exception is returned and not
-            kept, so that a failure is tried again next time.
+        `function` takes a list of items (what JSON can hold; equal ones share a result) and returns
+        as many results; `batch` items are computed, and then kept, together. `step`, such as
+        "encode", keeps the results of two functions apart; `code` are the modules that decide the
+        results, such as ("ragkit.systems.retrieval.bm25",); `given` are options and digests of
+        data. A result that is None or an exception is returned and not kept: it is tried again.
         """
         keys = _keys(items, step, code, given)
         results = self._get(set(keys))

@@ -133,24 +133,24 @@ def test_what_is_quick_shows_no_bar(bars, monkeypatch):
 
 def test_there_is_one_bar_at_a_time_and_none_is_left_behind(bars):
     def fails():
-        with display.bar("inner", 1) as inner:
+        with display.Bar("inner", 1) as inner:
             inner.update()
             raise ValueError
 
-    with display.bar("outer", 2) as outer:
+    with display.Bar("outer", 2) as outer:
         with pytest.raises(ValueError):
             fails()
         outer.update()
     assert [shown.what for shown in bars] == ["outer"]
     next(display.progress(range(9), "left"))  # an iterator that is dropped
-    with display.bar("next", 2) as following:
+    with display.Bar("next", 2) as following:
         following.update()
     assert [shown.what for shown in bars] == ["outer", "next"]
     assert all(shown.closed for shown in bars)
 
 
 def test_no_bar_appears_when_all_is_done(bars):
-    with display.bar("one", 1) as made:
+    with display.Bar("one", 1) as made:
         made.update()
     assert bars == []
 
@@ -167,7 +167,7 @@ def test_a_note_stands_in_a_line_of_stderr(capsys):
 
 
 def test_a_bar_goes_through_stages(bars):
-    with display.bar() as made:
+    with display.Bar() as made:
         for stage, done, total in (("plan", 1, 2), ("plan", 2, 2), ("write", 3, 9)):
             made.stage(stage, done, total)
             (shown,) = bars

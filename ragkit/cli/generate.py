@@ -22,7 +22,7 @@ def erb(out, dry_run, **counts):
     if dry_run:
         counts.pop("jobs")
         return _show(Plan(Settings(**counts)).summary())
-    with held(out), display.bar() as bar:
+    with held(out), display.Bar() as bar:
         plan = generate(out, **counts, progress=bar.stage)["plan"]
     made, asked = (sum(plan[name].values()) for name in ("documents", "questions"))
     click.echo(f"{made:,} documents and {asked:,} questions in {out}")
@@ -87,7 +87,7 @@ def sample(out):
     from ragkit.synth.sample import write_sample
 
     out = out or paths.SAMPLE
-    with held(out), display.bar() as bar:
+    with held(out), display.Bar() as bar:
         files = write_sample(out, progress=bar.stage)
     click.echo(f"{files} files in {out}")
 
@@ -112,7 +112,7 @@ def _written(guess, make, options, lock, dry_run, yes):
         return None
     if not (yes or options.batch):
         click.confirm("Go ahead?", abort=True, err=True)
-    with lock, display.bar() as bar:
+    with lock, display.Bar() as bar:
         try:
             return make(progress=bar.stage, author_options=options)
         except BatchWritten as written:

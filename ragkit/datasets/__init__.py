@@ -51,25 +51,11 @@ def names() -> list[str]:
 def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None = None) -> Dataset:
     """Load a benchmark.
 
-    Parameters
-    ----------
-    name : str
-        One of `names()`, or the path of a folder of your own (see `ragkit.datasets.base.own`).
-    profile : {"sample", "paper"}
-        "sample" is the embedded sample; "paper" the real files, from `data`, `$RAGKIT_DATA` or
-        the cache of fetched files.
-    data : path-like, optional
-        A folder with real files, for the profile "paper".
+    `name` is one of `names()`, or the path of a folder of your own (`ragkit.datasets.base.own`).
+    The profile "sample" is the embedded sample, "paper" the real files, from the folder `data`,
+    `$RAGKIT_DATA` or the cache of fetched files. Raises `MissingData` if no part of it is at hand,
+    `DataError` if a file is cut, damaged or has not the declared columns.
 
-    Raises
-    ------
-    MissingData
-        If no part of it is at hand.
-    DataError
-        If a file is cut, damaged or has not the declared columns.
-
-    Examples
-    --------
     >>> wixqa = load("wixqa")
     >>> wixqa.label
     'embedded sample'
@@ -94,7 +80,7 @@ def load(name: str, *, profile: str = "sample", data: str | os.PathLike | None =
 def load_optional(
     name: str, *, profile: str = "sample", data: str | os.PathLike | None = None
 ) -> Dataset | None:
-    """Load a benchmark as `load` does, or say in a sentence why it cannot be loaded, and return None.
+    """Load a benchmark as `load` does, or say why it cannot be loaded, and return None.
 
     >>> load_optional("wixqa").name
     'wixqa'

@@ -21,26 +21,14 @@ KINDS = ("documents", "questions", "answers", "scores")
 
 @dataclass
 class Dataset:
-    """A benchmark as frames.
+    """A benchmark as frames, each of which is an attribute too.
 
-    Parameters
-    ----------
-    name : str
-    profile : str
-    frames : dict of str to DataFrame
-        Any of documents, questions, runs, answers, scores, with the columns of `ragkit.schema`;
-        each is an attribute too. Further frames may be there under their own names.
-    provenance : DataFrame
-        One row a file: file, origin, extent, licence, note.
-    gaps : tuple of str
-        What is missing of the official release, file by file.
-    portion : str
-        What `part` has kept, in words; empty if everything.
-    remarks : tuple of str
-        Files of another release than the registered one, and files that no digest verifies.
+    `frames` are any of documents, questions, runs, answers, scores, with the columns of
+    `ragkit.schema`, and others under their own names. `provenance` has a row a file: file, origin,
+    extent, licence, note. `gaps` say what is missing of the official release, file by file,
+    `remarks` which files are of another release or verified by no digest, `portion` what `part`
+    has kept.
 
-    Examples
-    --------
     >>> from ragkit import datasets
     >>> wixqa = datasets.load("wixqa").part(documents=30, questions=10)
     >>> len(wixqa.questions), wixqa.portion
@@ -81,10 +69,9 @@ class Dataset:
         return f"{words}, {self.portion}" if self.portion else words
 
     def substitute(self, *parts: str) -> str:
-        """Return what differs from the official data, for the status of a measured number.
+        """Return what differs from the official data in files with one of `parts` in their path.
 
-        Only files with one of `parts` in their path count; all do if none is given. The result is
-        empty if the official files are complete and known to be the registered release.
+        All files count if no part is given. It is empty for the complete registered release.
         """
         if self.profile != "paper":
             return self.label
@@ -97,23 +84,11 @@ class Dataset:
         return replace(self, frames={name: getattr(self, name) for name in names})
 
     def part(self, documents: int = 0, questions: int = 0, seed: int = 0) -> Dataset:
-        """Return the benchmark with some of its questions and documents, to try things quickly.
+        """Return the benchmark with so many of its questions and documents; 0 keeps all.
 
-        Questions are drawn within each type, so that types keep their proportions. The gold
-        documents of the questions drawn are always kept; the others are drawn at random. Fewer
-        documents make retrieval easier: the numbers are those of the part, and `label` says so.
-
-        Parameters
-        ----------
-        documents, questions : int
-            How many; 0, or more than there are, keeps all.
-        seed : int, default=0
-
-        Returns
-        -------
-        Dataset
-            Rows keep their order. Of further frames with gold documents those rows stay whose
-            gold documents do. `UsageError` if the gold documents alone are more than `documents`.
+        Types of questions keep their proportions, and rows their order. The gold documents of the
+        questions drawn are kept, and of other frames the rows whose gold documents are; `label`
+        says that it is a part. Raises `UsageError` if the gold documents are more than `documents`.
         """
         checks.whole(documents, "documents", least=0)
         checks.whole(questions, "questions", least=0)
@@ -161,8 +136,7 @@ class Dataset:
 def own(folder: Path) -> Dataset:
     """Read a benchmark of your own: `questions`, `documents`, `answers`, `scores`, or some of them.
 
-    A file may have any format and any names of columns that `ragkit.files.read_frame` knows, such
-    as `questions.jsonl` or `scores.csv.gz`. Further columns are kept. Raises `MissingData` if the
+    `ragkit.files.read_frame` reads each file, such as `scores.csv.gz`. Raises `MissingData` if the
     folder does not exist or holds none of the files.
 
     >>> from ragkit.files import write_text
@@ -223,8 +197,8 @@ def _assembled(
 ) -> Dataset:
     """Check tables, each with the file it is from, and join those of one frame.
 
-    Questions without ids are made distinct by their text, and numbered. Every gold document has to
-    be among the documents, if these are as registered.
+    Questions without ids are made distinct and numbered. Every gold document has to be among the
+    documents, if these are as registered.
     """
     parts: dict[str, list[pd.DataFrame]] = {}
     for kind, table, found in tables:

@@ -21,27 +21,14 @@ HUB = "HF:"
 
 
 def convert(source: str, folder: Path) -> base.Dataset:
-    """Write a benchmark into a folder and return it, checked.
+    """Write a benchmark into a new folder and return it, checked.
 
-    Parameters
-    ----------
-    source : str
-        A folder with questions, documents, answers, scores or some of them, in any format that
-        `ragkit.files.read_frame` knows; a folder in BEIR's layout (corpus, queries, qrels);
-        HF:NAME, a data set of the Hugging Face hub in one of these layouts; or one file of
-        questions, such as a Parquet or CSV file.
-    folder : path
-        Is made. `UsageError` if it exists already.
+    `source` is a folder with questions, documents, answers, scores or some of them, in any format
+    that `ragkit.files.read_frame` knows; a folder in BEIR's layout (corpus, queries, qrels);
+    HF:NAME, a data set of the Hugging Face hub in one of these layouts; or one file of questions.
+    Raises `UsageError` if the folder exists, `MissingData` or `FetchError` if the source is not
+    there, and `DataError`, with file, line and column, if a row is not what it should be.
 
-    Raises
-    ------
-    MissingData, FetchError
-        If the source is not there, or the hub cannot be reached.
-    DataError
-        With file, line and column, if a row is not what it should be.
-
-    Examples
-    --------
     >>> from pathlib import Path
     >>> from ragkit.files import write_text
     >>> source = write_text("questions.csv", "id,question\\nq1,Where?\\n")

@@ -31,11 +31,10 @@ def hub() -> str:
 
 
 def wanted(name: str) -> list[Entry]:
-    """Return the fetchable files of a dataset, or the one file of that path.
+    """Return the official files of a dataset that can be fetched, or the one file of that path.
 
-    Of a dataset only the official files are fetched, not those that stand in for a part of them.
-    Raises `UsageError` if neither a dataset nor a file has that name, and `FetchError` if none of
-    its files can be fetched, with what to do instead.
+    Raises `UsageError` if neither a dataset nor a file has that name, `FetchError` if none of its
+    files can be fetched.
 
     >>> [file.path for file in wanted("liverag")]
     ['liverag/LiveRAG_banchmark_20250910.parquet']
@@ -59,25 +58,11 @@ def fetch(file: Entry, *, refresh: bool = False, timeout: float = 60.0) -> Path:
     """Download one file into the cache and return its path; a verified copy is kept as it is.
 
     An interrupted download leaves `NAME.part`, which the next call continues if the server still
-    has the same file. The file takes its place only after its size and digest are right: those
-    that the server publishes, else the registered ones. A file that the server publishes with
-    another digest than the registered one is another release. Its digest, and that of a file
-    without a registered one, is kept beside it ("pinned").
-
-    Parameters
-    ----------
-    file : Entry
-    refresh : bool
-        Ask the server whether it has another version of a file that is in the cache.
-    timeout : float
-        Seconds without a byte before giving up.
-
-    Raises
-    ------
-    FetchError
-        If the server or the disk says no. A private or gated file names the variable to set.
-    HashMismatch
-        If what came is not the published or registered file; it is deleted.
+    has the same file. The file takes its place only if its digest is the one that the server
+    publishes, else the registered one. If it is not registered, the digest is kept beside the file
+    ("pinned"). `refresh` asks the server for another version than that in the cache; `timeout` is
+    in seconds without a byte. Raises `FetchError` if the server or the disk says no, `HashMismatch`
+    if what came is not the published or registered file; it is deleted.
     """
     target = paths.cache_dir() / file.path
     part = target.with_name(target.name + ".part")
@@ -196,7 +181,7 @@ def _write(response, file: Entry, part: Path, start: int, published: bool) -> No
         tag = headers.get("etag", "")
         if tag and not tag.startswith("W/"):
             write_text(_tag(part), tag)
-    with open(part, "ab") as stream, display.bar(Path(file.path).name, total, "B") as bar:
+    with open(part, "ab") as stream, display.Bar(Path(file.path).name, total, "B") as bar:
         bar.update(start)
         for chunk in response.iter_bytes():
             stream.write(chunk)

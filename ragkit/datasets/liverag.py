@@ -23,10 +23,9 @@ def liverag(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
     """Read the benchmark.
 
     `questions` have their `session` and, in the official file, the answer, the claims as facts and
-    as `claims_direct`, `claims_useful`, `claims_useless`, the eight categories, and `acs`,
-    `acs_std`, `diff`, `disc`; `documents` are the supporting ones. The type of a question is its
-    answer type where that is known. A categorization of the file that is not one of the eight is
-    kept under its own name.
+    as `claims_direct`, `claims_useful`, `claims_useless`, the eight categories and any others, and
+    `acs`, `acs_std`, `diff`, `disc`; `documents` are the supporting ones. The type of a question is
+    its answer type where that is known.
     """
     if found.partial:
         return {"questions": readers.frame(found)}
@@ -44,10 +43,7 @@ def liverag(found: Found, dataset: Declaration) -> dict[str, pd.DataFrame]:
 def frames(rows: list[dict], where: str) -> dict[str, pd.DataFrame]:
     """Return the `questions` and `documents` of rows in the benchmark's released form.
 
-    Raises
-    ------
-    DataError
-        If a row is not what `schema.toml` declares; `where` names the file.
+    Raises `DataError` if a row is not what `schema.toml` declares; `where` names the file.
     """
     questions: list[dict] = []
     documents: dict[str, str] = {}

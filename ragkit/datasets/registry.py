@@ -78,17 +78,10 @@ class Declaration:
 class Found:
     """A registered file at hand, or its absence.
 
-    Parameters
-    ----------
-    wanted, entry : Entry
-        The entry asked for, and the one found: the same, or a part of it used in its place.
-    path : pathlib.Path or None
-        None if nothing was found.
-    state : {"verified", "pinned", "unverified", "other release", "slices", "sample", "own", "missing"}
-        "pinned": the digest was recorded when the file was fetched, and nobody publishes another;
-        "slices": `slices` hold a part of it each.
-    rows : int, optional
-        How many rows it has; known once it was read.
+    `wanted` is the entry asked for, `entry` the one found: the same, or a part used in its place.
+    `state` is verified, pinned (the digest was recorded when it was fetched, and nobody publishes
+    another), unverified, other release, slices (`slices` hold a part of it each), sample, own or
+    missing. `rows` are known once it was read.
     """
 
     wanted: Entry

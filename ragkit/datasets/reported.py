@@ -44,22 +44,10 @@ _PRINTED = _FORM["printed"]
 def parse(printed: str) -> tuple[float, int]:
     """Return the value and the decimals of a number as a paper prints it.
 
-    Parameters
-    ----------
-    printed : str
-        Digits with an optional `~`, sign (hyphen or minus), thousands commas, a suffix k, M, B,
-        BT (thousand million tokens) or T, and a trailing % or ×; or a word from zero to ten.
-        `DataError` if it is no such number.
+    `printed` is digits with an optional `~`, sign (hyphen or minus), thousands commas, a suffix k,
+    M, B, BT (thousand million tokens) or T, and a trailing % or ×; or a word from zero to ten;
+    else `DataError`. The last printed digit stands for `10 ** -decimals`.
 
-    Returns
-    -------
-    value : float
-        "27%" is 27, "6,221" is 6221, "2M" is 2000000.
-    decimals : int
-        The last printed digit stands for `10 ** -decimals`: 3 for "0.061", -3 for "275k".
-
-    Examples
-    --------
     >>> parse("6,221"), parse("27%"), parse("275k")
     ((6221.0, 0), (27.0, 0), (275000.0, -3))
     """
@@ -76,32 +64,16 @@ def parse(printed: str) -> tuple[float, int]:
 def load(
     paper: str | None = None, table: str | int | None = None, *, folder: Path | None = None
 ) -> pd.DataFrame:
-    """Return the numbers that the papers print.
+    """Return the numbers that the papers print, one a row, in the order of the papers.
 
-    Parameters
-    ----------
-    paper : {"wixqa", "enterpriserag_bench", "liverag"}, optional
-        One paper; all three by default.
-    table : str or int, optional
-        One table, section or figure, as in the column `table`: 4, "text:3.2", "figure:3".
-    folder : path, optional
-        Where the CSV files lie; `data/reported` of the workspace by default.
+    `paper` is "wixqa", "enterpriserag_bench" or "liverag" (default: all); `table` one table, section
+    or figure, such as 4, "text:3.2" or "figure:3"; `folder` where the CSV files lie. The columns
+    are theirs and decimals (Int64): `printed` is right to `0.5 * 10 ** -decimals`. A lost cell has
+    neither value nor decimals.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a number, in the order of the papers: paper, table, row, column, metric, printed,
-        value (float, NaN for a lost cell), unit, status, command, note, and decimals (Int64, NA for
-        a lost cell): `printed` is right to half a unit of its last digit, `0.5 * 10 ** -decimals`.
+    Raises `DataError`, with file and line, if a file is not UTF-8, is empty, lacks a column,
+    repeats a key, has a value that its printed form does not have, or a lost cell without a note.
 
-    Raises
-    ------
-    DataError
-        With file and line, if a file is not UTF-8, is empty, lacks a column, repeats a key, has a
-        value that its printed form does not have, or a lost cell without a note.
-
-    Examples
-    --------
     >>> load("liverag", 4)[["row", "metric", "printed", "value"]].head(2)
             row                 metric printed  value
     0  triviaqa        ngram_diversity   3.045  3.045
@@ -152,24 +124,13 @@ def _check(row: dict[str, str], paper: str) -> tuple[float, int | None]:
 def audit(*, folder: Path | None = None) -> pd.DataFrame:
     """Check what the papers say against their own numbers, by arithmetic.
 
-    The claims are in `data/reported/claims.toml`. A printed number stands for the interval that
-    rounds to it, so a claim fails only where no rounding can save it, except where the claim says
-    "as printed". Numbers that are printed in several places are claims, too.
+    The claims are in `data/reported/claims.toml`. A claim fails only where no rounding can save it,
+    except where it says "as printed". Numbers that are printed in several places are claims, too.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row a claim: paper; claim; printed and computed (float: what the paper states or
-        implies, and what its other numbers give; for an order, the number of comparisons and how
-        many of them hold; NaN for a contradiction in words); holds (bool); note.
+    Returns a row a claim: paper; claim; printed and computed (what the paper states, and what its
+    other numbers give; for an order, the number of comparisons and how many hold; NaN for a
+    contradiction in words); holds; note. Raises `DataError` as `load`, and if a number is missing.
 
-    Raises
-    ------
-    DataError
-        As `load`, and where a number that a claim needs is not in the files.
-
-    Examples
-    --------
     >>> claims = audit()
     >>> claims["paper"].unique().tolist(), claims["holds"].all().item()
     (['wixqa', 'enterpriserag_bench', 'liverag'], False)

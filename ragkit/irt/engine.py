@@ -406,7 +406,7 @@ def climb(
     With `near` the vector is taken to be near the optimum and Newton's method begins at once.
     """
     iterations = outside = 0
-    with display.bar("fitting") as bar:
+    with display.Bar("fitting") as bar:
         for _ in range(0 if near else 1 + max_iter // _ROUND):  # the information changes on the way
             vector, used = _whitened(model, vector, min(_ROUND, max_iter), bar)
             iterations += used

@@ -155,7 +155,7 @@ def fit_nuts(data: Scores, setup: Setup, *, draws=500, warmup=300, chains=2) -> 
     whole(draws, "draws", least=4)  # r-hat and effective sizes need as many
     whole(warmup, "warmup")
     whole(chains, "chains")
-    with display.bar("NUTS", chains * (warmup + draws)) as shown:
+    with display.Bar("NUTS", chains * (warmup + draws)) as shown:
         found, divergences = _sample(data, setup, draws, warmup, chains, shown)
     scaled = _scaled(data, setup, found)
     moments = {name: (v.mean((0, 1)), v.var((0, 1))) for name, v in scaled.items()}

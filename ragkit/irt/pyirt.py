@@ -137,7 +137,7 @@ def fit_pyirt(data: Scores, setup: Setup, *, epochs=10_000, lr=0.01, dropout=0.2
     """Train as in the LiveRAG paper: learning rate 0.01, 10,000 epochs, dropout 0.2."""
     whole(epochs, "epochs")
     number(lr, "lr", least=0)
-    with display.bar("py-irt", epochs, "epoch") as shown:
+    with display.Bar("py-irt", epochs, "epoch") as shown:
         found = _train(data, setup, epochs=epochs, lr=lr, dropout=dropout, shown=shown)
     shared, positive, m = setup.shared, setup.positive, data.n_items
     theta, b, sd_theta = found["loc_theta"], found["loc_b"], found["scale_theta"]

@@ -186,7 +186,7 @@ class Client:
             )
         elif missing:
             waiting = {row.key: row for row in asked if row.key not in outcomes}
-            with display.bar(self.model, len(outcomes) + len(waiting), "request") as bar:
+            with display.Bar(self.model, len(outcomes) + len(waiting), "request") as bar:
                 bar.update(len(outcomes))
                 outcomes |= _Batch(self, waiting.values(), bar).run()
         self.open += [one for one in outcomes.values() if not one.ok and one.kind not in FINAL]

@@ -65,22 +65,13 @@ def questions(
 ) -> pd.DataFrame:
     """Return questions with their categories under the names of a configuration, and measures of each.
 
-    Parameters
-    ----------
-    asked : DataFrame
-        The questions of `ragkit.datasets.load("liverag")`.
-    documents : DataFrame
-        With all gold documents, and any others.
-    categories : DataFrame
-        `DataError` if a question has a category that is not in it.
+    `asked` are the questions of `ragkit.datasets.load("liverag")`, `documents` all gold documents
+    and any others. Raises `DataError` if a question has a category that `categories` lack.
 
-    Returns
-    -------
-    DataFrame
-        The columns of `asked`; a column for each categorization; words, answer_words, claims
-        (direct ones), overlap (share of the question's word stems, stop words aside, that its
-        documents have), unknown (share of its words that are in no document and in no other
-        question), polite, in_length (1 or 0; missing where the configuration gives no length).
+    Returns the columns of `asked`; a column for each categorization; words, answer_words, claims
+    (direct ones), overlap (share of the question's word stems, stop words aside, that its documents
+    have), unknown (share of its words that are in no document and no other question), polite and
+    in_length (1 or 0; missing where the configuration gives no length).
     """
     frame, keys = asked.copy(), categories["category"].map(category_key)
     for name, own in categories.groupby("categorization", sort=False)["category"]:
@@ -124,8 +115,7 @@ def _overlap(question: str, document: str) -> float:
 def mix(frame: pd.DataFrame, categories: pd.DataFrame) -> pd.DataFrame:
     """Return how often `questions` have each category, beside its probability.
 
-    The columns are categorization, category, configured, questions, share, low, high (Wilson's
-    interval at 95 %).
+    Columns categorization, category, configured, questions, share, low, high (Wilson's interval).
     """
     names = ["categorization", "category"]
     table = categories[names].assign(configured=categories["probability"])
@@ -139,9 +129,9 @@ def mix(frame: pd.DataFrame, categories: pd.DataFrame) -> pd.DataFrame:
 def mix_tests(table: pd.DataFrame) -> pd.DataFrame:
     """Test each categorization's counts, from `mix`, against its probabilities.
 
-    The columns are categorization, categories, least_expected (questions), G2 (likelihood ratio), df,
-    p and p_holm. The p-value takes G2 as chi-square distributed (Wilks 1938), which wants 5 expected
-    questions or more. A categorization with a single possible category is left out.
+    Columns categorization, categories, least_expected (questions), G2 (likelihood ratio), df, p and
+    p_holm. G2 is taken as chi-square distributed (Wilks 1938), which wants 5 expected questions or
+    more. A categorization with a single possible category is left out.
     """
     from scipy.stats import power_divergence
 
@@ -169,9 +159,9 @@ def effects(
 ) -> pd.DataFrame:
     """Return the means of measures by category: by default, what each category's name promises.
 
-    `wanted` has categorization, measure and its column in `frame`, which is from `questions`. The
-    columns are categorization, measure, category, n, value, low, high: means with BCa bootstrap
-    intervals over questions, shares with Wilson's. Categories without a question have no row.
+    `frame` is from `questions`; `wanted` has categorizations, measures and their columns. Columns
+    categorization, measure, category, n, value, low, high: means with BCa bootstrap intervals,
+    shares with Wilson's. Categories without a question have no row.
     """
     known = categories.groupby("categorization")["category"]
     rows = []
@@ -204,9 +194,8 @@ def legibility(
     """Return how well each categorization's category can be told from the question's text alone.
 
     A linear support vector machine on words, word pairs and letter triples, tried on held-out
-    folds (at least 2). It knows the words that it has seen, and so not that a word is misspelt.
-    `frame` has `text` and a column for each of `names`. The columns are categorization, categories,
-    n, chance, balanced_accuracy (the mean over categories of the share of questions told right), low,
+    folds (at least 2). `frame` has `text` and a column for each of `names`. Columns categorization,
+    categories, n, chance, balanced_accuracy (mean over categories of the share told right), low,
     high (BCa bootstrap over questions). Categories with fewer than `folds` questions are left out.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer

@@ -1,8 +1,8 @@
 """Why answers are wrong: one cause for each, from where the gold documents were lost.
 
 A question is followed through a system: is its gold document in the corpus, in the ranked list,
-among the documents that the reader was given; does the answer say what the gold answer says; how was
-it judged? The first step that fails is the cause, so the causes partition all wrong answers.
+among the documents that the reader was given; does the answer have the words of the gold answer; how
+was it judged? The first step that fails is the cause, so the causes partition all wrong answers.
 
 A language model read 200 wrong answers of three systems on the embedded sample and named each one's
 cause before it saw the one given here (`tests/goldens/causes.csv`). Of 100 with an even share of each
@@ -59,22 +59,15 @@ def trace(
 ) -> pd.DataFrame:
     """Follow every question of one system; return where its gold documents got, and the cause.
 
-    Parameters
-    ----------
-    questions, documents, runs, answers : DataFrame
-        Frames of `ragkit.schema`, `runs` and `answers` of one system. An answer that is None failed;
-        with a column `abstained`, true for those that say they do not know; empty is not true.
-    correct : Series
-        True or False by question_id; a question without a verdict is in no count.
+    The frames are those of `ragkit.schema`, `runs` and `answers` of one system; an answer that is
+    None failed, and `answers` may say which `abstained`. `correct` is True or False by question_id;
+    a question without a verdict is in no count.
 
-    Returns
-    -------
-    DataFrame
-        Indexed by question_id: type, gold (number of gold documents), corpus (how many of them the
-        corpus has), rank (of the first in the list, NaN if none), delivered (how many the reader was
-        given), used (share of the gold answer's words, NaN without a gold answer), correct, and
-        cause: a key of `CAUSES`, "" for a correct answer. Raises `DataError` if the frames are of
-        several systems or a question has no answer row.
+    Returns by question_id: type, gold (number of gold documents), corpus (how many of them the
+    corpus has), rank (of the first in the list, NaN if none), delivered (how many the reader was
+    given), used (share of the gold answer's words, NaN without a gold answer), correct, and cause:
+    a key of `CAUSES`, "" for a correct answer. Raises `DataError` if the frames are of several
+    systems or a question has no answer row.
     """
     for name, frame in (("runs", runs), ("answers", answers)):
         if frame["system"].nunique() > 1:
@@ -125,10 +118,9 @@ def _cause(row: dict, text: str | None, silent: bool, followed: bool) -> str:
 def summarise(traced: pd.DataFrame) -> pd.DataFrame:
     """Return how many wrong answers each cause has, by type of question, and what mending it gains.
 
-    One row a cause, in the order of `CAUSES`, that has any: a column for each type, wrong (their
-    sum), share (of all wrong answers), and most: what the share of correct answers would gain if all
-    of them became correct; expected: if they became correct as often as the questions that got past
-    this step (NaN if none did).
+    One row a cause that has any: a column for each type, wrong (their sum), share (of all wrong
+    answers), and what the share of correct answers would gain: most, if all of them became correct;
+    expected, as often as the questions that got past this step (NaN if none did).
     """
     wrong = traced[traced["cause"] != ""]
     order = [name for name in CAUSES if name in set(wrong["cause"])]

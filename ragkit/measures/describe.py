@@ -30,9 +30,9 @@ def lengths(frame: pd.DataFrame, *, by: str, column: str = "text", unit: str = "
     """Return the lengths of texts by group (EnterpriseRAG-Bench, Table 9; WixQA, Table 2).
 
     `by` and `column` are the columns of groups and of texts, `unit` a name in `ragkit.text.UNITS`.
-    The table is indexed by group, in the order of the frame: n, missing (rows without a text),
-    mean, median, p95; a group without any text has n = 0 and NaN. Raises `UsageError` if a column
-    or the unit is unknown, `DataError` if no row has a text.
+    By group, in the order of the frame: n, missing (rows without a text), mean, median, p95 (NaN
+    without any text). Raises `UsageError` if a column or the unit is unknown, `DataError` if no row
+    has a text.
 
     >>> frame = pd.DataFrame({"type": ["guide", "guide", "note"], "text": ["a b c", "a", None]})
     >>> lengths(frame, by="type", unit="words")
@@ -83,10 +83,9 @@ def gold_sizes(questions: pd.DataFrame) -> pd.DataFrame:
 
 
 def source_coverage(questions: pd.DataFrame) -> pd.DataFrame:
-    """Return how many questions of a type have a source among their gold documents.
+    """Return how many questions of a type have a source in their tuples of source_types.
 
-    `questions` have a column source_types of tuples. The table counts types by sources; types
-    without any source are left out (EnterpriseRAG-Bench, Table 10).
+    Types without any source are left out (EnterpriseRAG-Bench, Table 10).
     """
     distinct = questions["source_types"].map(lambda kinds: tuple(dict.fromkeys(kinds)))
     pairs = questions[["type"]].assign(source_types=distinct).explode("source_types").dropna()
@@ -96,10 +95,7 @@ def source_coverage(questions: pd.DataFrame) -> pd.DataFrame:
 
 
 def gold_source_share(questions: pd.DataFrame) -> pd.Series:
-    """Return the share (0 to 1) of the questions with gold documents that have a given source.
-
-    Source: EnterpriseRAG-Bench, appendix D.2.
-    """
+    """Return the share of the questions with gold documents by source (appendix D.2)."""
     with_gold = questions[questions["gold_doc_ids"].map(len) > 0]
     return with_gold["source_types"].map(set).explode().value_counts() / len(with_gold)
 

@@ -16,6 +16,7 @@ import pandas as pd
 from scipy.stats import entropy
 
 from ragkit import checks, display
+from ragkit import text as tokenizers
 from ragkit.errors import DataError, ModelError
 from ragkit.measures.corpus.geometry import matrix, unit_blocks
 
@@ -31,9 +32,9 @@ SCHEMES = {
 def ngram_diversity(texts: Sequence[str], *, n_max: int = 4) -> float:
     """Return the n-gram diversity (NGD): distinct over all n-grams, summed over n = 1..n_max.
 
-    The texts are joined by one space and split on spaces, case kept, so that n-grams run across
-    the borders of texts, as in the tool that the paper cites. Between 0 and n_max; higher is more
-    diverse. Raises `DataError` if a text is empty, or all have fewer than `n_max` words.
+    As in the tool that the paper cites, the texts are joined by a space, so that n-grams run across
+    their borders. Between 0 and n_max; higher is more diverse. Raises `DataError` if a text is
+    empty, or all have fewer than `n_max` words.
 
     >>> ngram_diversity(["who wrote it", "who sang it"], n_max=2)
     1.6666...
@@ -51,24 +52,13 @@ def ngram_diversity(texts: Sequence[str], *, n_max: int = 4) -> float:
     return float(total)
 
 
-def lengths(texts: Sequence[str]) -> np.ndarray:
-    """Return the number of words, split on white space, of each text; shape (n,).
-
-    >>> lengths(["who wrote it", "when?"])
-    array([3, 1])
-    """
-    return np.array([len(text.split()) for text in _texts(texts)])
-
-
 def length_entropy(texts: Sequence[str]) -> float:
-    """Return the entropy in nats of the distribution of text lengths in words.
-
-    Higher is more diverse.
+    """Return the entropy in nats of the distribution of text lengths; higher is more diverse.
 
     >>> length_entropy(["who wrote it", "who sang it", "when?"])
     0.6365...
     """
-    return float(entropy(np.unique(lengths(texts), return_counts=True)[1]))
+    return float(entropy(np.unique(tokenizers.lengths(_texts(texts)), return_counts=True)[1]))
 
 
 def pos_tags(texts: Sequence[str]) -> list[str]:
@@ -82,12 +72,11 @@ def pos_tags(texts: Sequence[str]) -> list[str]:
 
 
 def compression_ratio(text: str, *, scheme: str = "reference") -> float:
-    """Return the size of `text` in UTF-8 over its size after gzip at level 9.
+    """Return the size of `text` in UTF-8 over its size after gzip at level 9; lower is more diverse.
 
-    `scheme`, a name in `SCHEMES`, says what counts as the compressed size: "reference" is the file
-    that the tool cited by the paper writes, a gzip stream inside a gzip file called `compressed`;
-    "once" is what the paper's words suggest. Lower is more diverse. Raises `DataError` if the text
-    is empty, `UsageError` if the scheme is unknown.
+    `scheme` is a name in `SCHEMES`: "reference" is what the tool cited by the paper does, "once"
+    what the paper's words suggest. Raises `DataError` if the text is empty, `UsageError` if the
+    scheme is unknown.
 
     >>> compression_ratio("who wrote it? " * 50) > compression_ratio("who wrote it? ")
     True
@@ -106,10 +95,9 @@ def compression_ratio(text: str, *, scheme: str = "reference") -> float:
 def homogenization_score(embeddings: np.ndarray, *, diagonal: bool = False) -> float:
     """Return the mean pairwise cosine similarity of embeddings (embeddings-HS), -1 to 1.
 
-    With the sum s of the n unit vectors, the mean over ordered pairs i != j is
-    ``(|s|^2 - n) / (n (n - 1))``: linear in n, no matrix of pairs. With `diagonal`, each vector's
-    similarity to itself counts as a pair. Lower is more diverse. Raises `DataError` if a row of
-    the array (n, d) is zero or not finite, or there are fewer than two rows.
+    With the sum s of the n unit vectors it is ``(|s|^2 - n) / (n (n - 1))``; with `diagonal`, each
+    vector's similarity to itself counts as a pair. Lower is more diverse. Raises `DataError` if a
+    row of the array (n, d) is zero or not finite, or there are fewer than two rows.
 
     >>> homogenization_score(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
     0.4714...
@@ -125,8 +113,8 @@ def profile(
 ) -> dict[str, float]:
     """Return the row of LiveRAG's Table 4 for a set of questions, by metric.
 
-    Without `embeddings`, of shape (n, d), the homogenization score is left out; `tags` are the
-    result of `pos_tags`, if they are known already.
+    The homogenization score needs `embeddings`, of shape (n, d); `tags` are those of `pos_tags`,
+    if known already.
 
     >>> profile(["who wrote it", "who sang it", "when was it sung?"])
     {'ngram_diversity': 3.7, 'pos_compression_ratio': 0.5652..., 'length_entropy': 0.6365..., 'mean_length': 3.3333...}
@@ -136,7 +124,7 @@ def profile(
         "ngram_diversity": ngram_diversity(texts),
         "pos_compression_ratio": compression_ratio(" ".join(tags)),
         "length_entropy": length_entropy(texts),
-        "mean_length": float(lengths(texts).mean()),
+        "mean_length": float(tokenizers.lengths(texts).mean()),
     }
     if embeddings is not None:
         row["homogenization_score"] = homogenization_score(embeddings)
@@ -148,9 +136,8 @@ def sampled_profiles(
 ) -> pd.DataFrame:
     """Return the profiles of random samples: how far Table 4 depends on the questions drawn.
 
-    `size` of the n texts are drawn without replacement, with their embeddings of shape (n, d), one
-    row per sample and one column per metric. If `size` is n, there is one sample. Raises
-    `DataError` if there are fewer than `size` texts.
+    `size` of the n texts are drawn without replacement, with their embeddings of shape (n, d): one
+    row per sample, one sample if `size` is n. Raises `DataError` if there are fewer texts.
 
     >>> from ragkit import datasets
     >>> texts, vectors = datasets.load("wixqa").questions["text"], np.random.default_rng(0)
@@ -176,10 +163,9 @@ def against_samples(
 ) -> pd.DataFrame:
     """Return how far printed numbers lie from our samples, in standard errors.
 
-    Samples of `size` drawn without replacement from `available` texts overlap, so their standard
-    deviation `spread` understates how far the paper's own sample may lie: with variance v per text
-    the spread is sqrt(v (1/size - 1/available)), the error of the difference
-    sqrt(v (1/size + 1/available)). The error is NaN if the samples are the whole set.
+    Samples of `size` from `available` texts overlap, so their standard deviation `spread`
+    understates how far the paper's own sample may lie: with variance v per text it is
+    sqrt(v (1/size - 1/available)), the error sqrt(v (1/size + 1/available)), NaN for a whole set.
 
     `printed` has the columns row, metric, value; `samples` row, sample and the metrics of
     `sampled_profiles`; `available` counts the texts of each row.

@@ -1,12 +1,10 @@
 """Scores of answers against gold answers, and of ranked lists against gold documents.
 
-`token_f1`, `corpus_bleu` and `rouge_n` are defined as in FlashRAG, the tool that WixQA used.
-Other definitions of the same names have names of their own: `squad_f1`, `google_rouge_n`,
-`google_rouge_l`, `sacre_bleu` and `sentence_bleu`. All lie between 0 and 1; higher is better.
-With several gold answers the best one counts, except where stated otherwise.
-
-An empty answer scores 0. A missing answer (`None`) has no score: a function returns NaN, a frame
-has no row; the tables count both. A new metric is a function and a row of `METRICS`.
+`token_f1`, `corpus_bleu` and `rouge_n` are defined as in FlashRAG, the tool that WixQA used; other
+definitions have other names. All lie between 0 and 1; higher is better. With several gold answers
+the best one counts, except where stated otherwise. An empty answer scores 0. A missing answer
+(`None`) has no score: a function returns NaN, a frame has no row; the tables count both. A new
+metric is a function and a row of `METRICS`.
 
 >>> questions = pd.DataFrame({"question_id": ["q1", "q2"], "answer": ["Paris", "in 1889"]})
 >>> questions["gold_doc_ids"] = [("a",), ("b", "c")]
@@ -59,11 +57,10 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 def token_f1(prediction: str | None, golds: Golds) -> float:
     """Return the F1 of the words that an answer and its gold answer share (FlashRAG `f1`).
 
-    Texts are lower-cased, ASCII punctuation and the words a, an and the are dropped, and the rest
-    is split on white space; a repeated word counts as often as both have it. If either text is
-    just "yes", "no" or "noanswer", only the same text scores. `golds` is the gold answer, or a
-    sequence of several; the score lies in [0, 1] and is NaN if `prediction` is None. Raises
-    `DataError` if there is no gold answer, or something is no string.
+    Texts are lower-cased, ASCII punctuation and the words a, an and the are dropped; a repeated
+    word counts as often as both have it. If either text is just "yes", "no" or "noanswer", only
+    the same text scores. `golds` is the gold answer, or a sequence of several; the score is NaN if
+    `prediction` is None. Raises `DataError` if there is no gold answer, or something is no string.
 
     Source: WixQA, section 4; FlashRAG (Jin et al. 2024). The yes/no rule is HotpotQA's.
 
@@ -118,11 +115,9 @@ def exact_match(prediction: str | None, golds: Golds) -> float:
 def rouge_n(prediction: str | None, golds: Golds, n: int) -> float:
     """Return ROUGE-N as FlashRAG has it: the F of two *sets* of n-grams.
 
-    Words are split on full stops and white space; case and other punctuation are kept and nothing
-    is stemmed. An empty stretch between two full stops is a word of its own, and 1e-8 is added to
-    the denominator of F, so that equal texts score 1 - 5e-9: both as in the package `rouge` 1.0.1
-    that FlashRAG calls. The tests hold this function equal to that package, which is 70 times
-    slower and raises on texts of full stops only. Arguments and errors are as in `token_f1`.
+    Words are split on full stops and white space; case and other punctuation are kept. As in the
+    package `rouge` 1.0.1 that FlashRAG calls, and which is 70 times slower, an empty stretch
+    between two full stops is a word, and equal texts score 1 - 5e-9. The rest is as in `token_f1`.
 
     Source: WixQA, section 4; FlashRAG `rouge-1`, `rouge-2`.
 
@@ -155,10 +150,10 @@ def google_rouge(prediction: str | None, golds: Golds, kind: str) -> float:
 
 
 def sentence_bleu(prediction: str | None, golds: Golds) -> float:
-    """Return the BLEU of one answer by sacreBLEU, over 100.
+    """Return the BLEU of one answer by sacreBLEU, over 100; all gold answers are references.
 
-    13a tokens, case kept, n-grams up to 4 or the answer's length, exponential smoothing, all gold
-    answers together as references. Source: Post (2018), A call for clarity in reporting BLEU.
+    13a tokens with case, n-grams up to 4 or the answer's length, exponential smoothing. Source:
+    Post (2018), A call for clarity in reporting BLEU.
 
     >>> sentence_bleu("open the settings page", "open the settings page now")
     0.7788...
@@ -172,11 +167,10 @@ def sentence_bleu(prediction: str | None, golds: Golds) -> float:
 def corpus_bleu(predictions: Sequence[str | None], golds: Sequence[Golds]) -> float:
     """Return the BLEU of all answers together, as FlashRAG has it (0 to 1).
 
-    13a tokens with case, n-grams up to 4, clipped by the gold answer that has most of them, no
-    smoothing. The brevity penalty compares with each question's *shortest* gold answer; with one
-    gold answer each, this is unsmoothed sacreBLEU over 100. Missing answers (None) are left out
-    with their gold answers, empty ones count; NaN if all are missing. Raises `DataError` if the
-    lengths differ, there is no answer or no gold answer, or something is no string.
+    Unsmoothed sacreBLEU (13a tokens with case, n-grams up to 4) over 100, but the brevity penalty
+    compares with each question's *shortest* gold answer. Missing answers (None) are left out,
+    empty ones count; NaN if all are missing. Raises `DataError` if the lengths differ, there is no
+    answer or no gold answer, or something is no string.
 
     Source: Papineni et al. (2002), BLEU; WixQA, section 4.
 
@@ -334,15 +328,13 @@ def score_answers(
 ) -> pd.DataFrame:
     """Score every answer to a question that has a gold answer.
 
-    `answers` have the columns system, question_id, answer and doc_ids, `questions` question_id and
-    answer: the gold answer, a sequence of several, or None. An empty answer scores 0; a missing
-    one (None) and answers to other questions give no row (`summarise_answers` counts them).
-    `metrics` are names in `METRICS`.
+    `answers` are a frame of `ragkit.schema`, `questions` have question_id and answer: the gold
+    answer, a sequence of several, or None. A missing answer (None) and answers to other questions
+    give no row (`summarise_answers` counts them). `metrics` are names in `METRICS`.
 
     Returns subject_id (the system), item_id (the question), metric and score: metric by metric, in
-    the order of `answers`. One metric's rows are a `scores` frame. Raises `DataError` if a frame
-    is not valid, or a system has no row for any question with a gold answer, `UsageError` if a
-    metric is unknown, or one of whole systems.
+    the order of `answers`. Raises `DataError` if a frame is not valid, or a system has no row for
+    any question with a gold answer, `UsageError` if a metric is unknown, or one of whole systems.
     """
     if whole := set(metrics) & set(CORPUS_METRICS):
         raise UsageError(
@@ -367,12 +359,11 @@ def summarise_answers(
 ) -> pd.DataFrame:
     """Return each system's metrics with BCa bootstrap intervals over questions.
 
-    Answers, questions and errors are those of `score_answers`; `metrics` are names in `METRICS`
-    (means over answers) and `CORPUS_METRICS`, the options those of `stats.bootstrap_interval`.
-
-    Returns one row per system and metric: system, metric, n answers scored, of which empty;
-    missing (the answer is None), absent (no row for the question), no_gold (questions without a
-    gold answer: left out); value, low, high. A system without any answer has NaN.
+    As `score_answers`; `metrics` are names in `METRICS` (means over answers) and `CORPUS_METRICS`,
+    the options those of `stats.bootstrap_interval`. One row per system and metric: system, metric,
+    n answers scored, of which empty; missing (the answer is None), absent (no row for the
+    question), no_gold (questions without a gold answer: left out); value, low, high (NaN without
+    any answer).
     """
     known = [*METRICS, *CORPUS_METRICS]
     metrics = [checks.choice(name, "metric", known) for name in _names(metrics)]
@@ -400,13 +391,11 @@ def retrieval(
     """Score the ranked list of every system for every question that has gold documents.
 
     ir_measures computes the measures (MacAvaney, Macdonald and Ounis 2022). Lists are ordered by
-    `rank`, so ties of the score stand where the system put them. A question for which a system
-    found nothing scores 0, as with trec_eval's `-c`; so `questions` are those that were asked.
-
-    `runs` have the columns system, question_id, rank, doc_id and score, `questions` question_id and
-    gold_doc_ids. `measures` are in the notation of ir_measures: R@k (recall), P@k (precision: over
-    k, however many were found), Success@k (any gold document among the first k), RR (reciprocal
-    rank, whose mean is MRR), nDCG and AP, the last three with or without a cutoff.
+    `rank`. A question for which a system found nothing scores 0, as with trec_eval's `-c`; so
+    `questions`, with question_id and gold_doc_ids, are those that were asked. `runs` are a frame of
+    `ragkit.schema`. `measures` are R@k (recall), P@k (precision: over k, however many were found),
+    Success@k (any gold document among the first k), RR (reciprocal rank, whose mean is MRR), nDCG
+    and AP, the last three with or without a cutoff.
 
     Returns subject_id (the system), item_id (the question), metric, score in [0, 1] and retrieved
     (documents found): system by system, in the order of `runs` and `questions`. Raises `DataError`
@@ -421,13 +410,13 @@ def retrieval(
             hint = f"known: {', '.join(f'{known}@k' for known in _CUT)}, {', '.join(_UNCUT)}"
             raise UsageError(f"no retrieval measure {name!r}", hint)
     runs, gold = _with_gold(runs, "runs", questions)
-    _check_lists(runs)
+    runs = runs.assign(rank=_ranks(runs))
     qrels = {question: dict.fromkeys(documents, 1) for question, documents in gold.items()}
     judge = ir_measures.evaluator(list(map(ir_measures.parse_measure, measures)), qrels)
     cells = pd.MultiIndex.from_product([qrels, measures], names=["item_id", "metric"])
     parts = []
     for system, rows in runs.groupby("system", sort=False):
-        rows = rows.assign(rank=pd.to_numeric(rows["rank"])).sort_values("rank")
+        rows = rows.sort_values("rank")
         # trec_eval sorts by score in single precision; a negated place is exact there.
         lists = {
             question: dict(zip(found, range(0, -len(found), -1), strict=True))
@@ -452,10 +441,9 @@ def summarise_retrieval(
 ) -> pd.DataFrame:
     """Return each system's mean measures with BCa bootstrap intervals over questions.
 
-    Runs, questions, measures and errors are those of `retrieval`, the options those of
-    `stats.bootstrap_interval`. One row per system and measure: system, metric, n questions scored,
-    of which nothing_found (an empty list), no_gold (questions without gold documents: left out),
-    value, low, high.
+    As `retrieval`; the options are those of `stats.bootstrap_interval`. One row per system and
+    measure: system, metric, n questions scored, of which nothing_found (an empty list), no_gold
+    (questions without gold documents: left out), value, low, high.
     """
     scores, keys = retrieval(runs, questions, measures=measures), ["subject_id", "metric"]
     empty = scores["retrieved"].eq(0).groupby([scores[key] for key in keys], sort=False).sum()
@@ -479,7 +467,8 @@ def _answered(answers: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
     return rows[["system", "question_id", "answer"]].assign(gold=pd.Series(found, rows.index))
 
 
-def _check_lists(runs: pd.DataFrame) -> None:
+def _ranks(runs: pd.DataFrame) -> pd.Series:
+    """Return the ranks as numbers; `DataError` if one is none, or a list holds a document twice."""
     ranks = pd.to_numeric(runs["rank"], errors="coerce")
     if ranks.isna().any():
         found = runs["rank"][ranks.isna()].iloc[0]
@@ -491,6 +480,7 @@ def _check_lists(runs: pd.DataFrame) -> None:
             f"runs: {row['system']!r} lists {row['doc_id']!r} twice for {row['question_id']!r}",
             "keep the best of a document's chunks",
         )
+    return ranks
 
 
 def _with_gold(

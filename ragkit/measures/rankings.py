@@ -55,11 +55,10 @@ def told_apart(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return how many differences of a ranking hold up, by group, and the tests of neighbours.
 
-    Each system of `ranks`, the `ranking` of `scores`, is compared with the next one of its group,
-    and with the best, by paired permutation tests at a level of 0.05, adjusted by Holm's method.
-
-    Returns by group: systems, best, worst, neighbours that differ, not told from the best; and the
-    tests of neighbours: judge_group, above, below, difference, p and p_holm.
+    Each system of `ranks`, the `ranking` of `scores`, is compared with the next of its group, and
+    with the best, by paired permutation tests at a level of 0.05 with Holm's correction. Returns by
+    group: systems, best, worst, neighbours that differ, not told from the best; and the tests of
+    neighbours: judge_group, above, below, difference, p and p_holm.
     """
     found = ranks.groupby("judge_group")["mean"].agg(systems="size", best="max", worst="min")
     rows = []

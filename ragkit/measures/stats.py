@@ -1,18 +1,15 @@
 """Confidence intervals of measured scores, and paired tests of whether two systems differ.
 
-Scores are per item (question), comparisons are paired, and questions are what is resampled. A
-measure that is no mean, such as corpus BLEU, has an interval as a *statistic of sums*: each item
-contributes a row of counts, and the measure is a function of the column sums.
+Scores are per item (question), comparisons are paired, and questions are resampled. A measure that
+is no mean, such as corpus BLEU, is a *statistic of sums*: a function of the sums over items of rows
+of counts.
 
-Questions that share documents, projects or topics are not independent. Where `clusters` say which
-belong together, standard errors come from leaving out one cluster at a time, and intervals and
-tests from Student's t with a degree of freedom less than there are clusters (Bell and McCaffrey
-2002, Bias reduction in standard errors for linear regression with multi-stage samples).
-`python -m tests.bench stats` shows their errors of the first kind.
+Questions that share documents or topics are not independent. With `clusters`, which say what
+belongs together, intervals and tests come from the jackknife over clusters and Student's t (Bell
+and McCaffrey 2002); `python -m tests.bench stats` shows their errors of the first kind.
 
-The resampling is the project's own because scipy draws anew for every pair, which takes 100 times
-as long for 24 systems (`python -m tests.bench metrics`); the tests hold both methods against scipy.
-A pair gets the same numbers whatever other systems are in the table and in whatever order.
+The resampling is the project's own: scipy draws anew for every pair, 100 times as slow for 24
+systems (`python -m tests.bench metrics`). A pair gets the same numbers whatever else is compared.
 
 >>> scores = pd.DataFrame({"subject_id": ["one"] * 8 + ["two"] * 8, "item_id": [*"abcdefgh"] * 2})
 >>> scores["score"] = [1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0]
@@ -52,6 +49,7 @@ EXACT_ITEMS = 16
 BLOCK = 4_000_000
 # With which probability a difference of the size `detectable` is found.
 POWER = 0.8
+SLACK = 1e-12  # how far two equal numbers may drift apart by rounding, relative to their size
 
 Statistic = Callable[[np.ndarray, int], np.ndarray]
 
@@ -75,10 +73,9 @@ class PairedPermutation(NamedTuple):
 
 
 class Powered(NamedTuple):
-    """A mean from labels and predictions, the p-value of its being 0, and the labels alone.
+    """A mean with its interval and the p-value of its being 0; see `prediction_powered`.
 
-    `weight`, 0 to 1, is the weight of the predictions, 0 if they tell nothing; `labels` the mean
-    of the n labels with its interval by the normal distribution.
+    `weight`, 0 to 1, is that of the predictions; `labels` is the mean of the n labels alone.
     """
 
     estimate: float
@@ -101,11 +98,10 @@ def bootstrap_interval(
 ) -> Interval:
     """Return a mean, or a statistic of sums, with its BCa bootstrap confidence interval.
 
-    `values` are the scores of n >= 1 items, or rows of shape (n, m) with what each item adds to m
-    sums; then `statistic(sums, n)` turns sums of shape (..., m) into an array of shape (...). With
-    `clusters`, n labels, the interval is that of the jackknife over clusters. `level` lies in
-    (0, 1). Raises `DataError` if there is no value, or one is NaN or infinite, `UsageError` if an
-    option is out of range.
+    `values` are n >= 1 scores, or rows of shape (n, m), which add to m sums; `statistic(sums, n)`
+    then turns sums of shape (..., m) into values of shape (...). With `clusters`, n labels, the
+    interval is that of the jackknife. Raises `DataError` if there is no value, or one is NaN or
+    infinite, `UsageError` if an option is out of range; `level` lies in (0, 1).
 
     Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, sections 13.3 and 14.3.
 
@@ -126,10 +122,9 @@ def bootstrap_interval(
 
 
 def wilson_interval(successes: int, n: int) -> Interval:
-    """Return the proportion `successes / n` with Wilson's 95 % score interval, within [0, 1].
+    """Return the proportion `successes / n` with Wilson's (1927) 95 % score interval.
 
-    Raises `UsageError` unless 0 <= successes <= n and n >= 1 are whole numbers. Source: Wilson
-    (1927), Probable inference, the law of succession, and statistical inference.
+    Raises `UsageError` unless 0 <= successes <= n and n >= 1 are whole numbers.
 
     >>> wilson_interval(8, 10)
     Interval(estimate=0.8, low=0.4901..., high=0.9433..., n=10)
@@ -141,7 +136,7 @@ def wilson_interval(successes: int, n: int) -> Interval:
 
 
 def wilson_intervals(successes: Sequence[int], n: Sequence[int]) -> pd.DataFrame:
-    """Return `wilson_interval` at 95 % of several proportions: columns estimate, low, high, n.
+    """Return the `wilson_interval` of several proportions: columns estimate, low, high, n.
 
     >>> wilson_intervals([8, 80], [10, 100]).round(3)
        estimate    low   high    n
@@ -157,14 +152,12 @@ def paired_permutation(
 ) -> PairedPermutation:
     """Return the mean difference a - b and the p-value of the paired permutation test.
 
-    `a` and `b` are the scores of two systems on the same items, in the same order; under the null
-    hypothesis an item's two scores are exchangeable. All exchanges are enumerated if at most 16
-    items differ. Otherwise `n_resamples` are drawn, and one is added to both counts of the
-    p-value, so that it is never 0. Raises `DataError` if the lengths differ, there is no item, or
-    a score is NaN or infinite.
+    `a` and `b` are scores of the same items, in the same order; under the null hypothesis an
+    item's two scores are exchangeable. All exchanges are enumerated if at most 16 items differ.
+    Otherwise `n_resamples` are drawn, and the p-value is never 0 (Phipson and Smyth 2010). Raises
+    `DataError` if the lengths differ, there is no item, or a score is NaN or infinite.
 
-    Source: Fisher (1935), The Design of Experiments, section 21; Phipson and Smyth (2010),
-    Permutation p-values should never be zero.
+    Source: Fisher (1935), The Design of Experiments, section 21.
 
     >>> paired_permutation([1, 1, 1, 1, 1], [0, 0, 0, 0, 1])
     PairedPermutation(difference=0.8, p=0.125, n=5, exact=True)
@@ -183,17 +176,15 @@ def paired_permutation(
 def prediction_powered(labels: Sequence[float], predictions: Sequence[float]) -> Powered:
     """Return a mean of labels that are known for some items only, by predictions for all.
 
-    The predictions (of a cheap judge) are averaged over the items without a label, and the mean
-    error of the predictions on the items with one is taken off. So the interval is valid however
-    wrong the predictions are, and the narrower, the better they are, if the labelled items are
-    drawn at random. For a difference of two systems, both arguments are differences per item.
+    The mean of the predictions (of a cheap judge) over the items without a label, less their mean
+    error on the others. If the labelled items are drawn at random, the 95 % interval is valid
+    however wrong the predictions are. For two systems, both arguments are differences per item.
 
-    `labels` are n numbers, NaN where there is none; `predictions` n numbers; the interval is one of
-    95 %. Raises `DataError` if the lengths differ, a prediction is missing, or there are fewer than
-    two labels or items without one.
+    `labels` are n numbers, NaN where there is none; `predictions` n numbers. Raises `DataError` if
+    the lengths differ, a prediction is missing, or there are fewer than two labels or items
+    without one.
 
-    Source: Angelopoulos, Duchi and Zrnic (2023), PPI++: efficient prediction-powered inference,
-    as in the package ppi-python 0.2.3.
+    Source: Angelopoulos, Duchi and Zrnic (2023), PPI++, as in the package ppi-python 0.2.3.
 
     >>> labels = [1, 0, 1, 1] + [np.nan] * 96
     >>> found = prediction_powered(labels, [1, 0, 1, 0] * 25)
@@ -223,9 +214,8 @@ def prediction_powered(labels: Sequence[float], predictions: Sequence[float]) ->
 def holm(p_values: Sequence[float]) -> np.ndarray:
     """Return p-values adjusted for several comparisons by Holm's step-down method (Holm 1979).
 
-    Where those below 0.05 are rejected, any of them is false with a probability of at most 5 %.
-    NaN marks a comparison that was not made: it stays NaN and is not counted. The order is kept.
-    Raises `DataError` if a p-value is outside [0, 1].
+    The order is kept; NaN, a comparison that was not made, stays NaN and is not counted. Raises
+    `DataError` if a p-value is outside [0, 1].
 
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
@@ -239,10 +229,9 @@ def holm(p_values: Sequence[float]) -> np.ndarray:
 
 
 def false_discovery(p_values: Sequence[float]) -> np.ndarray:
-    """Return p-values adjusted by Benjamini and Hochberg's method, for many comparisons.
+    """Return p-values adjusted for the false discovery rate (Benjamini and Hochberg 1995).
 
-    Where those below 0.05 are rejected, at most 5 % of them are expected to be false; the rest is
-    as in `holm`. Source: Benjamini and Hochberg (1995), Controlling the false discovery rate.
+    The rest is as in `holm`.
     """
     p = _p_values(p_values)
     known = np.isfinite(p)
@@ -260,11 +249,10 @@ def _p_values(p_values: Sequence[float]) -> np.ndarray:
 def summarise(scores: pd.DataFrame, *, clusters: Mapping | None = None, **options) -> pd.DataFrame:
     """Return the mean score of each system with its confidence interval.
 
-    `scores` have the columns subject_id, item_id, score and, if there are several measures,
-    metric; `clusters` maps an item_id to the name of its cluster; the options are those of
-    `bootstrap_interval`. One row per metric (if there is such a column) and subject_id, in order
-    of appearance: n, mean, low, high. Raises `DataError` if a column is missing, a score is
-    missing or infinite, an item repeats or has no cluster.
+    `scores` have the columns subject_id, item_id, score and perhaps metric; `clusters` maps an
+    item_id to its cluster; the options are those of `bootstrap_interval`. One row per metric and
+    subject_id, in order of appearance: n, mean, low, high. Raises `DataError` if a column is
+    missing, a score is missing or infinite, an item repeats or has no cluster.
     """
     keys = _score_keys(scores)
     table = []
@@ -288,17 +276,15 @@ def compare_systems(
 ) -> pd.DataFrame:
     """Compare all pairs of systems, or each with a baseline, on the items that both have.
 
-    Scores, clusters, the other options and errors are those of `summarise`; `baseline` is the
-    subject_id that all others are compared with (default: all pairs). There must be at least two
-    systems.
+    `baseline` is the subject_id that all others are compared with (default: all pairs); the rest
+    is as in `summarise`. There must be at least two systems.
 
     Returns one row per metric and pair, the system with the higher mean of all its items first
-    (the baseline second): metric (if there is such a column), system_a, system_b, n items that
-    both have, left_out items that only one has, a and b (means over the n), difference a - b, its
-    bootstrap interval low and high, p of the paired permutation test, whether it is exact (with
-    clusters, interval and p by Student's t), `detectable`, and p_holm, adjusted over the pairs of
-    one metric. A true difference of `detectable` would be found at the 5 % level in 80 % of
-    benchmarks of this size. The intervals need two items or clusters, the rest one; else NaN.
+    (the baseline second): metric (if scores have it), system_a, system_b, n items that both have,
+    left_out items that only one has, a and b (means over the n), difference a - b, its bootstrap
+    interval low and high, p of the paired permutation test and whether it is exact (with clusters
+    both by Student's t), detectable (the true difference that 80 % of such benchmarks would find
+    at the 5 % level), and p_holm over the pairs of a metric. NaN where there are too few items.
     """
     _check_options(level, n_resamples)
     _score_keys(scores)
@@ -315,9 +301,8 @@ def compare_systems(
 def ranks(comparisons: pd.DataFrame) -> pd.DataFrame:
     """Return the rank of each system with an interval, from all pairs of `compare_systems`.
 
-    The interval leaves out the ranks of systems that are significantly better or worse; by Holm's
-    correction, all intervals hold together with a probability of 95 %. Columns metric (if there
-    is one), system, rank, low, high. Raises `DataError` if a pair is missing.
+    By Holm's correction all intervals hold together with a probability of 95 %. Columns metric (if
+    there is one), system, rank, low, high. Raises `DataError` if a pair is missing.
 
     Source: Al Mohamad, Goeman and van Zwet (2022), Simultaneous confidence intervals for ranks.
     """
@@ -345,20 +330,19 @@ def _compared(matrix, baseline, clusters, level, n_resamples, seed) -> pd.DataFr
         second = systems.index(checks.choice(baseline, "system", systems))
         pairs = [(first, second) for first in range(len(systems)) if first != second]
     # Pairs that share their items share their draws.
-    groups: dict[bytes, list[int]] = {}
-    for number, (a, b) in enumerate(pairs):
-        groups.setdefault((present[:, a] & present[:, b]).tobytes(), []).append(number)
-    table: list = [None] * len(pairs)
-    for mask, numbers in groups.items():
+    groups: dict[bytes, list[tuple[int, int]]] = {}
+    for a, b in pairs:
+        groups.setdefault((present[:, a] & present[:, b]).tobytes(), []).append((a, b))
+    found = {}
+    for mask, chosen in groups.items():
         items = np.frombuffer(mask, dtype=bool)
-        chosen = [pairs[number] for number in numbers]
         of = None if clusters is None else np.asarray(clusters)[items]
         results = _compare(np.nan_to_num(rows[items]), of, chosen, level, n_resamples, seed)
-        for (a, b), number, result in zip(chosen, numbers, results, strict=True):
+        for (a, b), result in zip(chosen, results, strict=True):
             n, either = int(items.sum()), int((present[:, a] | present[:, b]).sum())
-            table[number] = (systems[a], systems[b], n, either - n, *result)
+            found[a, b] = (systems[a], systems[b], n, either - n, *result)
     columns = "system_a system_b n left_out a b difference low high p exact detectable".split()
-    frame = pd.DataFrame(table, columns=columns)
+    frame = pd.DataFrame([found[pair] for pair in pairs], columns=columns)
     return frame.assign(p_holm=holm(frame["p"]))
 
 
@@ -409,19 +393,16 @@ def _student(estimate, jackknife, level) -> tuple[float, float, float, float]:
 
 
 def sharing(questions: pd.DataFrame, column: str = "gold_doc_ids") -> dict[str, int]:
-    """Return the cluster of each question_id, for `clusters`: questions that share an entry.
+    """Return the cluster of each question_id: questions that a chain of shared entries links.
 
-    `column` holds tuples, such as the gold documents. Questions are in one cluster if a chain of
-    shared entries links them; a question without an entry is a cluster of its own.
+    `column` holds tuples; a question without an entry is a cluster of its own.
     """
     pairs = questions[column].reset_index(drop=True).explode().dropna()
     entries, n = pd.factorize(pairs)[0], len(questions)
-    links = coo_array(
-        (np.ones(len(pairs)), (pairs.index, n + entries)), shape=(n + len(pairs),) * 2
-    )
-    return dict(
-        zip(questions["question_id"], connected_components(links)[1][:n].tolist(), strict=True)
-    )
+    places = pairs.index, n + entries
+    links = coo_array((np.ones(len(pairs)), places), shape=(n + len(pairs),) * 2)
+    labels = connected_components(links)[1][:n]
+    return dict(zip(questions["question_id"], labels.tolist(), strict=True))
 
 
 def _clusters(items, clusters: Mapping | None) -> list | None:
@@ -454,13 +435,13 @@ def _bootstrap(rows, statistic, n_resamples, seed) -> np.ndarray:
 
 def _limits(draws, estimate, jackknife, level) -> tuple[float, float]:
     """Return the ends of the BCa interval, those of the percentile interval if nothing varies."""
-    equal = np.abs(draws - estimate) <= _slack(np.abs(draws).max())
+    equal = np.abs(draws - estimate) <= SLACK * np.abs(draws).max()
     share = ((draws < estimate) & ~equal).mean() + equal.mean() / 2
     edge = 0.5 / len(draws)
     bias = ndtri(np.clip(share, edge, 1 - edge))
     spread = jackknife.mean() - jackknife
     squares = (spread**2).sum()
-    varies = squares > (_slack(np.abs(jackknife).max()) ** 2) * len(jackknife)
+    varies = squares > (SLACK * np.abs(jackknife).max()) ** 2 * len(jackknife)
     skew = (spread**3).sum() / (6 * squares**1.5) if varies else 0.0
     z = bias + ndtri([(1 - level) / 2, (1 + level) / 2])
     low, high = np.quantile(draws, ndtr(bias + z / (1 - skew * z)))
@@ -474,7 +455,7 @@ def _permutation(rows, pairs, n_resamples, seed) -> tuple[np.ndarray, np.ndarray
     gain = rows[:, second] - rows[:, first]  # what an exchange adds to a and takes from b
     observed = np.abs(totals[first] / n - totals[second] / n)
     scale = np.maximum(np.abs(totals / n).max(), np.abs(gain).max() / n)
-    threshold = observed - _slack(scale)
+    threshold = observed - SLACK * scale
 
     def extreme(exchanged, chosen, items):
         shift = exchanged @ np.ascontiguousarray(gain[items][:, chosen])
@@ -504,11 +485,6 @@ def _blocks(total: int, width: int) -> Iterator[tuple[int, int]]:
     step = max(1, BLOCK // width)
     for start in display.progress(range(0, total, step), "resamples"):
         yield start, min(start + step, total)
-
-
-def _slack(scale: float) -> float:
-    """Return how far two equal numbers may drift apart by rounding."""
-    return 1e-12 * float(scale)
 
 
 def _numbers(values, name: str, most_axes: int = 1) -> np.ndarray:

@@ -160,7 +160,7 @@ class Model:
             path = Path(cache, "store.sqlite")
         options = {"step": self.card.kind, "given": self.identity, "batch": BATCH}
         rows = np.empty((len(items), self.dimension), dtype=np.float32)
-        bars = display.bar(self.name, len(items), "text")
+        bars = display.Bar(self.name, len(items), "text")
         with bars as bar, Store(path) as store:
             for start in range(0, len(items), CHUNK):
                 part = range(start, min(start + CHUNK, len(items)))

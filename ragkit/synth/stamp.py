@@ -45,7 +45,7 @@ def once(name: str, make: Callable[..., object]) -> Path:
     with open(folder.with_name(f".{name}.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "statistics.json").exists():
-            with display.bar() as bar:
+            with display.Bar() as bar:
                 make(folder, progress=bar.stage)
     return folder
 

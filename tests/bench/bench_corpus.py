@@ -67,7 +67,7 @@ def _clusters(vectors):
         ("in", found.in_cluster, found.in_exact),
         ("cross", found.cross_cluster, found.cross_exact),
     ):
-        gap = abs(part.value - whole) / (part.high - part.value)
+        gap = abs(part.estimate - whole) / (part.high - part.estimate)
         yield most(f"{name}-cluster, half widths from exact", gap, 1.5, "", "sampled")
     labels = found.clusters.labels
     ours, _ = timed(lambda: corpus.partition(vectors, labels), 2)

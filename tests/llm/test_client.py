@@ -52,7 +52,7 @@ def test_results_come_in_order_and_a_warm_run_makes_no_call(endpoint, path):
 def test_the_bar_counts_what_the_ledger_had_and_is_not_begun_if_it_has_all(
     endpoint, path, monkeypatch
 ):
-    begun, seen, begin = [], [], display.bar
+    begun, seen, begin = [], [], display.Bar
 
     @contextmanager
     def bar(*options):
@@ -61,7 +61,7 @@ def test_the_bar_counts_what_the_ledger_had_and_is_not_begun_if_it_has_all(
             yield made
             seen.append(made.done)
 
-    monkeypatch.setattr(display, "bar", bar)
+    monkeypatch.setattr(display, "Bar", bar)
     endpoint(echo)
     with make(path) as client:
         client.complete(["a", "b"])

@@ -50,35 +50,17 @@ def test_mix_of_four_questions():
 
 
 def test_g_test_by_hand():
-    table = pd.DataFrame(
-        {
-            "categorization": ["A", "A", "B"],
-            "category": ["x", "y", "z"],
-            "configured": [0.5, 0.5, 1.0],
-            "questions": [30, 10, 40],
-        }
-    )
+    rows = [("A", "x", 0.5, 30), ("A", "y", 0.5, 10), ("B", "z", 1.0, 40)]
+    table = pd.DataFrame(rows, columns=["categorization", "category", "configured", "questions"])
     tests = categories.mix_tests(table)
     assert tests["categorization"].tolist() == ["A"]  # of one category nothing can be tested
     wanted = 2 * (30 * math.log(30 / 20) + 10 * math.log(10 / 20))
     assert tests.loc[0, "G2"] == pytest.approx(wanted)
     assert tests.loc[0, "least_expected"] == 20
-    assert (
-        tests.loc[0, "p_holm"] == tests.loc[0, "p"] == pytest.approx(math.erfc((wanted / 2) ** 0.5))
-    )
-
-
-def test_what_was_never_to_be_drawn():
-    table = pd.DataFrame(
-        {
-            "categorization": "A",
-            "category": ["x", "y"],
-            "configured": [1.0, 0.0],
-            "questions": [3, 1],
-        }
-    )
+    p = math.erfc((wanted / 2) ** 0.5)
+    assert tests.loc[0, "p_holm"] == tests.loc[0, "p"] == pytest.approx(p)
     with pytest.raises(DataError, match="probability 0"):
-        categories.mix_tests(table)
+        categories.mix_tests(table.assign(configured=[1.0, 0.0, 1.0]))
 
 
 def test_measures_of_questions_by_hand(bench):

@@ -19,6 +19,9 @@ def test_lengths_by_hand():
     assert list(table.columns) == ["n", "missing", "mean", "median", "p95"]
     assert table.loc["mail"].tolist() == pytest.approx([2, 1, 4.0, 4.0, 2 + 0.95 * 4])
     assert table.loc["chat"].tolist() == [1, 0, 4.0, 4.0, 4.0]
+    # Rows without a group are counted, whatever the index.
+    frame = pd.DataFrame({"source": ["mail", None], "text": ["ab", "abcd"]}, index=[5, 5])
+    assert describe.lengths(frame, by="source")["n"].tolist() == [1, 1]
 
 
 @QUICK
@@ -84,11 +87,6 @@ def test_source_coverage_counts_questions_not_mentions():
     assert table.loc["basic"].to_dict() == {"chat": 1, "mail": 2, "wiki": 0}
     assert table.loc["project"].to_dict() == {"chat": 1, "mail": 0, "wiki": 1}
     assert describe.source_coverage(questions().iloc[[3]]).empty
-
-
-def test_rows_without_a_group_are_counted_whatever_the_index():
-    frame = pd.DataFrame({"source": ["mail", None], "text": ["ab", "abcd"]}, index=[5, 5])
-    assert describe.lengths(frame, by="source")["n"].tolist() == [1, 1]
 
 
 def test_median_tokens_has_a_median_in_every_unit_of_token():

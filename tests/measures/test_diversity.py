@@ -92,7 +92,7 @@ def test_homogenization_by_hand():
     [(items, DataError, "no text") for items in ([], ["a", "  "])]
     + [(items, UsageError, "texts") for items in ("a b c", ["a", None])],
 )
-@pytest.mark.parametrize("measure", [diversity.ngram_diversity, diversity.lengths])
+@pytest.mark.parametrize("measure", [diversity.ngram_diversity, diversity.length_entropy])
 def test_what_is_no_set_of_texts(measure, items, error, words):
     with pytest.raises(error, match=words):
         measure(items)

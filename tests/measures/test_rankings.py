@@ -6,13 +6,15 @@ import pytest
 from ragkit.measures import rankings, stats
 
 
+def scored(right, of=60):
+    """Return the scores of systems that have the first so many questions right."""
+    rows = [("judge", name, f"q{q}", float(q < n)) for name, n in right.items() for q in range(of)]
+    return pd.DataFrame(rows, columns=["judge_group", "subject_id", "item_id", "score"])
+
+
 @pytest.fixture
 def scores():
-    right = {"a/x": 54, "a/y": 51, "b/x": 12, "b/y": 6}
-    rows = [
-        ("judge", system, f"q{q}", float(q < n)) for system, n in right.items() for q in range(60)
-    ]
-    return pd.DataFrame(rows, columns=["judge_group", "subject_id", "item_id", "score"])
+    return scored({"a/x": 54, "a/y": 51, "b/x": 12, "b/y": 6})
 
 
 def test_systems_without_nearly_all_questions_are_left_out(scores):
@@ -22,12 +24,8 @@ def test_systems_without_nearly_all_questions_are_left_out(scores):
 
 
 def test_99_of_100_questions_are_nearly_all():
-    rows = [("judge", "all", f"q{q}", 1.0) for q in range(100)]
-    rows += [
-        ("judge", name, f"q{q}", 1.0) for name, n in (("99", 99), ("98", 98)) for q in range(n)
-    ]
-    frame = pd.DataFrame(rows, columns=["judge_group", "subject_id", "item_id", "score"])
-    kept, left_out = rankings.complete(frame)
+    frame = scored({"all": 100, "99": 99, "98": 98}, of=100)
+    kept, left_out = rankings.complete(frame[frame["score"] == 1])
     assert (kept["subject_id"].unique().tolist(), left_out) == (["all", "99"], 1)
 
 
@@ -57,9 +55,7 @@ def test_groups_stand_apart_in_order_and_the_level_itself_is_not_significant(sco
 
 
 def test_all_others_are_compared_with_the_best():
-    right = {"a": 54, "b": 51, "c": 46}
-    rows = [("judge", name, f"q{q}", float(q < n)) for name, n in right.items() for q in range(60)]
-    frame = pd.DataFrame(rows, columns=["judge_group", "subject_id", "item_id", "score"])
+    frame = scored({"a": 54, "b": 51, "c": 46})
     groups, _ = rankings.told_apart(frame, rankings.ranking(frame, n_resamples=9))
     # exactly: 2/8 from b, 2/256 from c; b and c differ by 5, which is 2/32
     assert groups.loc["judge", "not told from the best"] == 1

@@ -123,7 +123,7 @@ def test_the_same_seed_gives_the_same_numbers():
     encoder = sweep.LSA(4, seed=1).fit([texts[row] for row in rows[30]])
     vectors = encoder.encode(texts)
     assert both[0].density["mean"].iloc[1] == pytest.approx(
-        corpus.local_density(vectors, 20, 10, 1).value, abs=1e-6
+        corpus.local_density(vectors, 20, 10, 1).estimate, abs=1e-6
     )
 
 

@@ -3,7 +3,7 @@
 >>> from ragkit import datasets, models
 >>> from ragkit.measures import corpus
 >>> embeddings = models.embed(datasets.load("wixqa").documents["text"])
->>> round(corpus.local_density(embeddings).value, 1)
+>>> round(corpus.local_density(embeddings).estimate, 1)
 0.5
 >>> corpus.cluster_similarity(embeddings, k=10).clusters.sizes.sum().item()
 80

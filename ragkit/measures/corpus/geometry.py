@@ -5,7 +5,7 @@ Embeddings are arrays of shape (n, d) at any scale; every measure works with cos
 
 >>> groups = np.repeat([0, 1], 30)  # two clusters of vectors
 >>> vectors = np.random.default_rng(0).normal(size=(60, 8)) + 9 * np.eye(8)[groups]
->>> round(local_density(vectors).value, 2), cluster(vectors, k=2).sizes
+>>> round(local_density(vectors).estimate, 2), cluster(vectors, k=2).sizes
 (0.95, array([30, 30]))
 >>> density_by_size(vectors, [30, 60], repeats=2)["size"].tolist()
 [30, 30, 60]
@@ -22,7 +22,7 @@ Embeddings are arrays of shape (n, d) at any scale; every measure works with cos
 >>> profile(vectors, size=40, repeats=2).columns[:3].tolist()
 ['local_similarity', 'in_cluster_similarity', 'cross_cluster_similarity']
 >>> space = np.random.default_rng(0).normal(size=(500, 3)) @ np.eye(3, 64)
->>> round(intrinsic_dimension(space).value)  # of directions in space
+>>> round(intrinsic_dimension(space).estimate)  # of directions in space
 2
 """
 
@@ -38,6 +38,7 @@ from scipy.stats import entropy, t
 
 from ragkit import checks, display
 from ragkit.errors import DataError, UsageError
+from ragkit.measures.stats import Interval
 
 LEVEL = 0.95
 # Rows that are handled in double precision at a time: bounds the memory, never changes a result.
@@ -50,15 +51,6 @@ MEASURES = ("in_cluster", "cross_cluster", "gap", "silhouette")
 NEAR = 0.9
 
 
-class Estimate(NamedTuple):
-    """A number estimated from `n` draws, and its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-
-
 class Neighbours(NamedTuple):
     """The nearest neighbours of some rows, the nearest first: two arrays of shape (q, k)."""
 
@@ -69,11 +61,10 @@ class Neighbours(NamedTuple):
 class Clusters(NamedTuple):
     """A partition of n documents into c clusters, the largest first; none is empty.
 
-    `labels`, of shape (n,), are the numbers of their clusters from 0; `sizes`, of shape (c,), the
-    numbers of documents; `tightness`, of shape (c,), the mean cosines of all pairs within each
-    cluster (NaN for a single document); `in_cluster` and `cross_cluster` the mean cosine of all
-    pairs in the same cluster and in different ones (NaN without such a pair); `evenness` the
-    entropy of the sizes over its maximum.
+    `labels`, of shape (n,), are from 0; `sizes`, of shape (c,), count documents; `tightness`, of
+    shape (c,), is the mean cosine of the pairs within each cluster, `in_cluster` and
+    `cross_cluster` that of all pairs within and across clusters (NaN without a pair); `evenness`
+    is the entropy of the sizes over its maximum.
     """
 
     labels: np.ndarray
@@ -87,8 +78,8 @@ class Clusters(NamedTuple):
 class ClusterSimilarity(NamedTuple):
     """In- and cross-cluster similarity: sampled as in the paper, and exact over all pairs."""
 
-    in_cluster: Estimate
-    cross_cluster: Estimate
+    in_cluster: Interval
+    cross_cluster: Interval
     in_exact: float
     cross_exact: float
     clusters: Clusters
@@ -97,8 +88,8 @@ class ClusterSimilarity(NamedTuple):
 def matrix(embeddings: np.ndarray, *, at_least: int = 2, purpose: str = "this") -> np.ndarray:
     """Return `embeddings` as an array of shape (n, d), not copied if it is one already.
 
-    Raises `DataError` if it has another shape, holds no numbers, or has fewer than `at_least`
-    rows; the message says that `purpose` needs them.
+    Raises `DataError` if it has another shape, holds no numbers, or has fewer than the `at_least`
+    rows that `purpose` needs.
 
     >>> matrix([[1, 0], [0, 1]]).shape
     (2, 2)
@@ -117,7 +108,7 @@ def unit(array: np.ndarray, first: int = 0, *, dtype: type = np.float32) -> np.n
     """Return the rows of an array of shape (n, d) at unit length; unit rows are not copied.
 
     Raises `DataError` if a row is zero or not finite; `first` is the number of the first row, or
-    of each, for the message.
+    those of all.
 
     >>> unit(np.array([[3.0, 4.0]]))
     array([[0.6, 0.8]], dtype=float32)
@@ -162,10 +153,8 @@ def neighbours(
 ) -> Neighbours:
     """Return the exact nearest neighbours of documents by cosine similarity.
 
-    faiss compares every document, or those of the given `rows`, with all others, and never with
-    itself: a duplicate is a neighbour with similarity 1. Similarities are computed in double
-    precision.
-
+    faiss compares every document, or those of the given `rows`, with all others, never with
+    itself: a duplicate is a neighbour with similarity 1. Similarities are in double precision.
     Raises `UsageError` if `k` is below 1, `DataError` if there are fewer than k + 1 documents, or
     an embedding is zero or not finite.
 
@@ -192,14 +181,12 @@ def neighbours(
 
 def local_density(
     embeddings: np.ndarray, sample: int = 1000, k: int = 10, seed: int = 0
-) -> Estimate:
+) -> Interval:
     """Return the mean cosine similarity of documents to their `k` nearest neighbours, -1 to 1.
 
-    Higher is denser. The measure grows with the size of the corpus: compare corpora at equal size
-    (`density_by_size`). The interval is for the corpus at hand: it has no width if all documents
-    are taken. For `k` and errors see `neighbours`.
-
-    Source: EnterpriseRAG-Bench, section 3.2, "Local density".
+    Higher is denser. It grows with the corpus: compare corpora at equal size (`density_by_size`).
+    The 95 % interval is for the corpus at hand: it has no width if all documents are taken. For
+    errors see `neighbours`. Source: EnterpriseRAG-Bench, section 3.2, "Local density".
     """
     array, chosen = _chosen(embeddings, sample, seed)
     values = neighbours(array, chosen, k=k).similarity.mean(axis=1)
@@ -211,15 +198,15 @@ def density_by_size(
 ) -> pd.DataFrame:
     """Return the local density of random parts of a corpus: size, repeat, local_density.
 
-    `repeats` parts of each size are drawn without replacement; the whole corpus is measured once.
-    Raises `DataError` if a size exceeds the number of documents.
+    `repeats` parts are drawn of each size, one of the whole corpus. Raises `DataError` if a size
+    exceeds the number of documents.
     """
     rng, rows = np.random.default_rng(seed), []
     for size in sizes:
         array = matrix(embeddings, at_least=size, purpose="a part")
         for repeat in range(repeats if size < len(array) else 1):
             part = array[np.sort(rng.choice(len(array), size, replace=False))]
-            rows.append((size, repeat, local_density(part, seed=seed + repeat).value))
+            rows.append((size, repeat, local_density(part, seed=seed + repeat).estimate))
     return pd.DataFrame(rows, columns=["size", "repeat", "local_density"])
 
 
@@ -227,9 +214,8 @@ def cluster(embeddings: np.ndarray, k: int = 10, seed: int = 0) -> Clusters:
     """Partition documents with faiss' k-means on their unit vectors.
 
     The centroids come from at most 1,024 documents per cluster, the best of eight k-means++
-    starts. Fewer than k clusters are returned if fewer documents differ. Raises `UsageError` if
-    `k` is below 2, `DataError` if there are fewer than k documents, all are in one cluster, or
-    every cluster is a single one.
+    starts; there are fewer than k if fewer documents differ. Raises `UsageError` if `k` is below
+    2, `DataError` if there are fewer than k documents, or no pair within or across clusters.
 
     Source: EnterpriseRAG-Bench, section 3.2, "Global clustering"; Lloyd (1982).
     """
@@ -290,8 +276,7 @@ def cluster_similarity(
     """Return the mean cosine of pairs of documents within and across k-means clusters.
 
     As in the paper, `pairs` are drawn within clusters, and as many across, uniformly and with
-    replacement; their intervals hold for the given clusters. The means over all pairs are given
-    too. Errors are those of `cluster`.
+    replacement; their intervals hold for the given clusters. Errors are those of `cluster`.
 
     Source: EnterpriseRAG-Bench, section 3.2, "Global clustering", and Table 3.
     """
@@ -314,16 +299,14 @@ def silhouette(embeddings: np.ndarray, labels: Sequence) -> float:
 
 def intrinsic_dimension(
     embeddings: np.ndarray, sample: int = 1000, k: int = 20, seed: int = 0
-) -> Estimate:
+) -> Interval:
     """Return the intrinsic dimension of a corpus, by maximum likelihood from `k` neighbours.
 
-    With T_j the distance of a document to its j-th neighbour, the inverse of the dimension is the
-    mean of log(T_k / T_j) over j < k, and over the sampled documents. Distances are chords between
-    unit vectors. Documents with a duplicate are left out: `n` counts the others. Raises
-    `DataError` if fewer than two remain, and as in `neighbours`.
+    With T_j the chord from a document to its j-th neighbour, the inverse of the dimension is the
+    mean of log(T_k / T_j) over j < k and over the `n` sampled documents without a duplicate.
+    Raises `DataError` if they are fewer than two, and as in `neighbours`.
 
-    Source: Levina and Bickel (2004), Maximum likelihood estimation of intrinsic dimension,
-    averaged as by MacKay and Ghahramani (2005).
+    Source: Levina and Bickel (2004), averaged as by MacKay and Ghahramani (2005).
     """
     checks.whole(k, "k", least=2)
     array, chosen = _chosen(embeddings, sample, seed)
@@ -332,10 +315,10 @@ def intrinsic_dimension(
     if len(distances) < 2:
         raise DataError("fewer than two of the sampled documents have no duplicate")
     mean = _mean(np.log(distances[:, -1:] / distances[:, :-1]).mean(axis=1))
-    if mean.value == 0:
+    if mean.estimate == 0:
         raise DataError("all neighbours are equally far: there is no dimension to estimate")
     high = 1 / mean.low if mean.low > 0 else np.inf
-    return Estimate(1 / mean.value, 1 / mean.high, high, mean.n)
+    return Interval(1 / mean.estimate, 1 / mean.high, high, mean.n)
 
 
 def profile(
@@ -343,10 +326,9 @@ def profile(
 ) -> pd.DataFrame:
     """Return the measures of Table 3 and others for random parts of equal size.
 
-    Local density grows with the number of documents, and clusters tighten as they get fewer
-    documents each: corpora are comparable at one size only. `repeats` parts of `size` documents
-    (default: all) are drawn without replacement; `DataError` if there are fewer, or too few for
-    ten neighbours or ten clusters.
+    Corpora are comparable at one size only. `repeats` parts of `size` documents (default: all) are
+    drawn without replacement; `DataError` if there are fewer, or too few for ten neighbours or
+    ten clusters.
 
     One row per part: local_similarity, in_cluster_similarity and cross_cluster_similarity as the
     paper samples them; in_exact, cross_exact, gap (their difference), silhouette, evenness and
@@ -359,11 +341,11 @@ def profile(
         found = cluster_similarity(part, seed=number)
         closest = neighbours(part, draw(len(part), 1000, number), k=1).similarity[:, 0]
         row = {
-            "local_similarity": local_density(part, seed=number).value,
-            "in_cluster_similarity": found.in_cluster.value,
-            "cross_cluster_similarity": found.cross_cluster.value,
+            "local_similarity": local_density(part, seed=number).estimate,
+            "in_cluster_similarity": found.in_cluster.estimate,
+            "cross_cluster_similarity": found.cross_cluster.estimate,
             **_shape(part, found.clusters, "in_exact", "cross_exact"),
-            "intrinsic_dimension": intrinsic_dimension(part, k=10, seed=number).value,
+            "intrinsic_dimension": intrinsic_dimension(part, k=10, seed=number).estimate,
             "near_duplicates": float((closest >= NEAR).mean()),
         }
         rows.append(row)
@@ -380,8 +362,7 @@ def similarity_by_k(
     """Return the exact cluster measures of several corpora for many numbers of clusters and seeds.
 
     Each seed draws a part of `size` documents of each corpus (default: all) and starts k-means.
-    Columns corpus, k, seed, in_cluster, cross_cluster, gap, silhouette, evenness,
-    tightness_spread.
+    Columns corpus, k, seed, in_cluster, cross_cluster, gap, silhouette, evenness, tightness_spread.
 
     Source: EnterpriseRAG-Bench, section 3.2: "varied k across a range of values from 5 through 50".
     """
@@ -400,13 +381,11 @@ def ordering(
 ) -> pd.DataFrame:
     """Return how the corpora are ordered at every k, and whether the order is that of a reference.
 
-    `measured` is the result of `similarity_by_k`, `measure` one of "in_cluster", "cross_cluster",
-    "gap" and "silhouette", `reference` the k of the paper's Table 3: `UsageError` if it was not
-    measured.
+    `measured` is from `similarity_by_k`, `measure` one of "in_cluster", "cross_cluster", "gap" and
+    "silhouette", `reference` the k of the paper's Table 3: `UsageError` if it was not measured.
 
-    Returns a frame with measure, k, order (the corpora from the highest mean over seeds to the
-    lowest), same (whether it is that of the reference) and seeds (the share, 0 to 1, of the seeds
-    that alone give the reference order).
+    Returns measure, k, order (the corpora from the highest mean over seeds to the lowest), same
+    (whether it is that of the reference) and seeds (the share, 0 to 1, with the reference order).
     """
     checks.choice(measure, "measure", MEASURES)
     if reference not in set(measured["k"]):
@@ -447,16 +426,16 @@ def _shape(part: np.ndarray, found: Clusters, inside: str, across: str) -> dict[
     }
 
 
-def _mean(values: np.ndarray, *, population: int | None = None) -> Estimate:
+def _mean(values: np.ndarray, *, population: int | None = None) -> Interval:
     """Return a mean with Student's interval; of a part of a finite population, corrected for it."""
     n, mean = len(values), float(values.mean())
     if n == population:
-        return Estimate(mean, mean, mean, n)
+        return Interval(mean, mean, mean, n)
     if n < 2:
-        return Estimate(mean, np.nan, np.nan, n)
+        return Interval(mean, np.nan, np.nan, n)
     left = 1 - n / population if population else 1.0
     half = t.ppf((1 + LEVEL) / 2, n - 1) * values.std(ddof=1) * np.sqrt(left / n)
-    return Estimate(mean, float(mean - half), float(mean + half), n)
+    return Interval(mean, float(mean - half), float(mean + half), n)
 
 
 def _pairs(found: Clusters, pairs: int, rng, across: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -26,9 +26,9 @@ class Map(NamedTuple):
 def map_tsne(embeddings: np.ndarray, seed: int = 0, *, sample: int = 10_000) -> Map:
     """Return a t-SNE map of a corpus.
 
-    openTSNE with exact neighbours among the unit vectors and a perplexity of 30 (of a third of the
-    other documents if that is less). At most `sample` documents are mapped, drawn without
-    replacement. Raises `DataError` if there are fewer than 8, or all are the same.
+    openTSNE with exact neighbours among the unit vectors and a perplexity of 30 (at most a third of
+    the other documents), of at most `sample` documents, drawn without replacement. Raises
+    `DataError` if there are fewer than 8, or all are the same.
 
     Source: EnterpriseRAG-Bench, section 3.1 and Figure 1; van der Maaten and Hinton (2008).
 
@@ -71,9 +71,8 @@ def trustworthiness(embeddings: np.ndarray, coordinates: np.ndarray, *, k: int =
     """Return how far the neighbours on a map are neighbours in the embedding space, 0 to 1.
 
     scikit-learn's measure with cosine distance: 1 if each document's `k` neighbours on the map, of
-    `coordinates` (n, 2), are its nearest. Raises `UsageError` if `k` is not below n / 2.
-
-    Source: Venna and Kaski (2001), Neighborhood preservation in nonlinear projection methods.
+    `coordinates` (n, 2), are its nearest. Raises `UsageError` if `k` is not below n / 2. Source:
+    Venna and Kaski (2001).
 
     >>> plane = np.random.default_rng(0).normal(size=(60, 2))
     >>> trustworthiness(plane, plane) > 0.9
@@ -89,9 +88,9 @@ def trustworthiness(embeddings: np.ndarray, coordinates: np.ndarray, *, k: int =
 def cluster_terms(texts: Sequence[str], labels: Sequence, *, n: int = 3) -> dict[object, list[str]]:
     """Return each cluster's `n` most distinctive terms, in rising order of the n labels.
 
-    A term's weight in a cluster is its share of the cluster's words times log(1 + A / f), with A
-    the mean number of words of a cluster and f how often the term occurs in all of them. A cluster
-    without a word of two letters has an empty list. Raises `DataError` if no text has a word.
+    A term's weight is its share of the cluster's words times log(1 + A / f), with A the mean number
+    of words of a cluster and f how often the term occurs in all. Raises `DataError` if no text has
+    a word of two letters; a cluster without one has an empty list.
 
     Source: Grootendorst (2022), BERTopic, section 3.3: class-based tf-idf.
 

@@ -11,7 +11,8 @@ from scipy.special import expit
 
 from ragkit import checks, display
 from ragkit.errors import DataError, UsageError
-from ragkit.measures.corpus.geometry import LEVEL, Estimate
+from ragkit.measures.corpus.geometry import LEVEL
+from ragkit.measures.stats import Interval
 
 # Keeps a resample whose recall is 1 up to some size and 0 beyond it from having no finite slope.
 RIDGE = 1e-4
@@ -21,9 +22,9 @@ STEPS = 50
 class Extrapolation(NamedTuple):
     """What a fit without the largest size predicts for it, what was measured, and the difference."""
 
-    predicted: Estimate
-    observed: Estimate
-    difference: Estimate
+    predicted: Interval
+    observed: Interval
+    difference: Interval
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class ScalingFit:
         after = "Next: `.predict(size)` is the recall to expect at another size."
         return display.card("Fit of recall to the size of a corpus", facts, after=after)
 
-    def predict(self, size: float) -> Estimate:
+    def predict(self, size: float) -> Interval:
         """Return the expected recall at a size, with its 95 % interval over questions."""
         return _percentiles(*self._recalls(size), self.questions)
 
@@ -70,12 +71,10 @@ def nested(
     """Return nested samples of a corpus that all hold the gold documents.
 
     The other documents come in one random order, so that each sample is part of the next larger
-    one, and the corpora differ in nothing but size. `doc_ids` are the n ids of the corpus, `gold`
-    those in every sample, `sizes` the documents in each sample, the gold ones included.
+    one. `doc_ids` are the n ids of the corpus, `gold` those in every sample; `sizes` include them.
 
-    Returns for each size, in the order given, the places of its documents in `doc_ids`, rising.
-    Raises `DataError` if an id repeats, a gold document is not in the corpus, or a size is below
-    the number of gold documents or above n.
+    Returns for each size the places of its documents in `doc_ids`, rising. Raises `DataError` if
+    an id repeats, a gold document is not in the corpus, or a size does not fit.
 
     >>> nested(["a", "b", "c", "d"], gold=["c"], sizes=[2, 3])
     {2: array([2, 3]), 3: array([0, 2, 3])}
@@ -105,20 +104,19 @@ def nested(
 def fit_scaling(
     recalls: np.ndarray, sizes: Sequence[int], *, n_resamples: int = 2000, seed: int = 0
 ) -> ScalingFit:
-    """Fit how recall falls with the logarithm of the corpus size.
+    """Fit how recall falls with the logarithm of the corpus size, by a fractional logit.
 
-    A fractional logit: the quasi-likelihood of the binomial, which only needs recall to lie
-    between 0 and 1. Questions are resampled whole, since one question's recall at several sizes
-    belongs together. `recalls` have the shape (questions, sizes): `DataError` if one is missing or
-    outside [0, 1], there are fewer than two questions, or all are 0 or all are 1. Raises
-    `UsageError` unless `sizes` are at least two different positive numbers.
+    Questions are resampled whole, with their recall at all sizes. `recalls` have the shape
+    (questions, sizes): `DataError` if one is missing or outside [0, 1], there are fewer than two
+    questions, or all are 0 or all are 1. Raises `UsageError` unless `sizes` are at least two
+    different positive numbers.
 
     Source: Papke and Wooldridge (1996), Econometric methods for fractional response variables.
 
     >>> recalls = np.array([[1, 1, 0], [1, 1, 1], [1, 0, 0], [1, 1, 1]] * 5)
     >>> fit = fit_scaling(recalls, [100, 1000, 10_000])
     >>> round(fit.slope, 2), fit.predict(10_000)
-    (-1.7, Estimate(value=0.4626..., low=0.2215..., high=0.7223..., n=20))
+    (-1.7, Interval(estimate=0.4626..., low=0.2215..., high=0.7223..., n=20))
     """
     return _fit(*_resampled(recalls, sizes, n_resamples, seed))
 
@@ -128,13 +126,13 @@ def extrapolate(
 ) -> Extrapolation:
     """Fit all sizes but the largest, and compare the prediction with the recall measured there.
 
-    Takes at least three sizes, otherwise as `fit_scaling`. The same resampled questions are on both
-    sides of the difference (predicted minus observed): its interval says whether the line bends,
-    not which questions were drawn.
+    Takes at least three sizes, otherwise as `fit_scaling`. The difference, predicted minus
+    observed, has the same resampled questions on both sides: its interval says whether the line
+    bends.
 
     >>> recalls = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 1]] * 5)
     >>> extrapolate(recalls, [100, 1000, 10_000]).observed
-    Estimate(value=0.5, low=0.3, high=0.7, n=20)
+    Interval(estimate=0.5, low=0.3, high=0.7, n=20)
     """
     means, drawn, places, n = _resampled(recalls, sizes, n_resamples, seed)
     if len(places) < 3:
@@ -199,6 +197,6 @@ def _logit_lines(means: np.ndarray, x: np.ndarray, n: int) -> np.ndarray:
     return lines
 
 
-def _percentiles(value, draws, n) -> Estimate:
+def _percentiles(value, draws, n) -> Interval:
     low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Estimate(float(value), float(low), float(high), n)
+    return Interval(float(value), float(low), float(high), n)

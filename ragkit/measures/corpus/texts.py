@@ -26,9 +26,8 @@ BLOCK = 512  # documents compared with all others at a time
 def split(documents: pd.DataFrame, *, tokens: int = 128) -> pd.DataFrame:
     """Cut documents into windows of at most `tokens` tokens of the encoding cl100k_base.
 
-    Returns doc_id, source, title, start (the number of tokens before the window), tokens and text,
-    in the order of the documents. The joined windows are the text: a character of several tokens
-    stays with its first token, and a window of only its other tokens is left out.
+    Returns doc_id, source, title, start (the number of tokens before the window), tokens and text.
+    The joined windows are the text: a character of several tokens stays with its first token.
 
     Source: EnterpriseRAG-Bench, section 3: 512-token segments of cl100k_base.
 
@@ -60,13 +59,13 @@ def pool(
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Join windows to parts of at most `tokens` tokens, and their embeddings to embeddings of parts.
 
-    `windows` are the result of `split`, `vectors`, of shape (len(windows), d), their embeddings;
-    `tokens` is a multiple of the windows': 512 for the paper's chunks, 8,192 for its Table 3.
+    `windows` are from `split`, `vectors`, of shape (len(windows), d), their embeddings; `tokens`
+    is a multiple of the windows': 512 for the paper's chunks, 8,192 for its Table 3.
 
-    Returns the m parts, with the columns of `windows`, and an array of shape (m, d), float32: the
-    unit vectors of the sums of their windows' unit vectors, weighted by tokens. Raises
-    `UsageError` if the numbers of windows and vectors differ, or parts would cut through windows,
-    `DataError` if vectors are zero, not finite, or cancel out.
+    Returns the m parts, with the columns of `windows`, and their unit vectors, (m, d), float32: the
+    directions of the sums of the windows' unit vectors, weighted by tokens. Raises `UsageError` if
+    windows and vectors differ in number or parts would cut through windows, `DataError` if vectors
+    are zero, not finite, or cancel out.
 
     >>> documents = pd.DataFrame({"doc_id": ["a"], "source": "chat", "title": "A", "text": "one two three"})
     >>> windows = split(documents, tokens=2)
@@ -101,9 +100,8 @@ def text_repetition(
     words in a row. Raises `DataError` if the texts are shorter together, or hold no phrase.
 
     One row per part: compression_ratio (size over gzip size), distinct_words (distinct over all
-    words, 0 to 1), shared_phrases (share, 0 to 1, of a text's distinct phrases that another text of
-    the part also has), length_variation (standard deviation over mean of the words in a text, over
-    all texts).
+    words), shared_phrases (share of a text's distinct phrases that another text of the part has),
+    length_variation (standard deviation over mean of the words in a text, over all texts).
 
     >>> text_repetition(["one two three four five six seven eight"] * 3, characters=80, repeats=1)
        compression_ratio  distinct_words  shared_phrases  length_variation
@@ -116,7 +114,7 @@ def text_repetition(
         raise DataError(
             f"a part of {characters:,} characters needs as many, found {total:,} in all texts"
         )
-    words = np.array([len(text.split()) for text in texts])
+    words = tokenizers.lengths(texts)
     if words.max() < n:
         raise DataError(f"no text has {n} words in a row", "take a smaller n")
     rows = []
@@ -145,9 +143,8 @@ def text_repetition(
 def closest_siblings(texts: Sequence[str], *, n: int = 5) -> tuple[np.ndarray, np.ndarray]:
     """Return for each text the text that shares most of its phrases, and how many it shares.
 
-    The similarity of two texts is the Jaccard similarity of their sets of phrases of `n` words,
-    lower-cased and without punctuation. All pairs are compared. Raises `DataError` if there are
-    fewer than two texts, or none has a phrase.
+    The similarity is the Jaccard similarity of their sets of phrases of `n` words, lower-cased and
+    without punctuation. Raises `DataError` if there are fewer than two texts, or no phrase.
 
     Returns two arrays of shape (m,): the similarity, 0 to 1 (NaN for a text of fewer than `n`
     words), and the place of the closest text, the first of several (-1 if none shares a phrase).

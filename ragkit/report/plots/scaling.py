@@ -74,7 +74,7 @@ def _line(ax, found, paint: str) -> None:
     """Draw the fit without the largest size, extended to that size, and its band."""
     xs = np.geomspace(min(found.fit.sizes), max(found.fit.sizes), 80)
     curve = [found.before.predict(x) for x in xs]
-    ax.plot(xs, [point.value for point in curve], color=paint, linewidth=1.1)
+    ax.plot(xs, [point.estimate for point in curve], color=paint, linewidth=1.1)
     ends = [point.low for point in curve], [point.high for point in curve]
     ax.fill_between(xs, *ends, color=paint, alpha=0.15, linewidth=0)
 

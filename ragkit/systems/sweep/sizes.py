@@ -200,8 +200,8 @@ def slopes(tested: Mapping[str, Tested]) -> pd.DataFrame:
         odds = np.exp([fit.slope, *np.quantile(fit.draws[:, 1], [0.025, 0.975])])
         row = {"system": system, "questions": fit.questions, "size": max(fit.sizes)}
         row |= _interval("odds", odds) | _interval("predicted", predicted)
-        row |= {"observed": observed.value} | _interval("difference", difference)
-        row["inside"] = predicted.low <= observed.value <= predicted.high
+        row |= {"observed": observed.estimate} | _interval("difference", difference)
+        row["inside"] = predicted.low <= observed.estimate <= predicted.high
         rows.append(row | {"straight": difference.low <= 0 <= difference.high})
     return pd.DataFrame(rows)
 
@@ -407,7 +407,7 @@ def _density(retriever, sample: int, seed: int) -> list | None:
     whole = vectors.any(axis=1)
     vectors = vectors if whole.all() else vectors[whole]
     found = corpus.local_density(vectors, sample, NEIGHBOURS, seed)
-    return [found.value, found.low, found.high, found.n, int((~whole).sum())]
+    return [found.estimate, found.low, found.high, found.n, int((~whole).sum())]
 
 
 def _size(retriever: Saved) -> int:

@@ -28,12 +28,12 @@ def test_density_by_hand():
     # Nearest two: (1, .5), (1, .5), (.866, .866), and 1, 1 for the three that are equal.
     found = corpus.local_density(SIX, k=2)
     expected = (0.75 + 0.75 + np.sqrt(0.75) + 3) / 6
-    assert found.value == pytest.approx(expected, abs=1e-12)
-    assert (found.low, found.high, found.n) == (found.value, found.value, 6)
+    assert found.estimate == pytest.approx(expected, abs=1e-12)
+    assert (found.low, found.high, found.n) == (found.estimate, found.estimate, 6)
 
 
 def test_density_of_a_sample_covers_that_of_all(clustered):
-    whole = corpus.local_density(clustered, sample=300).value
+    whole = corpus.local_density(clustered, sample=300).estimate
     covered = 0
     for seed in range(60):
         part = corpus.local_density(clustered, sample=60, seed=seed)
@@ -47,7 +47,7 @@ def test_density_grows_with_the_corpus(clustered):
     assert table["size"].tolist() == [20] * 4 + [80] * 4 + [300]
     means = table.groupby("size")["local_density"].mean()
     assert means.is_monotonic_increasing
-    assert means[300] == corpus.local_density(clustered, 300).value
+    assert means[300] == corpus.local_density(clustered, 300).estimate
     with pytest.raises(DataError, match="a part needs at least 301 documents, found 300"):
         corpus.density_by_size(clustered, [301])
 
@@ -151,9 +151,9 @@ def test_intrinsic_dimension_of_a_known_surface(dimension, k):
     array = np.column_stack([flat, np.ones(len(flat))]) @ turn.T
     found = corpus.intrinsic_dimension(array, k=k)
     assert found.n == 1000
-    assert found.low < found.value < found.high
+    assert found.low < found.estimate < found.high
     # Near the border of a patch neighbours are missing on one side: the estimate is a bit low.
-    assert 0.85 * dimension < found.value < 1.1 * dimension
+    assert 0.85 * dimension < found.estimate < 1.1 * dimension
 
 
 def test_intrinsic_dimension_by_hand():
@@ -163,7 +163,7 @@ def test_intrinsic_dimension_by_hand():
     chord = {gap: 2 * np.sin(np.radians(gap) / 2) for gap in (1, 2, 3)}
     logs = np.log([chord[3] / chord[1], chord[2] / chord[1], chord[3] / chord[2]])
     found = corpus.intrinsic_dimension(array, k=2)
-    assert found.value == pytest.approx(1 / logs.mean(), rel=1e-6)
+    assert found.estimate == pytest.approx(1 / logs.mean(), rel=1e-6)
 
 
 def test_intrinsic_dimension_leaves_duplicates_out(clustered):
@@ -214,11 +214,11 @@ def test_profile_consists_of_the_measures(clustered):
     assert len(table) == 2
     row = table.iloc[1]
     found = corpus.cluster_similarity(clustered, seed=4)
-    assert row["in_cluster_similarity"] == found.in_cluster.value
+    assert row["in_cluster_similarity"] == found.in_cluster.estimate
     assert row["cross_exact"] == found.cross_exact
     assert row["gap"] == found.in_exact - found.cross_exact
-    assert row["local_similarity"] == corpus.local_density(clustered).value
-    assert row["intrinsic_dimension"] == corpus.intrinsic_dimension(clustered, k=10).value
+    assert row["local_similarity"] == corpus.local_density(clustered).estimate
+    assert row["intrinsic_dimension"] == corpus.intrinsic_dimension(clustered, k=10).estimate
     assert row["silhouette"] == corpus.silhouette(clustered, found.clusters.labels)
 
 

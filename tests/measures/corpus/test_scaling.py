@@ -53,8 +53,8 @@ def test_a_line_through_two_sizes_is_exact():
     recalls = np.array([[1, 1], [1, 0], [1, 1], [0, 0]], dtype=float)
     fit = corpus.fit_scaling(recalls, [10**3, 10**5], n_resamples=10)
     assert fit.slope == pytest.approx(-np.log(3) / 2, rel=1e-3)
-    assert fit.predict(10**4).value == pytest.approx(expit(np.log(3) / 2), rel=1e-3)
-    assert fit.predict(10**7).value == pytest.approx(1 / 4, rel=1e-3)
+    assert fit.predict(10**4).estimate == pytest.approx(expit(np.log(3) / 2), rel=1e-3)
+    assert fit.predict(10**7).estimate == pytest.approx(1 / 4, rel=1e-3)
     assert (fit.sizes, fit.questions) == ((1000, 100_000), 4)
     assert repr(fit) == "<ScalingFit of 4 questions at 2 sizes: slope -0.549>"
     # Odds fall by 3 over two decades: by the square root of 3 over one.
@@ -89,7 +89,9 @@ def test_the_extrapolation_covers_what_follows_the_line():
     truth = expit(3.5 - 0.7 * np.log10(SIZES[-1]))
     for seed in range(40):
         found = corpus.extrapolate(simulated(seed), SIZES, n_resamples=400, seed=seed)
-        assert found.difference.value == pytest.approx(found.predicted.value - found.observed.value)
+        assert found.difference.estimate == pytest.approx(
+            found.predicted.estimate - found.observed.estimate
+        )
         inside += found.difference.low <= 0 <= found.difference.high
         covered += found.predicted.low <= truth <= found.predicted.high
     assert inside >= 33
@@ -111,8 +113,8 @@ def test_recall_that_drops_at_once_has_a_finite_fit():
     recalls = np.tile([1.0, 1.0, 0.0, 0.0], (10, 1))
     fit = corpus.fit_scaling(recalls, SIZES[:4], n_resamples=20)
     assert np.isfinite(fit.draws).all()
-    assert fit.predict(SIZES[0]).value > 0.95
-    assert fit.predict(SIZES[3]).value < 0.05
+    assert fit.predict(SIZES[0]).estimate > 0.95
+    assert fit.predict(SIZES[3]).estimate < 0.05
 
 
 @pytest.mark.parametrize(
