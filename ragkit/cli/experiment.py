@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import click
 
 from ragkit.cli import declare
@@ -17,18 +15,18 @@ PRICED = 8  # questions whose requests give the price in a list
 def list_(profile, data, form):
     from ragkit.llm import dollars
     from ragkit.report import experiments
-    from ragkit.report.trial import Settings, Trial
+    from ragkit.report.trial import Trial
 
     rows = []
     for one in experiments.load().values():
-        settings = Settings(profile=profile, data=str(data or ""), mode="dry")
-        trial, price = Trial(one, settings, ranks=False), ""
+        options = {"profile": profile, "data": str(data or ""), "mode": "dry", "ranks": False}
+        trial, price = Trial(one, **options), ""
         lacking = trial.lacks()
         try:
             every = trial.scale * len(trial.questions)
             if one.retrievers and trial.documents.empty:
                 raise MissingData("no documents")
-            part = Trial(one, replace(settings, limit=PRICED), ranks=False)
+            part = Trial(one, **options, limit=PRICED)
             part.run()
             shares = part.shares()
             scale = every / len(part.questions)
@@ -55,13 +53,13 @@ def list_(profile, data, form):
 @command.define
 def run(name, dry_run, batch, yes, **given):
     from ragkit.report import experiments
-    from ragkit.report.trial import Settings, Trial
+    from ragkit.report.trial import Trial
 
     given["data"] = str(given["data"] or "")
     given = {key: value for key, value in given.items() if value is not None}
     given["replay"] = given.pop("replay") or None
     experiment = experiments.get(name)
-    planned = Trial(experiment, Settings(**given, mode="dry"))
+    planned = Trial(experiment, **given, mode="dry")
     if dry_run and (lacking := planned.lacks()):
         click.echo("\n".join(f"needs {lack}" for lack in lacking), err=True)
     planned.run()
@@ -70,15 +68,15 @@ def run(name, dry_run, batch, yes, **given):
     if dry_run:
         return
     if batch is not None:
-        waiting = Trial(experiment, Settings(**given, mode="batch"))
+        waiting = Trial(experiment, **given, mode="batch")
         waiting.run()
         if _batched(waiting, batch):
             return
         waiting.close()
-    lacking = Trial(experiment, Settings(**given)).lacks()
+    lacking = Trial(experiment, **given).lacks()
     if asks and planned.remote and not lacking and not yes and given.get("budget") is None:
         click.confirm("Go ahead?", abort=True, err=True)
-    trial = Trial(experiment, Settings(**given))
+    trial = Trial(experiment, **given)
     try:
         trial.run(click.echo)
     finally:

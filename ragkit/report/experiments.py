@@ -19,9 +19,10 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -98,26 +99,23 @@ class Experiment:
 
         Raises `DataError` if a template names no printed cell.
         """
-        found = [pd.DataFrame(list(self._named(fill))) for fill in self.fills]
-        empty = pd.DataFrame(columns=[*tables.KEY, "unit", "retriever", "reader", "type"])
-        return pd.concat(found, ignore_index=True) if found else empty
+        columns = [*tables.KEY, "unit", "retriever", "reader", "type"]
+        rows = [row for fill in self.fills for row in self._named(fill)]
+        return pd.DataFrame(rows, columns=columns)
 
-    def _named(self, fill: Mapping[str, str]) -> Iterator[dict]:
-        printed, hits = reported.load(self.paper, fill["table"]), 0
-        for row in printed[printed["metric"].isin(self.metrics)].to_dict("records"):
-            for retriever in self.retrievers or [""]:
-                for reader in self.readers:
-                    names = {"retriever": retriever, "reader": reader, "metric": row["metric"]}
-                    types = [row[key] for key in fill if fill[key] == "{type}"]
-                    names["type"] = types[0] if types else OVERALL
-                    fits = all(row[k] == fill[k].format(**names) for k in fill if k != "table")
-                    if fits:
-                        hits += 1
-                        yield {**{key: row[key] for key in tables.KEY}, "unit": row["unit"]} | names
-        if not hits:
-            raise DataError(
-                f"{FILE.name}: {self.name} fills no printed cell of table {fill['table']}"
-            )
+    def _named(self, fill: Mapping[str, str]) -> list[dict]:
+        table, found = fill["table"], []
+        printed = reported.load(self.paper, table)
+        printed = printed[printed["metric"].isin(self.metrics)].to_dict("records")
+        for row, retriever, reader in product(printed, self.retrievers or [""], self.readers):
+            types = [row[key] for key in fill if fill[key] == "{type}"]
+            names = {"retriever": retriever, "reader": reader, "metric": row["metric"]}
+            names["type"] = types[0] if types else OVERALL
+            if all(row[key] == fill[key].format(**names) for key in fill if key != "table"):
+                found.append(row | names)
+        if not found:
+            raise DataError(f"{FILE.name}: {self.name} fills no printed cell of table {table}")
+        return found
 
 
 def load(path: Path | None = None) -> dict[str, Experiment]:
@@ -157,17 +155,16 @@ def folder(profile: str) -> Path:
     return results.folder(profile) / "experiments"
 
 
-def place(profile: str, record: Mapping) -> Path:
-    """Return the path of a system's record; with another judge than the declared one, another."""
+def save(profile: str, record: Mapping, answers: pd.DataFrame, scores: pd.DataFrame) -> Path:
+    """Write a system's record, and beside it its answers and the score of every question.
+
+    With another judge than the declared one the name of the file has the judge's.
+    """
     name, judge = record["system"], record["judge"]["name"]
     if judge != get(record["experiment"]).judge["kind"]:
         name += f"~{judge}"
-    return folder(profile) / record["experiment"] / (re.sub(r"[^\w.+=~-]+", "-", name) + ".json")
-
-
-def save(profile: str, record: Mapping, answers: pd.DataFrame, scores: pd.DataFrame) -> Path:
-    """Write a system's record, and beside it its answers and the score of every question."""
-    path = place(profile, record)
+    file = re.sub(r"[^\w.+=~-]+", "-", name) + ".json"
+    path = folder(profile) / record["experiment"] / file
     columns = ["system", "question_id", "answer", "doc_ids"]
     rows = answers[columns].sort_values("question_id").to_dict("records")
     write_jsonl(path.with_suffix(".answers.jsonl"), rows)
@@ -201,8 +198,8 @@ def summary(profile: str, paper: str | None = None) -> pd.DataFrame:
         if paper in (None, one["paper"])
         for value in one["values"]
     ]
-    columns = "experiment system judge metric type value low high n of substitute".split()
-    return pd.DataFrame(rows, columns=columns)
+    columns = "experiment system judge metric type value low high n of substitute"
+    return pd.DataFrame(rows, columns=columns.split())
 
 
 def repeated(profile: str) -> pd.DataFrame:
@@ -214,8 +211,8 @@ def repeated(profile: str) -> pd.DataFrame:
         for row in one["spread"]
         if row["group"] == OVERALL and row["spread"] is not None
     ]
-    columns = "experiment system metric value spread alpha".split()
-    return pd.DataFrame(rows, columns=columns)
+    columns = "experiment system metric value spread alpha"
+    return pd.DataFrame(rows, columns=columns.split())
 
 
 def agreement(profile: str) -> pd.DataFrame:
@@ -230,10 +227,9 @@ def agreement(profile: str) -> pd.DataFrame:
     rows, parts, keys = [], [], ["experiment", "system", "metric"]
     for path in files(profile):
         one, scores = read_json(path), pd.read_csv(path.with_suffix(".scores.csv"))
-        decided = [*one["departures"]["judge"]]
-        labels = {"experiment": one["experiment"], "system": one["system"]}
-        labels["judge"] = one["judge"]["name"]
-        parts.append(scores[scores["metric"].isin(decided)].assign(**labels))
+        labels = {key: one[key] for key in keys[:2]} | {"judge": one["judge"]["name"]}
+        decided = scores["metric"].isin(one["departures"]["judge"])
+        parts.append(scores[decided].assign(**labels))
     for cell, group in pd.concat(parts).groupby(keys) if parts else ():
         table = group.pivot(index="item_id", columns="judge", values="score").dropna()
         if len(table.columns) > 1:
@@ -252,34 +248,29 @@ def said(record: Mapping, metric: str) -> str:
 
 
 def measured(profile: str, paper: str | None = None) -> pd.DataFrame:
-    """Return the printed cells that experiments have filled, as `ragkit.report.tables.fill` does."""
-    return filled(profile, paper).drop(columns="ran")
+    """Return the printed cells that experiments have filled, as `ragkit.report.tables.fill` does.
 
-
-def filled(profile: str, paper: str | None = None) -> pd.DataFrame:
-    """Return what `measured` does, with the column ran: the place of the run in `records(profile)`.
-
-    A system fills the cells of its own printed names and no others. If several runs fill a cell,
-    the one counts that departs from the paper in least, then the one of most questions.
+    The column ran is the place of the run in `records(profile)`. A system fills the cells of its own
+    printed names and no others. If several runs fill a cell, the one counts that departs from the
+    paper in least, then the one of most questions.
     """
     known, rows = load(), []
     for ran, record in enumerate(records(profile)):
         if record["experiment"] not in known or paper not in (None, record["paper"]):
             continue
         cells = known[record["experiment"]].cells
-        own = [cells[name] == record["fills"][name] for name in ("retriever", "reader")]
+        own = (cells[["retriever", "reader"]] == pd.Series(record["fills"])).all(axis=1)
         values = pd.DataFrame(record["values"]).dropna(subset="value")
-        for row in cells[own[0] & own[1]].merge(values, on=["metric", "type"]).to_dict("records"):
+        for row in cells[own].merge(values, on=["metric", "type"]).to_dict("records"):
             scale = 100.0 if row["unit"] == "percent" else 1.0
             departs = said(record, row["metric"])
             counted = f"{row['n']:,} of {row['of']:,} questions" if row["n"] < row["of"] else ""
             row |= {"measured": scale * row["value"], "substitute": departs, "ran": ran}
             row["note"] = "; ".join(filter(None, [*record["notes"], counted]))
             rows.append(row | {"order": (departs.count(";") + bool(departs), -row["n"])})
-    if not rows:
-        return tables.nothing().assign(ran=0)
-    found = pd.DataFrame(rows).sort_values("order", kind="stable").drop_duplicates(tables.KEY)
-    return found.sort_index()[[*tables.MEASURED, "ran"]].reset_index(drop=True)
+    found = pd.DataFrame(rows, columns=[*tables.MEASURED, "ran", "order"])
+    found = found.sort_values("order", kind="stable").drop_duplicates(tables.KEY).sort_index()
+    return found.drop(columns="order").reset_index(drop=True).astype({"measured": float})
 
 
 def board(profile: str, paper: str, table: str) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,80 +28,77 @@ class Choice:
 
 @dataclass
 class Ran:
-    """A system of an experiment after its run: what it was made of."""
+    """A system of an experiment: what it is made of, its answers, and the verdicts on them.
 
-    experiment: Experiment
-    dataset: Dataset
+    `scores` have item_id, metric and score, NaN where a verdict is missing; `extra` are values of
+    metrics that are no means over questions, `spread` the summary of repeated verdicts.
+    """
+
+    name: str
     retriever: Choice | None
     reader: Choice | None
-    judge: Judge
+    answers: pd.DataFrame
+    calls: list[dict]
+    judge: Judge | None = None
+    scores: pd.DataFrame | None = None
+    extra: list[dict] = field(default_factory=list)
+    spread: list[dict] = field(default_factory=list)
 
-    def record(
-        self, name: str, answers: pd.DataFrame, scores: pd.DataFrame, extra: list, spread: list
-    ) -> dict[str, Any]:
-        """Return the record of a system, as plain data for JSON.
-
-        `scores` have item_id, metric and score, NaN where a verdict is missing; `extra` are values
-        of metrics that are no means over questions, `spread` the summary of repeated verdicts.
-        """
-        chosen, retriever, reader = self.experiment, self.retriever, self.reader
-        judge = self.judge
+    def record(self, chosen: Experiment, dataset: Dataset) -> dict[str, Any]:
+        """Return the record of the system, as plain data for JSON."""
+        retriever, reader, judge = self.retriever, self.reader, self.judge
         kinds = sorted({kind for metric in chosen.metrics for kind in chosen.kinds(metric)})
-        about = {"judge": judge.describe(kinds)}
+        about, notes = {"judge": judge.describe(kinds)}, [f"judge {judge.name}"]
+        if retriever is not None:
+            about["retriever"] = {"name": retriever.chosen.name, "system": retriever.chosen.ranking}
         if reader is not None:
             model = reader.model
             about["reader"] = {"name": model.name}
             if hasattr(model, "client"):
                 asked = {"prompt": model.prompt.id, "parameters": model.client.parameters}
                 about["reader"] |= asked
-        if retriever is not None:
-            about["retriever"] = {"name": retriever.chosen.name, "system": retriever.chosen.ranking}
-        parts = {"retriever": retriever, "reader": reader}
-        notes = [f"judge {judge.name}"]
-        if "prompt" in about.get("reader", ()):
-            notes.append(f"reader's prompt {model.prompt.id}: the paper prints none")
-            if model.truncated:
-                notes.append(f"{model.truncated:,} answers cut at the limit of tokens")
-        if reader is not None and (n := int(answers["abstained"].sum())):
-            notes.append(f"{n:,} answers say that there is none")
-        if failed := int(answers["answer"].isna().sum()):
+                notes.append(f"reader's prompt {model.prompt.id}: the paper prints none")
+                if model.truncated:
+                    notes.append(f"{model.truncated:,} answers cut at the limit of tokens")
+            if n := int(self.answers["abstained"].sum()):
+                notes.append(f"{n:,} answers say that there is none")
+        if failed := int(self.answers["answer"].isna().sum()):
             notes.append(f"{failed:,} questions without an answer")
+        parts = {"retriever": retriever, "reader": reader}
         return {
             "experiment": chosen.name,
             "paper": chosen.paper,
-            "system": name,
+            "system": self.name,
             "fills": {kind: one.row if one else "" for kind, one in parts.items()},
-            "data": self.dataset.label,
+            "data": dataset.label,
             **about,
-            "departures": self.departures(),
+            "departures": self._departures(chosen, dataset),
             "notes": notes,
-            "values": [*self._values(scores), *extra],
-            "spread": spread,
+            "values": [*self._values(dataset.questions), *self.extra],
+            "spread": self.spread,
         }
 
-    def _values(self, scores: pd.DataFrame) -> list[dict]:
-        kinds = self.dataset.questions.set_index("question_id")["type"]
-        given = scores.dropna(subset="score").astype({"score": float})
+    def _values(self, questions: pd.DataFrame) -> list[dict]:
+        """Return the mean of each metric over all questions and over each type of them."""
+        kinds = questions.set_index("question_id")["type"]
         found = []
         for kind in dict.fromkeys([OVERALL, *kinds]):
             own = kinds.index if kind == OVERALL else kinds.index[kinds == kind]
-            part, every = (frame[frame["item_id"].isin(own)] for frame in (given, scores))
-            if part.empty:
-                continue
-            table = stats.summarise(part.assign(subject_id="x"))
+            every = self.scores[self.scores["item_id"].isin(own)]
+            part = every.dropna(subset="score").astype({"score": float})
+            asked = every["metric"].value_counts()
+            table = stats.summarise(part.assign(subject_id="x")) if len(part) else part
             for row in table.to_dict("records"):
                 ends = {key: None if pd.isna(row[key]) else row[key] for key in ("low", "high")}
                 value = {"metric": row["metric"], "type": kind, "value": row["mean"], **ends}
-                of = int((every["metric"] == row["metric"]).sum())
-                found.append(value | {"n": row["n"], "of": max(of, row["n"])})
+                found.append(value | {"n": row["n"], "of": int(asked[row["metric"]])})
         return found
 
-    def departures(self) -> dict[str, Any]:
+    def _departures(self, chosen: Experiment, dataset: Dataset) -> dict[str, Any]:
         """Return in what a run departs from the paper: all metrics, those with answers, judged ones."""
-        chosen, retriever, reader = self.experiment, self.retriever, self.reader
-        judge = self.judge
+        retriever, reader, judge = self.retriever, self.reader, self.judge
         parts = {"wixqa": (f"wixqa_{chosen.questions}", "kb")}.get(chosen.paper, ())
-        every = [self.dataset.substitute(*parts), *(retriever.departs if retriever else ())]
+        every = [dataset.substitute(*parts), *(retriever.departs if retriever else ())]
         if retriever is None and chosen.retrievers:
             every.append("another author's answers")
         written = [*(reader.departs if reader else ())]
@@ -113,20 +109,15 @@ class Ran:
             if kinds := chosen.kinds(metric):
                 said = [] if judge.name == chosen.judge["kind"] else [f"judge {judge.name}"]
                 if hasattr(judge, "client"):
-                    said += local(judge.client) + self._prompts(kinds)
+                    said += local(judge.client)
+                    for kind in kinds:
+                        name = judge.prompt(kind).id
+                        if kind not in chosen.prompts:
+                            said.append(f"prompt {name}, the paper prints none")
+                        elif kind not in judge.prompts:
+                            said.append(f"prompt {name} for the printed one")
                 judged[metric] = said
         return {"all": [one for one in every if one], "reader": written, "judge": judged}
-
-    def _prompts(self, kinds: Iterable[str]) -> list[str]:
-        """Return which kinds of verdicts were not given by the printed prompt."""
-        said, judge = [], self.judge
-        for kind in kinds:
-            name = judge.prompt(kind).id
-            if kind not in self.experiment.prompts:
-                said.append(f"prompt {name}, the paper prints none")
-            elif kind not in judge.prompts:
-                said.append(f"prompt {name} for the printed one")
-        return said
 
 
 def local(client: Client) -> list[str]:

@@ -34,7 +34,7 @@ def collect(profile: str, notebooks: list[str]) -> pd.DataFrame:
     """Return the measured numbers of several notebooks and of the experiments that were run."""
     frames = [results.read(profile, name, "measured") for name in notebooks]
     frames = [frame.fillna({"substitute": "", "note": ""}) for frame in frames]
-    return joined(frames, experiments.measured(profile))
+    return joined(frames, experiments.measured(profile)[tables.MEASURED])
 
 
 def joined(frames: list[pd.DataFrame], ran: pd.DataFrame) -> pd.DataFrame:

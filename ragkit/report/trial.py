@@ -7,8 +7,8 @@ the calls that are announced are those that are made, and a run that was stopped
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import psutil
 
 from ragkit import checks, datasets, models, schema
 from ragkit.datasets.registry import Store
-from ragkit.errors import DataError, MissingData, ModelError, UsageError
+from ragkit.errors import DataError, MissingData, ModelError, RagkitError, UsageError
 from ragkit.judging import Options, evaluate, load_judge, read_answers
 from ragkit.judging import liverag as claims
 from ragkit.judging import wixqa as ratings
@@ -28,9 +28,9 @@ from ragkit.llm.endpoint import is_local
 from ragkit.llm.used import record
 from ragkit.measures import metrics
 from ragkit.models.endpoint import EndpointEncoder
-from ragkit.report import experiments, notebook, records
+from ragkit.report import experiments, notebook
 from ragkit.report.experiments import OVERALL, Experiment
-from ragkit.report.records import Choice
+from ragkit.report.records import Choice, Ran
 from ragkit.systems import readers, sweep
 from ragkit.systems.agent import BashAgent
 from ragkit.systems.readers.endpoint import PARAMETERS
@@ -43,12 +43,13 @@ EXPANDED = {".zip": 12, ".parquet": 8}  # bytes of memory for a byte of a file; 
 CORPUS = {"bleu": "corpus_bleu"}  # names of printed metrics that are no means over questions
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How an experiment is run.
+@dataclass
+class Trial:
+    """An experiment and how it is run.
 
     Parameters
     ----------
+    experiment : Experiment
     profile, data : str
         As of `ragkit.datasets.load`.
     limit : int
@@ -58,12 +59,12 @@ class Settings:
         US dollars for everything that is asked.
     ledger, replay, concurrency, timeout
         As of `ragkit.llm.Client`.
-    readers : tuple of str
+    readers : sequence of str
         "NAME" to run only some of the declared ones; "NAME=MODEL" for a stand-in in the cells of
         NAME; "MODEL" for a system of its own, which fills no cell. Default: all declared ones.
-    retrievers : tuple of str
+    retrievers : sequence of str
         The same, with systems of `notebooks/systems.toml`.
-    answers : tuple of str
+    answers : sequence of str
         "NAME=FILE": answers of a system that somebody else ran, to be judged like the others.
     judge : str
         Another judge than the declared one.
@@ -71,8 +72,12 @@ class Settings:
         Where readers' answers are cut, a departure from the paper; 0 for the declared limit.
     note : str
         What else a record should say, such as the weights that a server of yours answers with.
+    ranks : bool
+        Whether a dry run ranks what can be ranked quickly.
     """
 
+    experiment: Experiment
+    _: KW_ONLY
     profile: str = "paper"
     data: str = ""
     limit: int = 0
@@ -82,32 +87,24 @@ class Settings:
     replay: bool | None = None
     concurrency: int = 8
     timeout: float = 120.0
-    readers: tuple[str, ...] = ()
-    retrievers: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ()
+    readers: Sequence = ()
+    retrievers: Sequence = ()
+    answers: Sequence[str] = ()
     judge: str = ""
     max_tokens: int = 0
     note: str = ""
+    ranks: bool = True
 
-
-class Trial:
-    """An experiment with its settings; `run` yields the name of each system that is done."""
-
-    def __init__(self, experiment: Experiment, settings: Settings | None = None, *, ranks=True):
-        self.experiment, self.settings = experiment, settings or Settings()
+    def __post_init__(self):
         self.scale = 1.0  # all questions over those that a dry run takes
-        self.ranks = ranks  # whether a dry run ranks what can be ranked quickly
         self.clients: dict[str, Client] = {}
         self.encoders: list[EndpointEncoder] = []
         self.to_encode: list[tuple[EndpointEncoder, list[str]]] = []
         self.notes: list[str] = []
         self.lost: dict[str, dict[str, str]] = {}  # retriever to questions without a result
-        self.spread: list[dict] = []  # of the repeated verdicts on the system judged last
         self._systems = {one.name: one for one in sweep.load(SYSTEMS)}
-        self.retrievers = list(self._choices(self.settings.retrievers, experiment.retrievers))
-        self.readers = list(self._choices(self.settings.readers, experiment.readers))
-
-    # -- what runs -----------------------------------------------------------------------------
+        self.retrievers = list(self._choices(self.retrievers, self.experiment.retrievers))
+        self.readers = list(self._choices(self.readers, self.experiment.readers))
 
     def _choices(self, given: Iterable[str], declared: Mapping[str, Any]) -> Iterator[Choice]:
         """Yield what was chosen: NAME, NAME=OTHER or OTHER; by default every declared NAME."""
@@ -129,7 +126,7 @@ class Trial:
                 spec = self._systems[checks.choice(wanted, "retriever", self._systems)]
             departs = (f"{told} for {was}",) if was and told != was else ()
             name = f"{row}={told}" if departs else row or told
-            if reading and (most := self.settings.max_tokens) and spec["kind"] != "extractive":
+            if reading and (most := self.max_tokens) and spec["kind"] != "extractive":
                 kept = spec.get("parameters", PARAMETERS)
                 limit = "max_tokens" if "max_tokens" in kept else "max_completion_tokens"
                 spec = spec | {"parameters": {**kept, limit: most}}
@@ -138,21 +135,21 @@ class Trial:
 
     @property
     def judge_spec(self) -> dict[str, Any]:
-        if self.settings.judge:
-            return {"kind": self.settings.judge, "parameters": PARAMETERS}
+        if self.judge:
+            return {"kind": self.judge, "parameters": PARAMETERS}
         return dict(self.experiment.judge)
 
     @cached_property
     def dataset(self) -> datasets.Dataset:
         """The questions asked, and the documents; `DataError` if they do not fit into memory."""
-        chosen, own = self.experiment, self.settings
-        if own.profile == "paper":
-            need = [Store(own.data or None).find(file) for file in datasets.files(chosen.paper)]
+        chosen, folder = self.experiment, self.data or None
+        if self.profile == "paper":
+            need = [Store(folder).find(file) for file in datasets.files(chosen.paper)]
             check_memory(
                 sum(f.path.stat().st_size * EXPANDED.get(f.path.suffix, 4) for f in need if f),
                 f"the files of {chosen.paper}",
             )
-        found = datasets.load(chosen.paper, profile=own.profile, data=own.data or None)
+        found = datasets.load(chosen.paper, profile=self.profile, data=folder)
         asked = found.questions
         if chosen.questions:
             asked = asked[asked["type"] == chosen.questions]
@@ -166,9 +163,9 @@ class Trial:
         if asked.empty:
             raise MissingData(f"{found.label} has no question for {chosen.name} with an answer")
         frames = found.frames | {"questions": asked.reset_index(drop=True)}
-        found = replace(found, frames=frames).part(questions=own.limit)
+        found = replace(found, frames=frames).part(questions=self.limit)
         every = len(found.questions)
-        if own.mode == "dry" and every > LARGE:
+        if self.mode == "dry" and every > LARGE:
             self.scale = every / SAMPLED
             self.notes.append(f"counted on {SAMPLED:,} of {every:,} questions")
             found = found.part(questions=SAMPLED)
@@ -180,8 +177,7 @@ class Trial:
 
     @cached_property
     def documents(self) -> pd.DataFrame:
-        empty = pd.DataFrame(columns=list(schema.COLUMNS["documents"]), dtype=object)
-        return self.dataset.frames.get("documents", empty)
+        return self.dataset.frames.get("documents", _empty("documents"))
 
     def lacks(self) -> list[str]:
         """Return what is missing: data, weights and keys, each with what to do."""
@@ -191,45 +187,43 @@ class Trial:
             if self.experiment.retrievers and self.documents.empty:
                 said.append(f"the documents of {self.experiment.paper} are not here")
         except (MissingData, DataError) as error:
-            said.append(f"{error.message} ({error.hint})" if error.hint else error.message)
+            said.append(_told(error))
         named = {name for one in self.retrievers for name in one.chosen.models}
         for name in sorted(one for one in named if not one.startswith("openai:")):
             try:
                 models.registry.need(models.registry.card(name))
             except ModelError as error:
-                said.append(f"{error.message} ({error.hint})")
+                said.append(_told(error))
         specs = [*(one.chosen for one in self.readers), self.judge_spec]
         specs += [{"kind": name} for name in sorted(named)]
         for spec in specs:
-            if spec["kind"].startswith("openai:") and not self.settings.replay:
+            if spec["kind"].startswith("openai:") and not self.replay:
                 options = {"environment": spec.get("environment", "OPENAI")}
                 try:
                     key = Client(spec["kind"], ledger=None, **options).endpoint.lacks
                 except ModelError as error:
-                    key = f"{error.message} ({error.hint})"
+                    key = _told(error)
                 said += [f"no key: {key}"] if key else []
         return list(dict.fromkeys(said))
 
-    # -- clients and money ---------------------------------------------------------------------
-
     def client(self, spec: Mapping[str, Any], parameters: Mapping | None = None) -> Client:
         """Return the client of a declaration, with what is left of the budget."""
-        name, own = repr(sorted(spec.items(), key=str)), self.settings
+        name, asks = repr(sorted(spec.items(), key=str)), self.mode == "run"
         if name not in self.clients:
-            options = {"ledger": ledger_path(own.ledger), "concurrency": own.concurrency}
-            options |= {"timeout": own.timeout, "budget": own.budget, "replay": own.replay}
+            ledger = ledger_path(self.ledger)
+            options = {"timeout": self.timeout, "concurrency": self.concurrency}
+            options |= {"replay": self.replay, "budget": self.budget if asks else None}
             options["parameters"] = spec.get("parameters", parameters)
             options["environment"] = spec.get("environment", "OPENAI")
-            if own.mode != "run":
-                kept = options["ledger"].exists() or own.mode == "batch"
-                options |= {"ledger": options["ledger"] if kept else None, "budget": None}
+            if not asks:
                 guesses = self.questions["answer"].tolist()
-                options["guesses"] = guesses if own.mode == "dry" else None
-            kind = Client if own.mode == "run" else Rehearsal
-            self.clients[name] = kind(spec["kind"], **options)
+                options["guesses"] = guesses if self.mode == "dry" else None
+                ledger = ledger if ledger.exists() or self.mode == "batch" else None
+            kind = Client if asks else Rehearsal
+            self.clients[name] = kind(spec["kind"], ledger=ledger, **options)
         client = self.clients[name]
-        if own.budget is not None and own.mode == "run":
-            client.budget = own.budget - self.spent + client.spent
+        if self.budget is not None and asks:
+            client.budget = self.budget - self.spent + client.spent
         return client
 
     @property
@@ -246,7 +240,7 @@ class Trial:
 
     def _settled(self, client: Client) -> None:
         """Raise `ModelError` if requests have no answer that a later run may get."""
-        if client.open and self.settings.mode == "run":
+        if client.open and self.mode == "run":
             first, hint = client.open[0], "what was answered is kept: the same command goes on"
             if first.kind == "budget":
                 hint += " with a larger --budget"
@@ -258,34 +252,27 @@ class Trial:
         for client in self.clients.values():
             client.close()
 
-    # -- retrieve ------------------------------------------------------------------------------
-
     def lists(self, one: Choice | None) -> pd.DataFrame | None:
         """Return the ranked lists of a retriever, None if it cannot be part of a batch.
 
         A dry run draws documents where ranking takes long or costs.
         """
         if one is None:
-            return pd.DataFrame(columns=list(schema.COLUMNS["runs"]), dtype=object)
+            return _empty("runs")
         bare = replace(one.chosen, reader=None)
-        if bare.retriever["kind"] == "agent" and bare.paid:
-            return self._searched(one)
         if bare.paid:
-            return self._embedded(one, bare)
-        if self.settings.mode == "dry" and not self._quick(bare):
-            return self._drawn(one)
-        found = sweep.run([bare], self.documents, self.questions, k=self.experiment.top)
+            agent = bare.retriever["kind"] == "agent"
+            return self._searched(one) if agent else self._embedded(one, bare)
+        given = [bare], self.documents, self.questions
+        if self.mode == "dry":
+            small = bare.retriever["kind"] == "bm25" and len(self.documents) <= QUICK
+            kept = small or not sweep.plan(*given, k=self.experiment.top)["to_rank"].any()
+            if not (self.ranks and kept):
+                return self._drawn(one)
+        found = sweep.run(*given, k=self.experiment.top)
         if len(found.failures):
             raise ModelError(f"{one.name} failed: {found.failures['reason'].iloc[0]}")
         return found.runs.assign(system=one.name)
-
-    def _quick(self, system: System) -> bool:
-        if not self.ranks:
-            return False
-        if system.retriever["kind"] == "bm25" and len(self.documents) <= QUICK:
-            return True
-        plan = sweep.plan([system], self.documents, self.questions, k=self.experiment.top)
-        return not plan["to_rank"].any()
 
     def _drawn(self, one: Choice) -> pd.DataFrame:
         self.notes.append(f"{one.name} has not ranked yet: its documents are drawn at random")
@@ -302,19 +289,18 @@ class Trial:
         encoder, rows = retriever.retriever.encoder, self.documents[["title", "text"]].to_numpy()
         need = len(rows) * 8 * (encoder.dimension or 1536)
         check_memory(need, f"the vectors of {len(rows):,} documents")
-        if self.settings.mode == "dry":
+        if self.mode == "dry":
             texts = [*map("\n\n".join, rows), *self.questions["text"]]
             self.to_encode.append((encoder, texts))
             if encoder.estimate(texts)[0]:
                 return self._drawn(one)
-        budget = self.settings.budget
-        encoder.budget = None if budget is None else budget - self.spent
+        encoder.budget = None if self.budget is None else self.budget - self.spent
         self.encoders.append(encoder)
         return retriever.fit(self.documents).search(self.questions, top).assign(system=one.name)
 
     def _searched(self, one: Choice) -> pd.DataFrame | None:
         """Search with an agent that a model drives."""
-        spec, top, mode = dict(one.chosen.retriever), self.experiment.top, self.settings.mode
+        spec, top, mode = dict(one.chosen.retriever), self.experiment.top, self.mode
         del spec["kind"]
         asked = {"kind": spec["policy"], "parameters": spec.pop("parameters", None)}
         if mode == "batch":
@@ -342,8 +328,6 @@ class Trial:
             self.notes.append(f"{one.name} has no result for {name}: {reason}")
         return runs.assign(system=one.name)
 
-    # -- read and judge ------------------------------------------------------------------------
-
     def run(self, say: Callable[[str], None] = lambda words: None) -> list[Path]:
         """Run all systems; return the paths of their records (none of a dry run or a batch).
 
@@ -355,96 +339,98 @@ class Trial:
             If an endpoint cannot be used, a budget is spent or requests have no answer. What was
             answered is kept: the same call goes on.
         """
-        if missing := self.lacks() if self.settings.mode == "run" else []:
+        if missing := self.lacks() if self.mode == "run" else []:
             first = f"{self.experiment.name} cannot run: {missing[0]}"
             raise MissingData(first, "; ".join(missing[1:]) or None)
         written = []
-        for name, retriever, reader, answers, calls in self._answered():
-            if answers["failure"].astype(str).str.startswith("pending").any():
+        for ran in self._answered():
+            if ran.answers["failure"].astype(str).str.startswith("pending").any():
                 continue  # judged once the batch has answered
-            if self.settings.mode == "run" and answers["answer"].isna().all():
-                self.notes.append(f"{name} answered no question: {answers['failure'].iloc[0]}")
+            if self.mode == "run" and ran.answers["answer"].isna().all():
+                why = ran.answers["failure"].iloc[0]
+                self.notes.append(f"{ran.name} answered no question: {why}")
                 continue
             with record() as judged:
-                scores, extra, judge = self._judged(answers, name)
-            if self.settings.mode == "run":
-                ran = records.Ran(self.experiment, self.dataset, retriever, reader, judge)
-                row = ran.record(name, answers, scores, extra, self.spread)
-                row["notes"] += [self.settings.note] if self.settings.note else []
-                row |= {"commit": notebook.commit(), "calls": [*calls, *judged]}
-                profile = self.settings.profile
-                written.append(experiments.save(profile, row, answers, scores))
-                say(f"{name}: {written[-1]}")
+                self._judge_answers(ran)
+            if self.mode == "run":
+                row = ran.record(self.experiment, self.dataset)
+                row["notes"] += [self.note] if self.note else []
+                row |= {"commit": notebook.commit(), "calls": [*ran.calls, *judged]}
+                path = experiments.save(self.profile, row, ran.answers, ran.scores)
+                written.append(path)
+                say(f"{ran.name}: {path}")
         return written
 
-    def _answered(self) -> Iterator[tuple]:
-        """Yield name, retriever, reader, answers and calls of each system."""
+    def _answered(self) -> Iterator[Ran]:
+        """Yield each system with its answers."""
         for retriever in self.retrievers or [None]:
             with record() as searched:
                 runs = self.lists(retriever)
+            lost = self.lost.get(retriever.name, {}) if retriever else {}
+            asked = self.questions[~self.questions["question_id"].isin(lost)]
             for reader in self.readers if runs is not None else ():
                 name = f"{retriever.name}+{reader.name}" if retriever else reader.name
-                spec = dict(reader.chosen)
+                spec = reader.chosen
                 made = {"prompt": spec["prompt"]} if "prompt" in spec else {}
                 if spec["kind"].startswith("openai:"):
                     made["client"] = self.client(spec, PARAMETERS)
-                own = readers.reader(spec["kind"], **made)
-                lost = self.lost.get(retriever.name, {}) if retriever else {}
-                asked = self.questions[~self.questions["question_id"].isin(lost)]
+                reader.model = readers.reader(spec["kind"], **made)
                 options = {"top": self.experiment.top, "system": name}
                 with record() as read:
-                    found = own.answer(asked, self.documents, runs, **options)
+                    found = reader.model.answer(asked, self.documents, runs, **options)
                 if lost:  # missing, not answered from no document
                     rows = {"question_id": [*lost], "failure": [*lost.values()], "answer": None}
                     rows |= {"doc_ids": [()] * len(lost), "abstained": False, "system": name}
                     found = pd.concat([found, pd.DataFrame(rows)], ignore_index=True)
                 if "client" in made:
                     self._settled(made["client"])
-                reader.model = own
-                yield name, retriever, reader, found, [*searched, *read]
-        for given in self.settings.answers:
+                yield Ran(name, retriever, reader, found, [*searched, *read])
+        for given in self.answers:
             name, _, file = given.partition("=")
             if not file:
                 raise UsageError(f"no file in --answers {given!r}", "as in --answers NAME=FILE")
             found = read_answers(file, self.questions, skip_bad=True)[0].assign(system=name)
-            yield name, None, None, found.assign(failure=None), []
+            yield Ran(name, None, None, found.assign(failure=None), [])
 
     def _judge(self):
-        spec, chosen = self.judge_spec, {}
-        own = printed.known(self.experiment.paper)
+        spec = self.judge_spec
         if not spec["kind"].startswith("openai:"):
             return load_judge(spec["kind"])
-        judge = load_judge(spec["kind"], client=self.client(spec))
-        for kind, name in self.experiment.prompts.items():
-            if own[name].text() is not None:
-                chosen[kind] = own[name].prompt(judge.prompt(kind))
-        judge.prompts = chosen
+        judge, known = (
+            load_judge(spec["kind"], client=self.client(spec)),
+            printed.known(self.experiment.paper),
+        )
+        judge.prompts = {
+            kind: known[name].prompt(judge.prompt(kind))
+            for kind, name in self.experiment.prompts.items()
+            if known[name].text() is not None
+        }
         return judge
 
-    def _judged(self, answers: pd.DataFrame, name: str):
-        """Return item_id, metric and score of every answer, corpus metrics, and the judge."""
-        wanted, asked, judge = self.experiment.metrics, self.questions, self._judge()
-        free = wanted if self.settings.mode == "run" else ()  # nothing is asked for these
-        present = answers.dropna(subset="answer")
-        parts, extra = [], []
-        plain = [m for m in free if m in metrics.METRICS and not self.experiment.kinds(m)]
-        if plain:
-            found = metrics.score_answers(answers, asked, metrics=plain)
-            parts.append(found.drop(columns="subject_id"))
-        for metric in CORPUS.keys() & set(free):
-            table = metrics.summarise_answers(present, asked, metrics=[CORPUS[metric]])
-            table = table.assign(metric=metric, type=OVERALL, of=len(asked))
-            extra += table[["metric", "type", "of", "value", "low", "high", "n"]].to_dict("records")
+    def _judge_answers(self, ran: Ran) -> None:
+        """Give a system its judge, scores and corpus metrics."""
+        wanted, asked, ran.judge = self.experiment.metrics, self.questions, self._judge()
+        present = ran.answers.dropna(subset="answer")
+        parts = [pd.DataFrame(columns=["item_id", "metric", "score"])]
+        if self.mode == "run":  # nothing is asked for these
+            plain = [m for m in wanted if m in metrics.METRICS and not self.experiment.kinds(m)]
+            if plain:
+                parts.append(metrics.score_answers(ran.answers, asked, metrics=plain))
+            for metric in CORPUS.keys() & set(wanted):
+                table = metrics.summarise_answers(present, asked, metrics=[CORPUS[metric]])
+                table = table.assign(metric=metric, type=OVERALL, of=len(asked))
+                kept = ["metric", "type", "of", "value", "low", "high", "n"]
+                ran.extra += table[kept].to_dict("records")
         if len(present):
-            parts += self._verdicts(answers, present, judge, name)
-        if hasattr(judge, "client"):
-            self._settled(judge.client)
-        empty = pd.DataFrame(columns=["item_id", "metric", "score"])
-        scores = pd.concat(parts, ignore_index=True)[[*empty]] if parts else empty
-        return scores[scores["metric"].isin(wanted)], extra, judge
+            parts += self._verdicts(ran, present)
+        if hasattr(ran.judge, "client"):
+            self._settled(ran.judge.client)
+        scores = pd.concat([part[[*parts[0]]] for part in parts if len(part)] or parts)
+        ran.scores = scores[scores["metric"].isin(wanted)].reset_index(drop=True)
 
-    def _verdicts(self, answers, present, judge, name) -> list[pd.DataFrame]:
-        wanted, asked, chosen = self.experiment.metrics, self.questions, self.experiment
+    def _verdicts(self, ran: Ran, present: pd.DataFrame) -> list[pd.DataFrame]:
+        asked, chosen, judge = self.questions, self.experiment, ran.judge
+        wanted = chosen.metrics
         if chosen.paper == "liverag":
             found = claims.correctness(present, asked, judge)
             long = found.melt(["question_id"], list(wanted), "metric", "score")
@@ -454,23 +440,22 @@ class Trial:
             if "factuality" in wanted:
                 parts.append(ratings.factuality(present, asked, judge, **options))
             if "context_recall" in wanted:
-                shown = {"cutoff": chosen.top, **options}
-                parts.append(ratings.context_recall(answers, asked, self.documents, judge, **shown))
+                options["cutoff"] = chosen.top
+                given = ran.answers, asked, self.documents, judge
+                parts.append(ratings.context_recall(*given, **options))
             names = {"question_id": "item_id", "value": "score"}
             return [part.rename(columns=names) for part in parts]
         # A question whose answer failed is missing, not wrong.
         asked = asked[asked["question_id"].isin(present["question_id"])]
-        texts = None
+        texts = panel = None
         if chosen.panel and "invalid_extra_documents" in wanted:
             needed = set(present["doc_ids"].explode()) | set(asked["gold_doc_ids"].explode())
             texts = document_texts(self.documents[self.documents["doc_id"].isin(needed)])
-        panel = [judge] * chosen.panel if texts is not None else None
+            panel = [judge] * chosen.panel
         options = Options(texts, panel, correct_gold=False, repeat=chosen.repeat)
-        found = evaluate(asked, present[present["system"] == name], judge, options)
-        self.spread = found.data["summary"] if chosen.repeat > 1 else []
-        return [found.scores.drop(columns="subject_id")]
-
-    # -- what it costs -------------------------------------------------------------------------
+        found = evaluate(asked, present, judge, options)
+        ran.spread = found.data["summary"] if chosen.repeat > 1 else []
+        return [found.scores]
 
     def shares(self) -> list[Share]:
         """Return what a dry run or a batch would ask, model by model and purpose by purpose."""
@@ -488,6 +473,14 @@ class Trial:
         if number is None:
             return None
         return round(self.scale * number) if isinstance(number, int) else self.scale * number
+
+
+def _empty(kind: str) -> pd.DataFrame:
+    return pd.DataFrame(columns=list(schema.COLUMNS[kind]), dtype=object)
+
+
+def _told(error: RagkitError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
 def check_memory(need: int, what: str) -> None:

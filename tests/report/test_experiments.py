@@ -20,7 +20,7 @@ from ragkit.files import read_jsonl, write_jsonl
 from ragkit.llm import Ledger, count_tokens, load_prices, printed
 from ragkit.llm.requests import digest
 from ragkit.report import experiments, records, scoreboard, tables, trial
-from ragkit.report.trial import Settings, Trial
+from ragkit.report.trial import Trial
 from ragkit.systems.readers import ABSTENTION
 from tests.datasets import release
 from tests.llm.server import Reply, chat, serve
@@ -58,11 +58,11 @@ def vendor(monkeypatch):
 
 def settings(official, name, **options):
     given = E5 if name.startswith("wixqa") else {}
-    return Settings(**{"data": str(official), **given, **options})
+    return {"data": str(official), **given, **options}
 
 
 def run(official, name, **options):
-    made = Trial(experiments.get(name), settings(official, name, **options))
+    made = Trial(experiments.get(name), **settings(official, name, **options))
     try:
         return made, made.run()
     finally:
@@ -261,7 +261,7 @@ def test_notes_say_who_answered_and_how_many_abstained(official, vendor):
 
 
 def test_other_peoples_answers_are_judged_beside(official, vendor, tmp_path):
-    made = Trial(experiments.get("erb-tables-6-7"), settings(official, "erb-tables-6-7", limit=8))
+    made = Trial(experiments.get("erb-tables-6-7"), **settings(official, "erb-tables-6-7", limit=8))
     one = {"answer": "It is so.", "document_ids": [], "abstained": "no"}
     names = made.questions["question_id"]
     write_jsonl(tmp_path / "a.jsonl", ({"question_id": name, **one} for name in names))
@@ -282,7 +282,7 @@ def test_a_dry_run_says_what_the_run_asks(official, vendor, name):
     given = {"limit": 8}
     if name.startswith("erb"):
         given["retrievers"] = ("bm25",)
-    gold = Trial(experiments.get(name), settings(official, name, **given)).questions["answer"]
+    gold = Trial(experiments.get(name), **settings(official, name, **given)).questions["answer"]
     vendor.answer.words = round(gold.map(count_tokens).mean()) - count_tokens(digest("")[:16])
     began = time.process_time()
     planned, _ = run(official, name, mode="dry", **given)
@@ -461,9 +461,8 @@ def test_a_budget_that_ends_half_way_loses_nothing(official, vendor):
 
 def test_what_is_missing_is_said_before_anything_is_asked(official, vendor, monkeypatch, tmp_path):
     monkeypatch.delenv("ANTHROPIC_BASE_URL")
-    options = Settings(data=str(official), limit=2)
     with pytest.raises(MissingData, match="e5-large-v2") as caught:
-        Trial(experiments.get("wixqa-table-3"), options).run()
+        Trial(experiments.get("wixqa-table-3"), data=str(official), limit=2).run()
     assert "ANTHROPIC_API_KEY" in caught.value.hint
     (tmp_path / "empty").mkdir()
     with pytest.raises(MissingData, match="wixqa-table-3 cannot run"):

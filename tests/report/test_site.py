@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 import shlex
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import nbformat
+import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
@@ -181,9 +181,8 @@ def test_a_number_of_an_experiment_leads_to_its_record(plan, tmp_path):
         "departures": {"all": ["sample"], "reader": [], "judge": {}}, "notes": ["judge offline"],
         "values": [{**value, "n": 4, "of": 5}], "spread": [], "calls": [called()],
     }  # fmt: skip
-    path = experiments.place("sample", record)
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(record))
+    made = {"answers": ["answer", "doc_ids", "system", "question_id"], "scores": ["item_id"]}
+    experiments.save("sample", record, **{name: pd.DataFrame(columns=made[name]) for name in made})
     site.write_sources(plan, folder, declare.helps())
     page = (folder / "experiments.md").read_text("utf-8")
     for words in ('<span id="ran-0">', "commit `abc`", "&lt;b&gt;sample", "1,200 requests", "0.250", "4 of 5"):  # fmt: skip

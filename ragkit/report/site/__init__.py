@@ -132,7 +132,7 @@ def _table(board: pd.DataFrame, run: list[Executed], profile: str) -> str:
         with suppress(MissingData):  # a notebook may measure nothing that is printed
             measured = results.read(one.root.name, one.step.name, "measured")
             cells |= {tuple(map(str, key)): one for key in measured[tables.KEY].to_numpy()}
-    ran = experiments.filled(profile).astype(dict.fromkeys(tables.KEY, str))
+    ran = experiments.measured(profile).astype(dict.fromkeys(tables.KEY, str))
     ran = dict(zip(ran[tables.KEY].itertuples(index=False, name=None), ran["ran"], strict=True))
     shown = board.copy()
     links = []
