@@ -13,6 +13,8 @@ scores, as adaptive tests do, gains nothing under this model.
 >>> from ragkit import irt
 >>> scores = irt.simulate(40, 100, seed=1).scores
 >>> form = irt.short_form(scores, 10)
+>>> form.estimate(scores).columns.tolist()
+['estimate', 'error', 'low', 'high', 'n']
 >>> load_short_form(form.save("form")).items.equals(form.items)
 True
 >>> checked = check_short_forms(scores, [10], methods=["short form", "random"], folds=2)
@@ -36,7 +38,7 @@ from ragkit.display import card, progress, table
 from ragkit.errors import DataError, MissingData
 from ragkit.irt.data import prepare
 from ragkit.irt.fitting import fit
-from ragkit.irt.result import Z90, IRTResult
+from ragkit.irt.result import Z90
 
 SHRINKAGE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 _FOLDS = 5  # of the subjects, to choose the shrinkage and to scale the error
@@ -80,11 +82,13 @@ class ShortForm:
             "error of the estimate": f"{self.items['error'].iloc[-1]:.3g}, scores from {low} to {high}",
             "chosen from": f"{info['n_subjects']:,} subjects, {info['filled']:.1%} of scores missing",
         }
-        caption = "The items chosen first, and the error with them"
+        first = table(
+            self.items.head(5), "The items chosen first, and the error with them", digits=3
+        )
         after = (
             "Next: `.estimate(scores)` for mean scores over all items from scores on these alone."
         )
-        return card("Short form", facts, table(self.items.head(5), caption, digits=3), after=after)
+        return card("Short form", facts, first, after=after)
 
     def estimate(self, scores: pd.DataFrame) -> pd.DataFrame:
         """Estimate the mean score over all items from scores on the items of the form.
@@ -96,36 +100,40 @@ class ShortForm:
         Returns, by subject_id, `estimate`, `error`, `low` and `high` of a 90 % interval, and `n`, the
         number of scores used.
         """
-        x, subjects = _matrix(scores, self.info["score_range"], self.items.index)
-        seen = ~np.isnan(x)
-        if not seen.any(1).all():
-            name = subjects[int((~seen.any(1)).argmax())]
-            raise DataError(f"the subject {name!r} has no score on an item of the short form")
         low, high = self.info["score_range"]
-        mean = (self.items["mean_score"].to_numpy() - low) / (high - low)
-        estimate, error = np.empty(len(x)), np.empty(len(x))
-        for pattern in np.unique(seen, axis=0):
-            rows = (seen == pattern).all(1)
-            shared = self.with_score[pattern]
+        try:
+            if "item_id" in scores.columns:
+                scores = scores.pivot(index="subject_id", columns="item_id", values="score")
+            x = (scores.reindex(columns=self.items.index).astype(float) - low) / (high - low)
+        except ValueError as error:
+            raise DataError(f"scores should be one number a subject and item: {error}") from None
+        if ((x < 0) | (x > 1)).any(axis=None):
+            raise DataError(f"a score lies outside the range [{low:g}, {high:g}] of the short form")
+        if not (seen := x.notna()).any(axis=1).all():
+            name = seen.any(axis=1).idxmin()
+            raise DataError(f"the subject {name!r} has no score on an item of the short form")
+        above = x - (self.items["mean_score"] - low) / (high - low)
+        found = pd.DataFrame(index=x.index.rename("subject_id"))
+        for pattern in seen.drop_duplicates().to_numpy():
+            rows, shared = (seen == pattern).all(axis=1), self.with_score[pattern]
             weight = np.linalg.solve(self.covariance[np.ix_(pattern, pattern)], shared)
             left = max(self.info["variance"] - weight @ shared, 0.0)
-            estimate[rows] = self.info["mean_score"] + (x[rows] - mean)[:, pattern] @ weight
-            error[rows] = self.info["scale"] * np.sqrt(left)
-        half = Z90 * error
-        columns = {"estimate": estimate, "low": estimate - half, "high": estimate + half}
-        columns = {name: low + np.clip(v, 0, 1) * (high - low) for name, v in columns.items()}
-        columns |= {"error": error * (high - low), "n": seen.sum(1)}
-        index = pd.Index(subjects, name="subject_id")
-        return pd.DataFrame(columns, index=index)[["estimate", "error", "low", "high", "n"]]
+            estimate = self.info["mean_score"] + above.loc[rows, pattern] @ weight
+            found.loc[rows, "estimate"] = estimate
+            found.loc[rows, "error"] = self.info["scale"] * np.sqrt(left)
+        for name, sign in (("low", -1), ("high", 1)):
+            found[name] = found["estimate"] + sign * Z90 * found["error"]
+        places = ["estimate", "low", "high"]
+        found[places] = low + found[places].clip(0, 1) * (high - low)
+        return found.assign(error=found["error"] * (high - low), n=seen.sum(axis=1))
 
     def save(self, folder: str | Path) -> Path:
         """Write `items.csv` and `short_form.json` to `folder`."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self.items.to_csv(folder / "items.csv")
-        arrays = {"covariance": self.covariance.tolist(), "with_score": self.with_score.tolist()}
-        items = self.items.reset_index().to_dict("list")
-        saved = {"items": items, **arrays, "info": self.info}
+        saved = {"items": self.items.reset_index().to_dict("list"), "info": self.info}
+        saved |= {"covariance": self.covariance.tolist(), "with_score": self.with_score.tolist()}
         (folder / "short_form.json").write_text(json.dumps(saved) + "\n", encoding="utf-8")
         return folder
 
@@ -172,17 +180,9 @@ def short_form(
     seed : int
         Of the folds of subjects. The shrinkage is the value of `SHRINKAGE` with the highest
         predictive density of left-out subjects.
-
-    Examples
-    --------
-    >>> from ragkit import irt
-    >>> simulated = irt.simulate(40, 200, seed=1)
-    >>> form = irt.short_form(simulated.scores, 20)
-    >>> form.estimate(simulated.scores).columns.tolist()
-    ['estimate', 'error', 'low', 'high', 'n']
     """
-    x, subjects, items, filled = _training(scores, score_range)
-    family = _families(families, subjects)
+    known, family, filled = _training(scores, score_range, families)
+    x, items = known.to_numpy(), known.columns
     whole(size, "size", most=len(items) - 1)
     shrinkage, scale = _tuned(x, family, size, seed)
     model = _Normal(x, shrinkage)
@@ -199,7 +199,7 @@ def short_form(
         "variance": float(model.with_score.mean()),
         "shrinkage": shrinkage,
         "scale": scale,
-        "n_subjects": len(subjects),
+        "n_subjects": len(x),
         "n_items": len(items),
         "filled": filled,
     }
@@ -275,65 +275,28 @@ def _tuned(x, family, size: int, seed: int) -> tuple[float, float]:
     return min(found)[1:]
 
 
-def _matrix(scores: pd.DataFrame, score_range, items: pd.Index) -> tuple[np.ndarray, pd.Index]:
-    """Return scores on [0, 1], subjects x items, NaN where missing, and the subjects."""
-    wide = scores
-    try:
-        if "item_id" in scores.columns:
-            wide = scores.pivot(index="subject_id", columns="item_id", values="score")
-        wide = wide.reindex(columns=items).astype(float)
-    except ValueError as error:
-        raise DataError(f"scores should be one number a subject and item: {error}") from None
-    low, high = score_range
-    x = (wide.to_numpy() - low) / (high - low)
-    if ((x < 0) | (x > 1)).any():
-        raise DataError(f"a score lies outside the range [{low:g}, {high:g}] of the short form")
-    return x, wide.index
-
-
-def _training(scores, score_range) -> tuple[np.ndarray, pd.Index, pd.Index, float]:
-    """Return full scores on [0, 1], subjects x items, ids, and the share that was filled in."""
+def _training(scores, score_range, families) -> tuple[pd.DataFrame, np.ndarray, float]:
+    """Return full scores on [0, 1], the subjects' families and the share of scores filled in."""
     data = prepare(scores, score_range=score_range)
     if data.n_subjects < 10:
         raise DataError(f"{data.n_subjects} subjects are too few for a short form", "10 at least")
-    x, low, high = data.x.T.astype(float), *data.score_range
-    if data.n_cells < x.size:
+    x = pd.DataFrame(data.x.T.astype(float), data.subjects, data.items)
+    if filled := 1 - data.n_cells / data.x.size:
+        low, high = data.score_range
         model = fit(scores, likelihood="fractional", score_range=score_range)
-        x = np.where(np.isnan(x), (model.predict().to_numpy() - low) / (high - low), x)
-    return x, data.subjects, data.items, 1 - data.n_cells / x.size
-
-
-def _families(families: pd.Series | None, subjects: pd.Index) -> np.ndarray:
+        x = x.fillna((model.predict() - low) / (high - low))
     if families is None:
-        return np.arange(len(subjects)).astype(str)
-    missing = subjects.difference(families.index)
+        return x, np.arange(len(x)).astype(str), filled
+    missing = x.index.difference(families.index)
     if len(missing):
         raise DataError(f"the subject {missing[0]!r} has no family")
-    found = families.reindex(subjects).astype(str).to_numpy()
-    if len(set(found)) < 2:
+    family = families.reindex(x.index).astype(str).to_numpy()
+    if len(set(family)) < 2:
         raise DataError("all subjects are of one family, so none can be left out")
-    return found
+    return x, family, filled
 
 
 # --- comparison with other ways to choose ---------------------------------------------------------
-
-
-def _k_means(x: np.ndarray, size: int, rng: np.random.Generator) -> list[int]:
-    """Return the item nearest to each centre of the items' scores."""
-    from sklearn.cluster import KMeans
-
-    found = KMeans(size, n_init=3, random_state=int(rng.integers(1 << 30))).fit(x.T)
-    chosen: list[int] = []
-    for distance in found.transform(x.T).T:
-        chosen.append(next(int(j) for j in np.argsort(distance) if j not in chosen))
-    return chosen
-
-
-def _information(result: IRTResult, size: int) -> list[int]:
-    """Return the items with the most information on abilities from N(0, 1) under a 2PL model."""
-    theta = np.linspace(-2, 2, 41)
-    total = np.exp(-0.5 * theta**2) @ result.information(theta).to_numpy()
-    return result.items.index[np.argsort(-total, kind="stable")[:size]].tolist()
 
 
 METHODS = ("short form", "irt", "random", "k-means", "information", "half")
@@ -352,9 +315,9 @@ def check_short_forms(
 ) -> pd.DataFrame:
     """Compare ways to choose items by subjects that were left out.
 
-    In each fold a random fifth of the subjects (or of the families) is left out. Each method
-    chooses items from the others' scores and estimates the mean score of the left-out subjects
-    over all items, of which missing scores, theirs too, were filled in as in `short_form`.
+    In each fold a random fifth of the subjects (or of the families) is left out. Each method chooses
+    items from the others' scores and estimates the left-out subjects' mean scores over all items,
+    in which missing scores were filled in as in `short_form`.
 
     Of the `methods`, "short form" is `short_form`. "irt" takes the items with the most Fisher
     information under a 2PL model (with this `likelihood`), and the expected scores of the others at
@@ -369,8 +332,8 @@ def check_short_forms(
     """
     from sklearn.model_selection import GroupShuffleSplit
 
-    x, subjects, _, _ = _training(scores, score_range)
-    family, unit = _families(families, subjects), score_range[1] - score_range[0]
+    x, family, _ = _training(scores, score_range, families)
+    x, unit = x.to_numpy(), score_range[1] - score_range[0]
     sizes = [whole(size, "size", most=x.shape[1] - 1) for size in sizes]
     methods = [choice(name, "method", METHODS) for name in methods]
     splitter = GroupShuffleSplit(whole(folds, "folds"), test_size=0.2, random_state=seed)
@@ -399,27 +362,35 @@ def check_short_forms(
 
 def _left_out(x, family, test, method: str, size: int, result, rng) -> dict[str, np.ndarray]:
     """Return estimates for the rows of `test` from the training scores `x`."""
+    from sklearn.cluster import KMeans
+    from sklearn.linear_model import RidgeCV
+
     if method == "half":
         one, two = np.array_split(rng.permutation(x.shape[1]), 2)
         return {"estimate": test[:, one].mean(1), "full": test[:, two].mean(1)}
     if method == "short form":
         form = short_form(pd.DataFrame(x), size, families=pd.Series(family))
-        table, full = form.estimate(pd.DataFrame(test)), test.mean(1)
-        inside = (table["low"] <= full) & (full <= table["high"])
-        return {"estimate": table["estimate"].to_numpy(), "inside": inside.to_numpy()}
-    if method in ("irt", "information"):
-        chosen = _information(result, size)
+        found, full = form.estimate(pd.DataFrame(test)), test.mean(1)
+        return {
+            "estimate": found["estimate"],
+            "inside": found["low"].le(full) & found["high"].ge(full),
+        }
+    if method == "random":
+        chosen = rng.permutation(x.shape[1])[:size]
     elif method == "k-means":
-        chosen = _k_means(x, size, rng)
-    else:
-        chosen = rng.permutation(x.shape[1])[:size].tolist()
-    if method == "irt":
-        own = pd.DataFrame(test).rename_axis("subject_id")[chosen].reset_index()
-        long = own.melt("subject_id", var_name="item_id", value_name="score")
-        expected = result.characteristic_curves(result.score(long)["theta"]).to_numpy()
-        expected[:, chosen] = test[:, chosen]
-        return {"estimate": expected.mean(1)}
-    from sklearn.linear_model import RidgeCV
-
-    ridge = RidgeCV(alphas=np.logspace(-2, 3, 16)).fit(x[:, chosen], x.mean(1))
-    return {"estimate": ridge.predict(test[:, chosen])}
+        clusters = KMeans(size, n_init=3, random_state=int(rng.integers(1 << 30))).fit(x.T)
+        chosen = []
+        for distance in clusters.transform(x.T).T:  # no item stands for two clusters
+            chosen.append(next(int(j) for j in np.argsort(distance) if j not in chosen))
+    else:  # the most information on abilities from N(0, 1)
+        theta = np.linspace(-2, 2, 41)
+        total = np.exp(-0.5 * theta**2) @ result.information(theta).to_numpy()
+        chosen = np.argsort(-total, kind="stable")[:size]
+    if method != "irt":
+        ridge = RidgeCV(alphas=np.logspace(-2, 3, 16)).fit(x[:, chosen], x.mean(1))
+        return {"estimate": ridge.predict(test[:, chosen])}
+    long = pd.DataFrame(test).rename_axis("subject_id")[chosen].reset_index()
+    long = long.melt("subject_id", var_name="item_id", value_name="score")
+    expected = result.characteristic_curves(result.score(long)["theta"]).to_numpy()
+    expected[:, chosen] = test[:, chosen]
+    return {"estimate": expected.mean(1)}
