@@ -8,9 +8,7 @@ from ragkit.cli.llm import client_options
 from ragkit.errors import ModelError, UsageError
 
 
-def evaluate(
-    questions, answers, versus, judge, out, system, versus_system, panel, dry_run, **given
-):
+def run(questions, answers, versus, judge, out, system, versus_system, panel, dry_run, **given):
     from ragkit.judging import Options, compare, estimate, evaluate, load_judge, read_answers
     from ragkit.judging.inputs import read_questions
 

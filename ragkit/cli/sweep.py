@@ -7,7 +7,7 @@ import click
 from ragkit.errors import ModelError
 
 
-def sweep(systems, documents, questions, out, jobs, names, k, dry_run):
+def run(systems, documents, questions, out, jobs, names, k, dry_run):
     import joblib
 
     from ragkit.files import held, read_frame
