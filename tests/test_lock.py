@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution, version
-from pathlib import Path
 
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.conftest import ROOT
+
 # Not packages of the project but tools of the environment itself.
 UNLOCKED = {"pip", "setuptools", "wheel"}
 

@@ -1,9 +1,8 @@
 """The files of `make mutants` agree with the code; the run itself takes most of an hour."""
 
 import tomllib
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.conftest import ROOT
 
 
 def test_what_is_explained_is_in_the_code():

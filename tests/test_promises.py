@@ -1,11 +1,11 @@
 """The table of promises names tests that exist, and figures that are the code's."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.conftest import ROOT
+
 ROWS = [
     line.strip("|").split(" | ")
     for line in (ROOT / "tests/README.md").read_text("utf-8").splitlines()

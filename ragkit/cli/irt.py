@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import click
 
-from ragkit.cli import declare
 from ragkit.files import named, require
 
-command = declare.Group("irt")
 
-
-@command.define
 def fit(scores, out, metric, assume_equal, **options):
     from ragkit import irt
     from ragkit.files import read_frame
@@ -32,7 +28,6 @@ def fit(scores, out, metric, assume_equal, **options):
         click.echo(f"note: {note}", err=True)
 
 
-@command.define
 def short_form(scores, size, out, family, metric, folds, **options):
     from ragkit import irt
     from ragkit.files import read_frame
@@ -51,7 +46,6 @@ def short_form(scores, size, out, family, metric, folds, **options):
             click.echo(check.round(4).to_string(index=False))
 
 
-@command.define
 def estimate(form, scores, out, metric):
     from ragkit import irt
     from ragkit.files import read_frame

@@ -1,4 +1,4 @@
-"""`ragkit llm`: ask a model in bulk, and show the ledger of its answers."""
+"""`ragkit llm` and `ragkit prompts`: a model in bulk, the ledger of its answers, printed prompts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.files import json_lines, named, read_text, write_text
 
 FIELDS = ("id", "messages", "schema", "tools", "parameters", "repeat", "purpose", "prompt")
-command = declare.Group("llm")
 
 
-@command.define
 def ledger(file, form, failures):
     from ragkit.llm import Ledger, dollars, ledger_path, load_prices
 
@@ -42,7 +40,6 @@ def ledger(file, form, failures):
     declare.table(lines, form, f"{total}, by prices of {prices.date} ({prices.path})")
 
 
-@command.define
 def export(out, ledger, model, purpose):
     from ragkit.llm import Ledger, ledger_path
 
@@ -54,7 +51,6 @@ def export(out, ledger, model, purpose):
     click.echo(f"{count:,} exchanges written to {out}")
 
 
-@command.define
 def import_(file, ledger):
     from ragkit.llm import Ledger, import_results, ledger_path
 
@@ -68,7 +64,6 @@ def import_(file, ledger):
             click.echo(f"{new:,} exchanges added, {held:,} already there")
 
 
-@command.define
 def complete(requests, model, out, dry_run, batch, **given):
     from ragkit.llm import Client, tally, write_batch
 
@@ -98,7 +93,6 @@ def complete(requests, model, out, dry_run, batch, **given):
         raise ModelError(f"{failed:,} of {len(results):,} requests have no value")
 
 
-@command.define
 def check(model, timeout):
     from ragkit.llm import Client, load_prompt
 
@@ -161,3 +155,27 @@ def _read_requests(path: Path):
         if not requests:
             raise DataError("no request in it")
     return ids, requests
+
+
+def import_prompts(paper, file):
+    from ragkit.llm import printed
+
+    wanted, found = printed.known(paper), printed.import_printed(paper, file)
+    for one in found:
+        click.echo(f"{one.name} ({one.place}): {one.path}")
+    if missing := [one for one in wanted.values() if one not in found]:
+        names = ", ".join(f"{one.name} ({one.place})" for one in missing)
+        click.echo(f"not in {file}: {names}", err=True)
+    if not wanted:
+        click.echo(f"{paper} prints no prompts")
+
+
+def list_prompts(form):
+    from ragkit.llm import printed
+
+    rows = [
+        {"paper": one.paper, "name": one.name, "place": one.place}
+        | {"state": "missing" if one.text() is None else "imported", "command": one.command}
+        for one in printed.known().values()
+    ]
+    declare.table(rows, form)

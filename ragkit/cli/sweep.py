@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import click
 
-from ragkit.cli import declare
 from ragkit.errors import ModelError
 
 
-@declare.command("sweep")
-def command(systems, documents, questions, out, jobs, names, k, dry_run):
+def run(systems, documents, questions, out, jobs, names, k, dry_run):
     import joblib
 
     from ragkit.files import held, read_frame

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from ragkit.cli import evaluate, generate, irt, sweep
+from ragkit.cli import root
 from ragkit.errors import RagkitError
 from ragkit.files import read_frame, write_jsonl
 from tests.conftest import ROOT
@@ -28,8 +28,8 @@ reader = { kind = "extractive", sentences = 1, threshold = 0.0 }
 TOPICS = ["ferry", "pump", "harbour", "invoice", "lighthouse", "anchor", "compass", "sail"]
 
 
-def run(command, *arguments):
-    done = CliRunner().invoke(command, [str(argument) for argument in arguments])
+def run(*arguments):
+    done = CliRunner().invoke(root, [str(argument) for argument in arguments])
     if done.exception and not isinstance(done.exception, SystemExit | RagkitError):
         raise done.exception
     return done
@@ -55,7 +55,7 @@ def swept(tmp_path_factory):
     write_jsonl(folder / "questions.jsonl", questions)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAGKIT_CACHE", str(folder / "cache"))
-        done = run(sweep.command, *options(folder), "--out", folder / "out", "--jobs", 1)
+        done = run("sweep", *options(folder), "--out", folder / "out", "--jobs", 1)
     assert done.exit_code == 0, (done.output, done.exception)
     return folder
 
@@ -75,7 +75,7 @@ def test_a_sweep_reads_other_names_of_columns(swept):
 def test_what_sweep_writes_evaluate_reads(swept, tmp_path):
     given = ("--questions", swept / "questions.jsonl", "--answers", swept / "out" / "answers.jsonl")
     out = ("--judge", "offline", "--out", tmp_path / "report.json")
-    done = run(evaluate.command, *given, *out)
+    done = run("evaluate", *given, *out)
     assert done.exit_code == 0, (done.output, done.exception)
     assert sorted(path.name for path in tmp_path.iterdir() if "report" in path.name) == [
         "report.bm25.json",
@@ -91,10 +91,10 @@ def test_what_sweep_writes_evaluate_reads(swept, tmp_path):
 
 def test_what_sweep_writes_irt_fits_one_metric_at_a_time(swept, tmp_path):
     scores = swept / "out" / "scores.csv"
-    several = run(irt.command, "fit", scores, "--out", tmp_path / "fit")
+    several = run("irt", "fit", scores, "--out", tmp_path / "fit")
     assert isinstance(several.exception, RagkitError)
     assert "--metric" in str(several.exception)
-    done = run(irt.command, "fit", scores, "--metric", "token_f1", "--out", tmp_path / "fit")
+    done = run("irt", "fit", scores, "--metric", "token_f1", "--out", tmp_path / "fit")
     assert done.exit_code == 0 or "nothing" in str(done.exception), done.exception
 
 
@@ -102,7 +102,7 @@ def test_a_gold_document_that_is_missing_is_an_error(swept, tmp_path):
     rows = (swept / "questions.jsonl").read_text()
     (swept / "wrong.jsonl").write_text(rows.replace('"article_ids": [3]', '"article_ids": [99]'))
     wrong = ("--questions", swept / "wrong.jsonl")
-    done = run(sweep.command, *options(swept), *wrong, "--out", tmp_path / "out")
+    done = run("sweep", *options(swept), *wrong, "--out", tmp_path / "out")
     assert "names the gold document '99'" in str(done.exception)
     assert not (tmp_path / "out").exists()
 
@@ -120,9 +120,7 @@ def test_released_files_are_taken_as_they_are(tmp_path, name):
     documents, questions = (folder / path for path in OFFICIAL[name])
     (tmp_path / "systems.toml").write_text('[bm25]\nretriever = "bm25"\n')
     given = ("--documents", documents, "--questions", questions)
-    done = run(
-        sweep.command, "--systems", tmp_path / "systems.toml", *given, "--out", tmp_path / "runs"
-    )
+    done = run("sweep", "--systems", tmp_path / "systems.toml", *given, "--out", tmp_path / "runs")
     assert done.exit_code == 0, (done.output, done.exception)
     runs = pd.read_parquet(tmp_path / "runs" / "runs.parquet")
     asked, texts = read_frame(questions, "questions"), read_frame(documents, "documents")
@@ -130,23 +128,22 @@ def test_released_files_are_taken_as_they_are(tmp_path, name):
     assert set(runs["doc_id"]) <= set(texts["doc_id"])
     gold = asked["gold_doc_ids"].explode().dropna()
     assert gold.isin(texts["doc_id"]).all()
-    command = generate.command.commands["datamorgana"]
     asked = ("--documents", documents, "--questions", 2, "--author", "openai:none", "--dry-run")
-    done = run(command, *asked, "--out", tmp_path / "made.jsonl")
+    done = run("generate", "datamorgana", *asked, "--out", tmp_path / "made.jsonl")
     assert done.exit_code == 0, (done.output, done.exception)
     assert f"{len(texts):,} documents, 2 questions" in done.output
     frame = read_frame(questions, "questions").rename(columns={"gold_doc_ids": "document_ids"})
     rows = frame[["question_id", "answer", "document_ids"]].to_dict("records")
     answers = write_jsonl(tmp_path / "answers.jsonl", rows)
     given = ("--questions", questions, "--answers", answers)
-    done = run(evaluate.command, *given, "--judge", "offline", "--out", tmp_path / "report.json")
+    done = run("evaluate", *given, "--judge", "offline", "--out", tmp_path / "report.json")
     assert done.exit_code == 0, (done.output, done.exception)
 
 
 def test_a_file_with_a_semicolon_is_one_error(tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text("subject_id;item_id;score\na;q1;0,5\nb;q1;0,7\n")
-    done = run(irt.command, "fit", path, "--out", tmp_path / "fit")
+    done = run("irt", "fit", path, "--out", tmp_path / "fit")
     assert isinstance(done.exception, RagkitError)
     assert "scores.csv" in str(done.exception)
 
@@ -154,12 +151,12 @@ def test_a_file_with_a_semicolon_is_one_error(tmp_path):
 @pytest.mark.parametrize(
     ("command", "given"),
     [
-        (sweep.command, "--documents documents.jsonl --questions q.jsonl --systems s.toml"),
-        (generate.command, "erb --documents 500 --seed 1"),
-        (generate.command, "sample"),
-        (generate.command, "company --page p.md --author openai:toy --yes"),
-        (generate.command, "helpcentre --page p.md --articles 8 --author openai:toy --yes"),
-        (generate.command, "datamorgana --documents . --questions 2 --author openai:toy --yes"),
+        ("sweep", "--documents documents.jsonl --questions q.jsonl --systems s.toml"),
+        ("generate", "erb --documents 500 --seed 1"),
+        ("generate", "sample"),
+        ("generate", "company --page p.md --author openai:toy --yes"),
+        ("generate", "helpcentre --page p.md --articles 8 --author openai:toy --yes"),
+        ("generate", "datamorgana --documents . --questions 2 --author openai:toy --yes"),
     ],
 )
 def test_two_runs_do_not_write_into_one_place(tmp_path, monkeypatch, command, given):

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from ragkit import cli, irt
-from ragkit.cli.irt import command
+from ragkit.cli import root
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def scores():
 
 
 def run(*arguments):
-    return CliRunner().invoke(command, [*map(str, arguments)])
+    return CliRunner().invoke(root, ["irt", *map(str, arguments)])
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from ragkit.cli.evaluate import command
+from ragkit.cli import root
 from ragkit.errors import DataError
 from ragkit.judging import Options, compare, evaluate
 from ragkit.judging.report import labelled
@@ -137,12 +137,16 @@ def test_the_command_prints_both_estimates(tmp_path):
     out = tmp_path / "report.json"
     given = ["--questions", q, "--answers", a, "--out", out, "--judge", "offline"]
     given += ["--parts", "answers", "--labels", tmp_path / "labels.csv"]
-    done = CliRunner().invoke(command, list(map(str, given)), catch_exceptions=False)
+    done = CliRunner().invoke(
+        root.commands["evaluate"], list(map(str, given)), catch_exceptions=False
+    )
     assert "one: correctness by 15 labels and 40 verdicts 0." in done.output
     assert "; by the labels alone 0." in done.output
     row = json.loads(out.read_text("utf-8"))["labelled"][0]
     assert row["low"] <= row["value"] <= row["high"]
     everything = pd.DataFrame({"system": "one", "question_id": NAMES, "score": 1})
     everything.to_csv(tmp_path / "labels.csv", index=False)
-    done = CliRunner().invoke(command, list(map(str, given)), catch_exceptions=False)
+    done = CliRunner().invoke(
+        root.commands["evaluate"], list(map(str, given)), catch_exceptions=False
+    )
     assert "cannot be estimated" in done.output

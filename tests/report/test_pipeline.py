@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from nbformat.v4 import new_code_cell, new_notebook
 
 from ragkit import paths
-from ragkit.cli.reproduce import command
+from ragkit.cli import root
 from ragkit.datasets import reported
 from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.report import pipeline
@@ -110,9 +110,9 @@ def test_a_failure_stops_its_dependents_only_and_resumes(workspace):
 def test_one_run_writes_a_profile_while_others_may_look(tmp_path, monkeypatch):
     monkeypatch.setenv("RAGKIT_BUILD", str(tmp_path))
     with holder(tmp_path / "sample") as process:
-        run = CliRunner().invoke(command, ["--force"])
+        run = CliRunner().invoke(root.commands["reproduce"], ["--force"])
         assert f"the process {process.pid} is writing there" in str(run.exception)
-        look = CliRunner().invoke(command, ["--force", "--preflight"])
+        look = CliRunner().invoke(root.commands["reproduce"], ["--force", "--preflight"])
         assert look.exit_code == 0, look.exception
         assert ", 0 fresh" in look.output
 

@@ -6,6 +6,8 @@ import json
 import re
 from collections import Counter
 
+from ragkit.files import read_jsonl, write_jsonl
+from ragkit.llm import Ledger, import_results
 from ragkit.synth.company.plan import FORMS
 from tests.llm.server import Reply, chat
 
@@ -225,10 +227,24 @@ class Dying:
         return self.mock(body)
 
 
-def rounds(mock: Mock, run, batch, ledger, most: int = 60) -> int:
-    """Run a command until it writes no batch, answering every batch; return the rounds."""
-    from ragkit.llm import Ledger, import_results
+def results(model, lines: list[dict]) -> list[dict]:
+    """Return the results of the lines of a batch, as an endpoint gives them back."""
+    bodies = [json.loads(chat(json.dumps(model.answer(line["body"])))) for line in lines]
+    return [
+        {"custom_id": line["custom_id"], "response": {"status_code": 200, "body": body}}
+        for line, body in zip(lines, bodies, strict=True)
+    ]
 
+
+def imported(ledger, found: list[dict]):
+    """Write results to a file beside a ledger, and import it."""
+    back = write_jsonl(ledger.with_suffix(".results.jsonl"), found)
+    with Ledger(ledger) as book:
+        return import_results(book, back)
+
+
+def rounds(mock, run, batch, ledger, most: int = 60) -> int:
+    """Run a command until it writes no batch, answering every batch; return the rounds."""
     for turn in range(most):
         batch.unlink(missing_ok=True)
         done = run()
@@ -236,19 +252,5 @@ def rounds(mock: Mock, run, batch, ledger, most: int = 60) -> int:
         if not batch.exists():
             return turn
         assert "requests written to" in done.output
-        rows = [json.loads(line) for line in batch.read_text("utf-8").splitlines()]
-        results = [
-            {
-                "custom_id": row["custom_id"],
-                "response": {
-                    "status_code": 200,
-                    "body": json.loads(chat(json.dumps(mock.answer(row["body"])))),
-                },
-            }
-            for row in rows
-        ]
-        back = batch.with_suffix(".results.jsonl")
-        back.write_text("".join(json.dumps(r) + "\n" for r in results), "utf-8")
-        with Ledger(ledger) as book:
-            import_results(book, back)
+        imported(ledger, results(mock, read_jsonl(batch)))
     raise AssertionError(f"no end after {most} rounds")

@@ -6,13 +6,13 @@ import json
 
 from click.testing import CliRunner
 
-from ragkit.cli.generate import command
+from ragkit.cli import root
 from tests.synth.company_mock import SIZE, Mock, rounds
 from tests.synth.conftest import rows
 
 
 def command_line(*arguments):
-    return CliRunner().invoke(command, ["company", *map(str, arguments)])
+    return CliRunner().invoke(root, ["generate", "company", *map(str, arguments)])
 
 
 def options_of(page, **more):

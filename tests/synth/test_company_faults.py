@@ -7,12 +7,10 @@ import json
 import pytest
 
 from ragkit.errors import DataError, MissingData, ModelError, UsageError
-from ragkit.llm import Ledger, import_results
 from ragkit.synth.company import estimate, generate_company
 from ragkit.synth.company.plan import PAGE as MOST
 from ragkit.synth.stages import AuthorOptions, BatchWritten
-from tests.llm.server import chat
-from tests.synth.company_mock import PAGE, PEOPLE, Mock, words
+from tests.synth.company_mock import PAGE, PEOPLE, Mock, imported, results, words
 from tests.synth.conftest import rows
 
 SMALL = {
@@ -351,32 +349,20 @@ def test_what_is_edited_with_sense_is_what_the_next_stage_sees(make, tmp_path):
 
 
 def test_results_that_are_missing_foreign_or_twice(make, tmp_path):
-    batch, back, mock = tmp_path / "b.jsonl", tmp_path / "r.jsonl", Mock()
+    batch, ledger, mock = tmp_path / "b.jsonl", tmp_path / "ledger.sqlite", Mock()
 
     def write():
         with pytest.raises(BatchWritten):
             make(mock, batch=batch)
-        return [json.loads(line) for line in batch.read_text("utf-8").splitlines()]
-
-    def results(lines):
-        for row in lines:
-            body = json.loads(chat(json.dumps(mock.answer(row["body"]))))
-            yield {"custom_id": row["custom_id"], "response": {"status_code": 200, "body": body}}
-
-    def give(lines):
-        back.write_text("".join(json.dumps(one) + "\n" for one in lines), "utf-8")
-        with Ledger(tmp_path / "ledger.sqlite") as book:
-            return import_results(book, back)
+        return rows(batch)
 
     while len(lines := write()) < 10:  # up to the documents
-        give(results(lines))
+        imported(ledger, results(mock, lines))
     assert len(lines) > 30
-    made = list(results(lines[::2]))
-    foreign = made[0] | {"custom_id": "somebody-else's"}
+    made = results(mock, lines[::2])
     with pytest.raises(DataError, match="no request .somebody-else"):
-        give([*made, foreign])
-    assert give([*made, *made])[:3] == (len(made), 0, len(made))
-    left = write()
-    asked = {row["custom_id"] for row in left}
-    assert not asked & {row["custom_id"] for row in lines[::2]}
-    assert {row["custom_id"] for row in lines[1::2]} <= asked
+        imported(ledger, [*made, made[0] | {"custom_id": "somebody-else's"}])
+    assert imported(ledger, [*made, *made])[:3] == (len(made), 0, len(made))
+    left = {row["custom_id"] for row in write()}
+    assert not left & {row["custom_id"] for row in lines[::2]}
+    assert {row["custom_id"] for row in lines[1::2]} <= left

@@ -26,7 +26,7 @@ from ragkit.synth.company.questions import Asker, Draft
 from ragkit.synth.company.search import Library
 from ragkit.synth.layout import TYPES
 from ragkit.synth.stages import AuthorOptions, Guess, Rejected, Task
-from tests.synth.company_mock import SIZE, Dying, Mock, words
+from tests.synth.company_mock import SIZE, Dying, Mock
 from tests.synth.conftest import rows
 
 
@@ -350,69 +350,56 @@ def draft(kind="project_related", gold=("d1", "d2")):
 
 
 def judged(tmp_path, votes, one):
-    """Correct the gold set of a draft; `votes` are the required documents by judge."""
+    """Correct the gold set of a draft; `votes` are the required documents by judge, None no answer."""
 
     def said(task):
         if task.item.startswith("answer"):
             return {"answer": "New.", "facts": ["New fact."]}
         required = votes[int(task.item[-1]) - 1]
-        rows = [
-            {"key": k, "label": "required" if k in required else "valid"} for k in task.given[0]
-        ]
-        return None if required is None else {"reason": "so", "documents": rows}
+        if required is None:
+            return None
+        labels = {True: "required", False: "valid"}
+        rows = [{"key": key, "label": labels[key in required]} for key in task.given[0]]
+        return {"reason": "so", "documents": rows}
 
-    author = Judges(
-        lambda task: (
-            None if votes[int(task.item[-1]) - 1] is None and task.item[0] == "p" else said(task)
-        )
-    )
+    author = Judges(said)
     pool = Pool(Files(tmp_path, author), Library(ROWS, vectors=False))
     return pool.correct([one]), pool.lost, author.asked
 
 
-def test_two_judges_who_agree_are_enough(tmp_path):
-    kept, lost, asked = judged(tmp_path, ["d1 d2".split(), "d1 d2".split(), ()], draft())
-    assert kept[0].data["gold"] == ["d1", "d2"]
-    assert asked == ["pool project_related-01 judge 1", "pool project_related-01 judge 2"]
+@pytest.mark.parametrize(
+    ("one", "votes", "gold", "asks"),
+    [
+        # Two judges who agree are enough.
+        (draft(), ["d1 d2", "d1 d2", ""], "d1 d2", 2),
+        # A document joins that two of three require, and the answer is new.
+        (draft(), ["d1 d2 d3", "d1 d2", "d1 d2 d3"], "d1 d2 d3", 4),
+        # The paper's rule favours gold documents: only a majority of invalid takes one out.
+        (draft(), ["d1", "d1", ""], "d1 d2", 2),
+        # A question waits for the judge whose answer is not there.
+        (draft(), ["d1 d2", None, ""], None, 2),
+        # Questions without gold documents are not judged.
+        (draft("high_level", ()), ["", "", ""], "", 0),
+    ],
+)
+def test_judges_correct_a_gold_set(tmp_path, one, votes, gold, asks):
+    said = [vote if vote is None else vote.split() for vote in votes]
+    kept, lost, asked = judged(tmp_path, said, one)
+    assert [found.data["gold"] for found in kept] == ([] if gold is None else [gold.split()])
     assert not lost
-
-
-def test_a_document_that_two_of_three_require_joins_and_the_answer_is_new(tmp_path):
-    kept, _, asked = judged(
-        tmp_path, [["d1", "d2", "d3"], ["d1", "d2"], ["d1", "d2", "d3"]], draft()
-    )
-    assert kept[0].data["gold"] == ["d1", "d2", "d3"]
-    assert kept[0].data["answer"] == "New."
-    assert kept[0].data["facts"] == ["New fact.", "The answer must not name tower 9."]
-    assert kept[0].notes["gold before"] == ["d1", "d2"]
-    assert asked[-1] == "answer project_related-01"
+    name = "project_related-01"
+    steps = [f"pool {name} judge {n}" for n in (1, 2, 3)] + [f"answer {name}"]
+    assert asked == steps[:asks]
+    if f"answer {name}" in asked:
+        assert kept[0].data["answer"] == "New."
+        assert kept[0].data["facts"] == ["New fact.", "The answer must not name tower 9."]
+        assert kept[0].notes["gold before"] == ["d1", "d2"]
 
 
 def test_a_type_with_a_fixed_number_of_documents_is_left_out_when_corrected(tmp_path):
-    three = [["d1", "d4"]] * 2 + [()]
-    kept, lost, _ = judged(tmp_path, three, draft("basic", ("d1",)))
+    kept, lost, _ = judged(tmp_path, [["d1", "d4"]] * 2 + [()], draft("basic", ("d1",)))
     assert not kept
     assert lost[0].reason == "its gold set would be corrected from d1 to d1, d4"
-
-
-def test_a_gold_document_stays_that_is_called_valid(tmp_path):
-    """The paper's rule favours gold documents: only a majority of invalid takes one out."""
-    kept, lost, _ = judged(tmp_path, [["d1"], ["d1"], ()], draft())
-    assert kept[0].data["gold"] == ["d1", "d2"]
-    assert not lost
-
-
-def test_a_question_waits_for_the_judge_whose_answer_is_not_there(tmp_path):
-    kept, lost, asked = judged(tmp_path, [["d1", "d2"], None, ()], draft())
-    assert not kept
-    assert not lost
-    assert len(asked) == 2
-
-
-def test_questions_without_gold_documents_are_not_judged(tmp_path):
-    kept, _, asked = judged(tmp_path, [(), (), ()], draft("high_level", ()))
-    assert len(kept) == 1
-    assert not asked
 
 
 def test_a_passage_is_where_the_words_of_the_question_are():
@@ -426,29 +413,19 @@ def test_a_passage_is_where_the_words_of_the_question_are():
 
 
 def test_what_the_retrievers_found_is_kept(tmp_path):
-    judged(tmp_path, [["d1", "d2"]] * 3, draft())
+    votes = [["d1", "d2"]] * 3
+    judged(tmp_path, votes, draft())
     file = tmp_path / "pools.json"
     kept = json.loads(file.read_text())
     assert kept["retrievers"] == ["bm25"]
     assert set(kept["found"]["Which tower has the bell?"]) == set(ROWS)
     kept["found"]["Which tower has the bell?"] = ["d5"]
     file.write_text(json.dumps(kept))
-    one = draft()
-    author = Judges(
-        lambda task: {
-            "reason": "so",
-            "documents": [
-                {"key": k, "label": "required" if k in one.data["gold"] else "valid"}
-                for k in task.given[0]
-            ],
-        }
-    )
-    pool = Pool(Files(tmp_path, author), Library(ROWS, vectors=False))
-    (kept_one,) = pool.correct([one])
+    ((kept_one,), _, _) = judged(tmp_path, votes, draft())
     assert set(kept_one.notes["classes"]) == {"d1", "d2", "d5"}
     file.write_text(json.dumps({"retrievers": [], "found": {"Which tower has the bell?": ["d9"]}}))
     with pytest.raises(DataError, match="stage 'pools', item 'pools'.*no document 'd9'"):
-        pool.correct([one])
+        judged(tmp_path, votes, draft())
 
 
 def test_a_list_names_documents_by_their_keys_whatever_their_metadata_say():
@@ -502,7 +479,3 @@ def test_proportions_are_the_papers():
     mix = Settings(documents=320, questions=150, author="openai:x").mix
     assert sum(mix.values()) == 320
     assert min(mix.values()) >= 12
-
-
-def test_words_of_the_mock_differ():
-    assert words("a", 100) != words("b", 100)

@@ -11,7 +11,7 @@ from zlib import crc32
 import pytest
 from click.testing import CliRunner
 
-from ragkit.cli.generate import command
+from ragkit.cli import root
 from ragkit.datasets import liverag
 from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.files import read_jsonl
@@ -281,7 +281,7 @@ def test_a_finished_file_is_complete_only_with_the_same_settings(folder, endpoin
     def run(questions=5):
         words = ("--documents", folder, "--questions", questions, "--config", config, "--out", out)
         more = ("--author", "openai:toy", "--yes")
-        return CliRunner().invoke(command, ["datamorgana", *map(str, (*words, *more))])
+        return CliRunner().invoke(root, ["generate", "datamorgana", *map(str, (*words, *more))])
 
     done = run()
     assert "5 questions in" in done.output, (done.output, done.exception)

@@ -10,14 +10,15 @@ from collections import Counter
 import pytest
 from click.testing import CliRunner
 
-from ragkit.cli.generate import command
+from ragkit.cli import root
 from ragkit.errors import DataError, ModelError, UsageError
-from ragkit.llm import Ledger, count_tokens, import_results
+from ragkit.files import read_jsonl
+from ragkit.llm import Ledger, count_tokens
 from ragkit.llm.prices import request_tokens
 from ragkit.synth import datamorgana, helpcentre, sample
 from ragkit.synth.stages import AuthorOptions, Model
 from tests.synth import players
-from tests.synth.company_mock import Dying, rounds
+from tests.synth.company_mock import Dying, imported, results, rounds
 from tests.synth.players import Player
 
 MODEL = "openai:toy"
@@ -54,7 +55,9 @@ class Pipeline:
         given = {k: v for k, v in (self.settings | changed).items() if v is not None}
         words = [x for name, value in given.items() for x in (f"--{name}", value)]
         name, target = ("datamorgana", out / "q.jsonl") if self.asks else ("helpcentre", out)
-        return CliRunner().invoke(command, [name, "--out", *map(str, (target, *words, *more))])
+        return CliRunner().invoke(
+            root, ["generate", name, "--out", *map(str, (target, *words, *more))]
+        )
 
 
 @pytest.fixture(params=["articles", "a page", "questions"])
@@ -110,30 +113,15 @@ def test_batches_lead_to_the_same_files_as_a_run(pipeline, endpoint, tmp_path):
 
 def test_half_a_batch_and_a_foreign_one(pipeline, tmp_path):
     batch, ledger = tmp_path / "b.jsonl", tmp_path / "l.sqlite"
-    more = ("--batch", batch, "--ledger", ledger)
-    sizes = []
     for _ in range(3):
-        done = pipeline.run(tmp_path / "out", *more)
+        done = pipeline.run(tmp_path / "out", "--batch", batch, "--ledger", ledger)
         assert "requests written to" in done.output, (done.output, done.exception)
-        rows = [json.loads(line) for line in batch.read_text("utf-8").splitlines()]
-        sizes.append(len(rows))
-        half = rows[::2]
-        answers = [Player(pipeline.play)(row["body"]).body for row in half]
-        back = tmp_path / "results.jsonl"
-        results = [
-            {
-                "custom_id": row["custom_id"],
-                "response": {"status_code": 200, "body": json.loads(answer)},
-            }
-            for row, answer in zip(half, answers, strict=True)
-        ]
-        back.write_text("".join(json.dumps(result) + "\n" for result in results), "utf-8")
-        with Ledger(ledger) as book:
-            import_results(book, back)
-    assert all(sizes)
-    back.write_text(back.read_text("utf-8").replace(half[0]["custom_id"], "foreign"), "utf-8")
-    with Ledger(ledger) as book, pytest.raises(DataError, match="'foreign'"):
-        import_results(book, back)
+        lines = read_jsonl(batch)
+        assert lines
+        half = results(Player(pipeline.play), lines[::2])
+        imported(ledger, half)
+    with pytest.raises(DataError, match="'foreign'"):
+        imported(ledger, [half[0] | {"custom_id": "foreign"}, *half[1:]])
 
 
 def test_a_killed_run_goes_on_and_pays_for_nothing_twice(pipeline, endpoint, tmp_path):

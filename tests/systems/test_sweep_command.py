@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from ragkit import paths
-from ragkit.cli.sweep import command
+from ragkit.cli import root
 from ragkit.errors import ModelError, UsageError
 from ragkit.systems import sweep
 from ragkit.systems.sweep import running
@@ -32,7 +32,9 @@ def call(folder, *more, systems=("--systems", "s.toml")):
     options = [folder / part if "." in part else part for part in systems]
     options += ["--documents", folder / "d.jsonl"]
     options += ["--questions", folder / "q.jsonl", "--out", folder / "out", "--jobs", 1, *more]
-    return CliRunner().invoke(command, list(map(str, options)), catch_exceptions=True)
+    return CliRunner().invoke(
+        root.commands["sweep"], list(map(str, options)), catch_exceptions=True
+    )
 
 
 def test_writes_what_it_says(folder):

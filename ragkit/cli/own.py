@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from ragkit.cli import declare
-from ragkit.errors import UsageError
+from ragkit.cli.notebook import literal
+from ragkit.errors import MissingData, UsageError
 
 NAME = "50-your-benchmark"
 
 
-@declare.command("new")
-def command(name, source, organization):
+def new(name, source, organization):
     import shutil
 
     import nbformat
@@ -44,3 +45,22 @@ def command(name, source, organization):
     card = Template(card).render(name=folder.name, source=source, made=made)
     write_text(folder / "README.md", card)
     click.echo(f"{made!r}\nwrote {folder}; next: ragkit benchmark {folder}")
+
+
+def benchmark(folder, pairs):
+
+    from ragkit.cli.new import NAME
+    from ragkit.report import notebook, pipeline, results, site
+
+    path = folder / f"{NAME}.ipynb"
+    if not path.is_file():
+        raise MissingData(f"{path} is not here", f"ragkit new {folder} --from SOURCE")
+    name = folder.resolve().name
+    (template,) = [step for step in pipeline.catalogue() if step.name == NAME]
+    plan = pipeline.Plan(name, "", [replace(template, headline=True)], {}, None)
+    given = {"profile": name, "benchmark": str(folder.resolve())}
+    given |= {key: literal(value) for key, value in pairs}
+    target = results.folder(name) / "notebooks" / path.name
+    log = results.folder(name) / "logs" / f"{NAME}.log"
+    seconds = notebook.run(path, target, given, log=log, resume=f"ragkit benchmark {folder}")
+    click.echo(f"{NAME} done in {seconds:.0f} s; the site: {site.build(plan, declare.helps())}")
