@@ -95,7 +95,7 @@ def source_coverage(questions: pd.DataFrame) -> pd.DataFrame:
 
 
 def gold_source_share(questions: pd.DataFrame) -> pd.Series:
-    """Return the share of the questions with gold documents by source (appendix D.2)."""
+    """Return the share of the questions with gold documents by source (EnterpriseRAG-Bench, D.2)."""
     with_gold = questions[questions["gold_doc_ids"].map(len) > 0]
     return with_gold["source_types"].map(set).explode().value_counts() / len(with_gold)
 
