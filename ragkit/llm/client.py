@@ -9,8 +9,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class ReplayMiss(ModelError):
     """A request that the replayed ledger does not hold."""
 
 
-class Client:
+class Client(AbstractContextManager):
     """A model behind an endpoint that speaks OpenAI's chat protocol, and a ledger of its answers.
 
     The environment names the endpoint and its key: `OPENAI_BASE_URL` (default: OpenAI's own) and
@@ -134,9 +134,6 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self.model!r}, ledger={self.ledger!r})"
-
-    def __enter__(self) -> Client:
-        return self
 
     def __exit__(self, *exc) -> None:
         self.close()
@@ -245,6 +242,20 @@ class Client:
         return asked, outcomes, list(missing.values())
 
 
+class _Worker(threading.Thread):
+    """A thread that says when it has ended: an interrupted `join` takes one that runs for dead."""
+
+    def __init__(self, work: Callable[[], None]):
+        super().__init__(name="ragkit-asks", daemon=True)
+        self.work, self.ended = work, threading.Event()
+
+    def run(self) -> None:
+        try:
+            self.work()
+        finally:
+            self.ended.set()
+
+
 class _Batch:
     """The requests of one call of `Client.complete` that the ledger could not answer."""
 
@@ -256,8 +267,7 @@ class _Batch:
         self.fatal: Exception | None = None
         self.unanswered = self.answers = 0
         self.said = False
-        self.running = 0
-        self.stopping, self.ended = threading.Event(), threading.Event()
+        self.stopping = threading.Event()
 
     def run(self) -> dict[str, Value | Failure]:
         """Ask everything and return the results by key."""
@@ -265,18 +275,19 @@ class _Batch:
             for asked in self.asked:
                 self.waiting.put(asked)
             count = min(self.client.concurrency, len(self.asked))
-            threads = [threading.Thread(target=self.run_thread, daemon=True) for _ in range(count)]
-            self.running = count
+            threads = [_Worker(self.work) for _ in range(count)]
             try:
                 for thread in threads:
                     thread.start()
-                self.ended.wait()  # an interrupted join takes a thread that runs for dead
+                for thread in threads:
+                    thread.ended.wait()
             except KeyboardInterrupt:
                 self.stop("stopped", "interrupted before it was asked")
                 said = "recording the answers under way (Ctrl-C again to drop them)"
                 print(f"\nragkit: {said}", file=sys.stderr)
-                self.leave(sum(thread.ident is None for thread in threads))  # never started
-                self.ended.wait()
+                for thread in threads:
+                    if thread.ident is not None:  # it was started
+                        thread.ended.wait()
                 raise
         if self.fatal is not None:
             raise self.fatal
@@ -289,18 +300,6 @@ class _Batch:
         """Start no further request; those under way go on."""
         self.stopped = self.stopped or (kind, reason)
         self.stopping.set()
-
-    def run_thread(self) -> None:
-        try:
-            self.work()
-        finally:
-            self.leave()
-
-    def leave(self, threads: int = 1) -> None:
-        with _counting:
-            self.running -= threads
-            if not self.running:
-                self.ended.set()
 
     def work(self) -> None:
         """Settle requests until none waits."""

@@ -455,7 +455,7 @@ def test_ctrl_c_while_threads_start_waits_for_those_that_did(endpoint, path, mon
     server, begun, start = endpoint(lambda *_: Reply(delay=0.3)), [], threading.Thread.start
 
     def starts(thread):
-        if "run_thread" in thread.name:
+        if "ragkit-asks" in thread.name:
             begun.append(thread)
             if len(begun) == 3:
                 while server.asked.total() < 2:
