@@ -37,8 +37,8 @@ class ReplayMiss(ModelError):
 class Client(AbstractContextManager):
     """A model behind an endpoint that speaks OpenAI's chat protocol, and a ledger of its answers.
 
-    The environment names the endpoint and its key: `OPENAI_BASE_URL` (default: OpenAI's own) and
-    `OPENAI_API_KEY`. They are read when a call is made; answers from the ledger need neither.
+    `OPENAI_BASE_URL` (default: OpenAI's own) and `OPENAI_API_KEY` name the endpoint and its key.
+    They are read when a call is made; answers from the ledger need neither.
 
     Parameters
     ----------
@@ -60,9 +60,8 @@ class Client(AbstractContextManager):
     backoff : float
         Seconds before the second attempt, doubled each time up to 30, with a random addition.
     budget : float, optional
-        US dollars that this client may spend (the attribute `spent`). A request that could exceed
-        it is not asked; only answers to requests without a token limit can overshoot. It needs a
-        price of the model: see `load_prices`.
+        US dollars that this client may spend, at the prices of `load_prices`. A request that could
+        exceed it is not asked; only answers to requests without a token limit can overshoot.
     replay : bool, optional
         Answer from the ledger alone. Default: whether `RAGKIT_REPLAY` is set to 1.
     environment : str
@@ -128,8 +127,8 @@ class Client(AbstractContextManager):
         self.ledger = ledger
         self.endpoint = Endpoint(environment, self.timeout)
         self.spent = 0.0
-        self.open: list[Failure] = []  # requests without an answer that may have one next time
-        self.sources: set[str] = set()  # addresses that gave the answers
+        self.open: list[Failure] = []
+        self.sources: set[str] = set()
         self.reserved: dict[str, float] = {}  # what the requests under way may cost, by key
 
     def __repr__(self) -> str:
@@ -168,10 +167,8 @@ class Client(AbstractContextManager):
         """
         asked, outcomes, missing = self._recall(requests)
         if missing and self.replay and partly and outcomes:
-            lost = "unasked", f"not in the ledger {self.ledger.path}, which is replayed"
-            for row in asked:
-                failed = exchange.settle(row, lambda one: one.failed(*lost), cached=True)
-                outcomes.setdefault(row.key, failed)
+            reason = f"not in the ledger {self.ledger.path}, which is replayed"
+            outcomes = _without_answer(asked, "unasked", reason, cached=True) | outcomes
         elif missing and self.replay:
             said = missing[0].plain["messages"][-1]["content"]
             said = " ".join((said if isinstance(said, str) else canonical(said)).split())
@@ -242,6 +239,13 @@ class Client(AbstractContextManager):
         return asked, outcomes, list(missing.values())
 
 
+def _without_answer(
+    rows: Iterable[Exchange], kind: str, reason: str, *, cached: bool
+) -> dict[str, Failure]:
+    failed = (row.failed(kind, reason) for row in rows)
+    return {row.key: exchange.settle(row, lambda one: one, cached=cached) for row in failed}
+
+
 class _Worker(threading.Thread):
     """A thread that says when it has ended: an interrupted `join` takes one that runs for dead."""
 
@@ -291,10 +295,9 @@ class _Batch:
                 raise
         if self.fatal is not None:
             raise self.fatal
-        for asked in self.asked if self.stopped else ():
-            lost = exchange.settle(asked, lambda row: row.failed(*self.stopped), cached=False)
-            self.outcomes.setdefault(asked.key, lost)
-        return self.outcomes
+        if self.stopped is None:
+            return self.outcomes
+        return _without_answer(self.asked, *self.stopped, cached=False) | self.outcomes
 
     def stop(self, kind: str, reason: str) -> None:
         """Start no further request; those under way go on."""
@@ -352,14 +355,14 @@ class _Batch:
             pause = max(fault.wait_s or 0.0, backoff + random.uniform(0, client.backoff))
             if not fault.again or counted >= client.max_attempts:
                 break
+            most = f"{client.max_wait:g} s"
             if waited + pause > client.max_wait:
-                most = f"max_wait, {client.max_wait:g} s"
-                fault.reason += f"; waiting for it would take more than {most}"
+                fault.reason += f"; waiting for it would take more than max_wait, {most}"
                 break
             if fault.kind == "rate_limit" and pause >= 1 and not self.said:
-                self.said, most = True, f"for at most {client.max_wait:g} s"
-                said = f"waiting until the endpoint accepts more requests ({fault.reason}), {most}"
-                display.note(f"ragkit: {client.model}: {said}")
+                self.said = True
+                said = f"waiting until the endpoint accepts more requests ({fault.reason})"
+                display.note(f"ragkit: {client.model}: {said}, for at most {most}")
             waited += pause
             self.stopping.wait(pause)
         if text is None and fault is None:
