@@ -356,12 +356,9 @@ def test_an_unknown_price_is_said_and_never_zero(path):
         Client("openai:my-llama", ledger=path, budget=1.0)
 
 
-def test_a_budget_stops_cleanly_and_what_is_paid_is_kept(endpoint, path, tmp_path, monkeypatch):
-    prices = tmp_path / "prices.toml"
-    text = 'date = 2025-01-01\ncurrency = "USD"\n[models.m]\ninput = 0\noutput = 1000000\n'
-    prices.write_text(text)
+def test_a_budget_stops_cleanly_and_what_is_paid_is_kept(endpoint, path, prices):
+    prices('date = 2025-01-01\ncurrency = "USD"\n[models.m]\ninput = 0\noutput = 1000000\n')
     server = endpoint(lambda *_: chat(tokens=(7, 2)))
-    monkeypatch.setenv("RAGKIT_PRICES", str(prices))
     options = {"parameters": {"max_tokens": 3}}
     asked = [str(i) for i in range(20)]
     with make(path, budget=11.0, **options) as client:
