@@ -422,8 +422,7 @@ def write_batch(client: Client, rows: Sequence[Exchange], path: str | Path) -> i
     """Write what `Client.missing` returned to `path`; return the number of requests.
 
     The file is in the format of OpenAI's batch API, which costs half as much. The ledger keeps the
-    requests until `import_results` takes the answers. Invalid answers are repaired by the next
-    batch.
+    requests for `import_results`. Invalid answers are repaired by the next batch.
 
     >>> client = Client("openai:gpt-4o-mini", ledger="llm.sqlite")
     >>> write_batch(client, client.missing(["Is 8 prime?", "Is 9?"]), "requests.jsonl")
@@ -459,10 +458,9 @@ def import_results(ledger: Ledger, path: str | Path) -> tuple[int, int, int, int
         with named(f"{path}: result {number}"):
             asked = ledger.get(str(result["custom_id"]))
             if asked is None:
-                raise DataError(
-                    f"no request {result['custom_id']!r:.80} was written from {ledger.path}",
-                    "name the ledger that the batch was written from",
-                )
+                hint = "name the ledger that the batch was written from"
+                said = f"no request {result['custom_id']!r:.80} was written from {ledger.path}"
+                raise DataError(said, hint)
             if asked.final or asked.key in rows:
                 held += 1
                 continue

@@ -262,9 +262,8 @@ class Ledger(AbstractContextManager):
         exchanges give equal bytes. It can be replayed.
         """
         if not _is_export(path := Path(path)):
-            raise UsageError(
-                f"{path}: the name of an export ends with .jsonl, .jsonl.gz or .jsonl.xz"
-            )
+            ends = "ends with .jsonl, .jsonl.gz or .jsonl.xz"
+            raise UsageError(f"{path}: the name of an export {ends}")
         lines = [
             asdict(row) | {"request": json.loads(row.request), "checksum": row.checksum}
             for row in self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cached_property
@@ -12,7 +11,7 @@ import numpy as np
 
 from ragkit import checks, display
 from ragkit.errors import ModelError, UsageError
-from ragkit.models.base import BATCH, CHUNK, MAX_CHARACTERS, Model, opened
+from ragkit.models.base import BATCH, CHUNK, MAX_CHARACTERS, Cache, Model, opened
 from ragkit.models.endpoint import EndpointEncoder, unit
 from ragkit.models.registry import card, verified
 from ragkit.store import digest
@@ -39,11 +38,7 @@ class Encoder(Model):
     library = ("SentenceTransformer", "encode")
 
     def encode(
-        self,
-        texts: Sequence[str],
-        kind: str | None = "passage",
-        *,
-        cache: bool | str | os.PathLike = False,
+        self, texts: Sequence[str], kind: str | None = "passage", *, cache: Cache = False
     ) -> np.ndarray:
         """Return the unit vectors of n texts: an array of shape (n, dimension), float32.
 
@@ -192,7 +187,7 @@ def embed(
     *,
     model: str = "all-MiniLM-L6-v2",
     kind: str | None = None,
-    cache: bool | str | os.PathLike = True,
+    cache: Cache = True,
     threads: int = 1,
 ) -> np.ndarray:
     """Return unit vectors of texts, shape (n, dimension), and keep them in the store.

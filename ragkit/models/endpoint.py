@@ -48,9 +48,8 @@ class EndpointEncoder:
 
     def __init__(self, model: str, *, budget: float | None = None, environment: str = "OPENAI"):
         if not model.removeprefix("openai:") or not model.startswith("openai:"):
-            raise UsageError(
-                f"no encoder is called {model!r}", "as in openai:text-embedding-3-large"
-            )
+            hint = "as in openai:text-embedding-3-large"
+            raise UsageError(f"no encoder is called {model!r}", hint)
         self.name = self.identity = model
         self.dimension = DIMENSIONS.get(model.removeprefix("openai:"))
         self.endpoint = Endpoint(environment, 120.0)

