@@ -9,8 +9,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,11 @@ class ReplayMiss(ModelError):
     """A request that the replayed ledger does not hold."""
 
 
-class Client:
+class Client(AbstractContextManager):
     """A model behind an endpoint that speaks OpenAI's chat protocol, and a ledger of its answers.
 
-    The environment names the endpoint and its key: `OPENAI_BASE_URL` (default: OpenAI's own) and
-    `OPENAI_API_KEY`. They are read when a call is made; answers from the ledger need neither.
+    `OPENAI_BASE_URL` (default: OpenAI's own) and `OPENAI_API_KEY` name the endpoint and its key.
+    They are read when a call is made; answers from the ledger need neither.
 
     Parameters
     ----------
@@ -60,9 +60,8 @@ class Client:
     backoff : float
         Seconds before the second attempt, doubled each time up to 30, with a random addition.
     budget : float, optional
-        US dollars that this client may spend (the attribute `spent`). A request that could exceed
-        it is not asked; only answers to requests without a token limit can overshoot. It needs a
-        price of the model: see `load_prices`.
+        US dollars that this client may spend, at the prices of `load_prices`. A request that could
+        exceed it is not asked; only answers to requests without a token limit can overshoot.
     replay : bool, optional
         Answer from the ledger alone. Default: whether `RAGKIT_REPLAY` is set to 1.
     environment : str
@@ -128,15 +127,12 @@ class Client:
         self.ledger = ledger
         self.endpoint = Endpoint(environment, self.timeout)
         self.spent = 0.0
-        self.open: list[Failure] = []  # requests without an answer that may have one next time
-        self.sources: set[str] = set()  # addresses that gave the answers
+        self.open: list[Failure] = []
+        self.sources: set[str] = set()
         self.reserved: dict[str, float] = {}  # what the requests under way may cost, by key
 
     def __repr__(self) -> str:
         return f"Client({self.model!r}, ledger={self.ledger!r})"
-
-    def __enter__(self) -> Client:
-        return self
 
     def __exit__(self, *exc) -> None:
         self.close()
@@ -171,10 +167,8 @@ class Client:
         """
         asked, outcomes, missing = self._recall(requests)
         if missing and self.replay and partly and outcomes:
-            lost = "unasked", f"not in the ledger {self.ledger.path}, which is replayed"
-            for row in asked:
-                failed = exchange.settle(row, lambda one: one.failed(*lost), cached=True)
-                outcomes.setdefault(row.key, failed)
+            reason = f"not in the ledger {self.ledger.path}, which is replayed"
+            outcomes = _without_answer(asked, "unasked", reason, cached=True) | outcomes
         elif missing and self.replay:
             said = missing[0].plain["messages"][-1]["content"]
             said = " ".join((said if isinstance(said, str) else canonical(said)).split())
@@ -245,6 +239,27 @@ class Client:
         return asked, outcomes, list(missing.values())
 
 
+def _without_answer(
+    rows: Iterable[Exchange], kind: str, reason: str, *, cached: bool
+) -> dict[str, Failure]:
+    failed = (row.failed(kind, reason) for row in rows)
+    return {row.key: exchange.settle(row, lambda one: one, cached=cached) for row in failed}
+
+
+class _Worker(threading.Thread):
+    """A thread that says when it has ended: an interrupted `join` takes one that runs for dead."""
+
+    def __init__(self, work: Callable[[], None]):
+        super().__init__(name="ragkit-asks", daemon=True)
+        self.work, self.ended = work, threading.Event()
+
+    def run(self) -> None:
+        try:
+            self.work()
+        finally:
+            self.ended.set()
+
+
 class _Batch:
     """The requests of one call of `Client.complete` that the ledger could not answer."""
 
@@ -256,8 +271,7 @@ class _Batch:
         self.fatal: Exception | None = None
         self.unanswered = self.answers = 0
         self.said = False
-        self.running = 0
-        self.stopping, self.ended = threading.Event(), threading.Event()
+        self.stopping = threading.Event()
 
     def run(self) -> dict[str, Value | Failure]:
         """Ask everything and return the results by key."""
@@ -265,42 +279,30 @@ class _Batch:
             for asked in self.asked:
                 self.waiting.put(asked)
             count = min(self.client.concurrency, len(self.asked))
-            threads = [threading.Thread(target=self.run_thread, daemon=True) for _ in range(count)]
-            self.running = count
+            threads = [_Worker(self.work) for _ in range(count)]
             try:
                 for thread in threads:
                     thread.start()
-                self.ended.wait()  # an interrupted join takes a thread that runs for dead
+                for thread in threads:
+                    thread.ended.wait()
             except KeyboardInterrupt:
                 self.stop("stopped", "interrupted before it was asked")
                 said = "recording the answers under way (Ctrl-C again to drop them)"
                 print(f"\nragkit: {said}", file=sys.stderr)
-                self.leave(sum(thread.ident is None for thread in threads))  # never started
-                self.ended.wait()
+                for thread in threads:
+                    if thread.ident is not None:  # it was started
+                        thread.ended.wait()
                 raise
         if self.fatal is not None:
             raise self.fatal
-        for asked in self.asked if self.stopped else ():
-            lost = exchange.settle(asked, lambda row: row.failed(*self.stopped), cached=False)
-            self.outcomes.setdefault(asked.key, lost)
-        return self.outcomes
+        if self.stopped is None:
+            return self.outcomes
+        return _without_answer(self.asked, *self.stopped, cached=False) | self.outcomes
 
     def stop(self, kind: str, reason: str) -> None:
         """Start no further request; those under way go on."""
         self.stopped = self.stopped or (kind, reason)
         self.stopping.set()
-
-    def run_thread(self) -> None:
-        try:
-            self.work()
-        finally:
-            self.leave()
-
-    def leave(self, threads: int = 1) -> None:
-        with _counting:
-            self.running -= threads
-            if not self.running:
-                self.ended.set()
 
     def work(self) -> None:
         """Settle requests until none waits."""
@@ -353,14 +355,14 @@ class _Batch:
             pause = max(fault.wait_s or 0.0, backoff + random.uniform(0, client.backoff))
             if not fault.again or counted >= client.max_attempts:
                 break
+            most = f"{client.max_wait:g} s"
             if waited + pause > client.max_wait:
-                most = f"max_wait, {client.max_wait:g} s"
-                fault.reason += f"; waiting for it would take more than {most}"
+                fault.reason += f"; waiting for it would take more than max_wait, {most}"
                 break
             if fault.kind == "rate_limit" and pause >= 1 and not self.said:
-                self.said, most = True, f"for at most {client.max_wait:g} s"
-                said = f"waiting until the endpoint accepts more requests ({fault.reason}), {most}"
-                display.note(f"ragkit: {client.model}: {said}")
+                self.said = True
+                said = f"waiting until the endpoint accepts more requests ({fault.reason})"
+                display.note(f"ragkit: {client.model}: {said}, for at most {most}")
             waited += pause
             self.stopping.wait(pause)
         if text is None and fault is None:
@@ -420,8 +422,7 @@ def write_batch(client: Client, rows: Sequence[Exchange], path: str | Path) -> i
     """Write what `Client.missing` returned to `path`; return the number of requests.
 
     The file is in the format of OpenAI's batch API, which costs half as much. The ledger keeps the
-    requests until `import_results` takes the answers. Invalid answers are repaired by the next
-    batch.
+    requests for `import_results`. Invalid answers are repaired by the next batch.
 
     >>> client = Client("openai:gpt-4o-mini", ledger="llm.sqlite")
     >>> write_batch(client, client.missing(["Is 8 prime?", "Is 9?"]), "requests.jsonl")
@@ -457,10 +458,9 @@ def import_results(ledger: Ledger, path: str | Path) -> tuple[int, int, int, int
         with named(f"{path}: result {number}"):
             asked = ledger.get(str(result["custom_id"]))
             if asked is None:
-                raise DataError(
-                    f"no request {result['custom_id']!r:.80} was written from {ledger.path}",
-                    "name the ledger that the batch was written from",
-                )
+                hint = "name the ledger that the batch was written from"
+                said = f"no request {result['custom_id']!r:.80} was written from {ledger.path}"
+                raise DataError(said, hint)
             if asked.final or asked.key in rows:
                 held += 1
                 continue

@@ -26,7 +26,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
@@ -84,7 +84,7 @@ class DiskFull(DataError):
     """The disk does not take another row of the ledger."""
 
 
-class Ledger:
+class Ledger(AbstractContextManager):
     """An open ledger; the file is created if it does not exist.
 
     Parameters
@@ -118,9 +118,9 @@ class Ledger:
     def _repr_html_(self) -> str:
         lines = self.summary()
         rows = [
-            {"model": line["model"], "purpose": line["purpose"], "requests": line["requests"]}
-            | {"failed": line["failed"], "tokens in": line["prompt_tokens"]}
-            | {"tokens out": line["completion_tokens"], "price": dollars(line["cost_usd"])}
+            {name: line[name] for name in ("model", "purpose", "requests", "failed")}
+            | {"tokens in": line["prompt_tokens"], "tokens out": line["completion_tokens"]}
+            | {"price": dollars(line["cost_usd"])}
             for line in lines
         ]
         facts = {"file": self.path or "in memory", "exchanges": f"{len(self):,}"}
@@ -135,9 +135,6 @@ class Ledger:
         if self.path is None:
             raise UsageError("a ledger in memory cannot go to another process; give it a file")
         return partial(Ledger, readonly=self.readonly), (str(self.path),)
-
-    def __enter__(self) -> Ledger:
-        return self
 
     def __exit__(self, *exc) -> None:
         self.close()
@@ -265,9 +262,8 @@ class Ledger:
         exchanges give equal bytes. It can be replayed.
         """
         if not _is_export(path := Path(path)):
-            raise UsageError(
-                f"{path}: the name of an export ends with .jsonl, .jsonl.gz or .jsonl.xz"
-            )
+            ends = "ends with .jsonl, .jsonl.gz or .jsonl.xz"
+            raise UsageError(f"{path}: the name of an export {ends}")
         lines = [
             asdict(row) | {"request": json.loads(row.request), "checksum": row.checksum}
             for row in self

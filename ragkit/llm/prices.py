@@ -70,9 +70,8 @@ def load_prices() -> Prices:
                 raise TypeError
             models[name] = tuple(checks.number(entry[w], w, least=0) for w in ("input", "output"))
         except (TypeError, UsageError):
-            raise DataError(
-                f"{path}: model {name!r} needs input and output, in dollars per million tokens"
-            ) from None
+            needs = "input and output, in dollars per million tokens"
+            raise DataError(f"{path}: model {name!r} needs {needs}") from None
     return Prices(models, str(table["date"]), str(path))
 
 
@@ -113,9 +112,8 @@ class Estimate:
 
     def __str__(self) -> str:
         encoding, exact = encoding_name(self.model)
-        out = "no limit on output tokens"
-        if self.completion_tokens is not None:
-            out = f"at most {self.completion_tokens:,} out"
+        limit = self.completion_tokens
+        out = "no limit on output tokens" if limit is None else f"at most {limit:,} out"
         if self.calls == 0:
             price = "nothing to pay"
         elif self.cost_low is None:

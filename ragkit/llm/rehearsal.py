@@ -8,9 +8,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ragkit.llm import exchange
 from ragkit.llm.client import Client, write_batch
-from ragkit.llm.exchange import Exchange, Failure, ToolCall, Value
+from ragkit.llm.exchange import TOKENS, Exchange, Failure, ToolCall, Value, add
 from ragkit.llm.prices import answer_limit, count_tokens, request_tokens
 from ragkit.llm.requests import canonical
 
@@ -55,31 +54,16 @@ class Rehearsal(Client):
         super().__init__(model, **options)
         texts = None if guesses is None else list(guesses) or [REASON]
         self._guesses: Iterator[str] | None = None if texts is None else cycle(texts)
-        self._asked: dict[str, str] = {}  # key to purpose of every request
-        self._sizes: dict[str, tuple] = {}  # key to purpose, characters, limit, expected tokens
-        self._samples: dict[str, list[Exchange]] = {}
-        self._rows: dict[str, Exchange] = {}
+        self._purposes: dict[str, str] = {}  # of every request, by key
+        self._rows: dict[str, Exchange] = {}  # what the ledger lacks
+        self._expected: dict[str, int] = {}  # tokens of the guesses
 
     def complete(self, requests, *, partly=False) -> list[Value | Failure]:
         asked, outcomes, missing = self._recall(requests)
-        self._asked |= {row.key: row.purpose for row in asked}
-        repairs = {row.repair_of: row for row in missing if row.repair_of}
-        for row in missing:
-            self._take(row)
-        guesses = {
-            r.key: self._guess(repairs.get(r.key, r)) for r in asked if r.key not in outcomes
-        }
-        return [outcomes.get(row.key) or guesses[row.key] for row in asked]
-
-    def _take(self, row: Exchange) -> None:
-        if self._guesses is None:
-            self._rows[row.key] = row
-        if row.key in self._sizes:
-            return
-        self._sizes[row.key] = (row.purpose, len(row.request), answer_limit(row.plain))
-        sample = self._samples.setdefault(row.purpose, [])
-        if len(sample) < COUNTED:
-            sample.append(row)
+        self._purposes |= {row.key: row.purpose for row in asked}
+        self._rows |= {row.key: row for row in missing}
+        outcomes |= {row.repair_of or row.key: self._guess(row) for row in missing}
+        return [outcomes[row.key] for row in asked]
 
     def _guess(self, row: Exchange) -> Value | Failure:
         labels = {"model": row.model, "purpose": row.purpose, "prompt": row.prompt, "key": row.key}
@@ -93,24 +77,24 @@ class Rehearsal(Client):
         if plain["tools"]:
             tool = plain["tools"][-1]
             calls = (ToolCall("guess", tool["name"], example(tool["parameters"])),)
+        self._expected[row.key] = count_tokens(text, self.model)
         said = {"text": text, "data": data, "tool_calls": calls, "finish_reason": "stop"}
-        said |= {"served_by": None, "repaired": False, "prompt_tokens": None}
-        self._sizes[row.key] = (*self._sizes[row.key][:3], count_tokens(text, self.model))
-        return Value(**said, completion_tokens=None, **labels)
+        said |= {"served_by": None, "repaired": False, **dict.fromkeys(TOKENS)}
+        return Value(**said, **labels)
 
     def shares(self) -> list[Share]:
         """Return what each purpose asks."""
-        asked = Counter(self._asked.values())
-        return [self._share(purpose, asked[purpose]) for purpose in asked]
+        counts = Counter(self._purposes.values())
+        return [self._share(purpose, count) for purpose, count in counts.items()]
 
     def _share(self, purpose: str, requests: int) -> Share:
-        own = [size for size in self._sizes.values() if size[0] == purpose]
-        sample = self._samples.get(purpose, [])
+        own = [row for row in self._rows.values() if row.purpose == purpose]
+        sample = own[:COUNTED]
         counted = sum(request_tokens(row.plain)[0] for row in sample)
         letters = sum(len(row.request) for row in sample)
-        tokens = round(sum(size[1] for size in own) * counted / letters) if own else 0
-        out = sum(size[3] for size in own if len(size) > 3)
-        limit = exchange.add(size[2] for size in own)
+        tokens = round(sum(len(row.request) for row in own) * counted / letters) if own else 0
+        out = sum(self._expected.get(row.key, 0) for row in own)
+        limit = add(answer_limit(row.plain) for row in own)
         cost, most = (self.prices.cost(self.model, tokens, n) for n in (out, limit))
         kept = requests - len(own)
         return Share(self.model, purpose, requests, kept, len(own), tokens, out, cost, most)

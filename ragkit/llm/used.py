@@ -23,10 +23,10 @@ def note(results: Iterable[Value | Failure], ledger: Path | None) -> None:
     files = list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
     if not files:
         return
-    where = "" if ledger is None else Path(ledger).resolve()
-    if where:  # a ledger elsewhere is named without the folders of this machine
-        inside = where.is_relative_to(paths.ROOT)
-        where = str(where.relative_to(paths.ROOT)) if inside else where.name
+    where = Path("") if ledger is None else Path(ledger).resolve()
+    # A ledger elsewhere is named without the folders of this machine.
+    inside = where.is_relative_to(paths.ROOT)
+    where = str(where.relative_to(paths.ROOT)) if inside else where.name
     lines = [
         {"ledger": where, "ok": one.ok}
         | {name: getattr(one, name) for name in ("key", "model", "purpose", "prompt", *TOKENS)}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MAX_CHARACTERS = 1 << 17  # of a text that a model reads
 BATCH = 64  # outputs computed, and then stored, together
 CHUNK = 1024  # outputs read from the store together
+Cache = bool | str | os.PathLike  # where outputs are kept; see `Encoder.encode`
 
 
 class Model:
@@ -146,10 +147,7 @@ class Model:
             torch.set_num_threads(before)
 
     def _kept(
-        self,
-        compute: Callable[[list], np.ndarray],
-        items: Sequence,
-        cache: bool | str | os.PathLike,
+        self, compute: Callable[[list], np.ndarray], items: Sequence, cache: Cache
     ) -> np.ndarray:
         """Return `compute(items)`, a row for each item, from the store that `cache` names.
 

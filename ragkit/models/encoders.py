@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cached_property
@@ -11,9 +10,9 @@ from itertools import islice
 import numpy as np
 
 from ragkit import checks, display
-from ragkit.errors import DataError, ModelError, UsageError
-from ragkit.models.base import BATCH, CHUNK, MAX_CHARACTERS, Model, opened
-from ragkit.models.endpoint import EndpointEncoder
+from ragkit.errors import ModelError, UsageError
+from ragkit.models.base import BATCH, CHUNK, MAX_CHARACTERS, Cache, Model, opened
+from ragkit.models.endpoint import EndpointEncoder, unit
 from ragkit.models.registry import card, verified
 from ragkit.store import digest
 
@@ -39,11 +38,7 @@ class Encoder(Model):
     library = ("SentenceTransformer", "encode")
 
     def encode(
-        self,
-        texts: Sequence[str],
-        kind: str | None = "passage",
-        *,
-        cache: bool | str | os.PathLike = False,
+        self, texts: Sequence[str], kind: str | None = "passage", *, cache: Cache = False
     ) -> np.ndarray:
         """Return the unit vectors of n texts: an array of shape (n, dimension), float32.
 
@@ -68,13 +63,7 @@ class Encoder(Model):
 
     def _unit(self, texts: list[str]) -> np.ndarray:
         texts = [text[:MAX_CHARACTERS] for text in texts]
-        vectors = self._vectors(texts)
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        bad = ~(np.isfinite(norms) & (norms > 0)).ravel()
-        if bad.any():
-            text = texts[int(bad.argmax())]
-            raise DataError(f"{self.name} gives a vector without direction for {text!r:.80}")
-        return vectors / norms
+        return unit(self._vectors(texts), texts, self.name)
 
     def _vectors(self, texts: list[str]) -> np.ndarray:
         if not self.card.onnx:
@@ -133,8 +122,8 @@ class StaticEncoder(Encoder):
         return other
 
     def __reduce__(self):
-        made = super().__reduce__()
-        return made if self.idf_ is None else (_weighted, (*made, self.idf_))
+        fitted = {} if self.idf_ is None else {"idf_": self.idf_, "identity": self.identity}
+        return *super().__reduce__(), fitted
 
     @cached_property
     def _table(self) -> np.ndarray:
@@ -175,10 +164,6 @@ class StaticEncoder(Encoder):
         return np.concatenate([np.empty((0, self._table.shape[1]), np.float32), *parts])
 
 
-def _weighted(kind: type, arguments: tuple, idf: np.ndarray) -> StaticEncoder:
-    return kind(*arguments).weighted(idf)
-
-
 def encoder(name: str, *, threads: int = 1) -> Encoder | EndpointEncoder:
     """Return an encoder of `ragkit.models.cards()` that uses so many CPU threads.
 
@@ -202,7 +187,7 @@ def embed(
     *,
     model: str = "all-MiniLM-L6-v2",
     kind: str | None = None,
-    cache: bool | str | os.PathLike = True,
+    cache: Cache = True,
     threads: int = 1,
 ) -> np.ndarray:
     """Return unit vectors of texts, shape (n, dimension), and keep them in the store.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -47,9 +48,8 @@ class EndpointEncoder:
 
     def __init__(self, model: str, *, budget: float | None = None, environment: str = "OPENAI"):
         if not model.removeprefix("openai:") or not model.startswith("openai:"):
-            raise UsageError(
-                f"no encoder is called {model!r}", "as in openai:text-embedding-3-large"
-            )
+            hint = "as in openai:text-embedding-3-large"
+            raise UsageError(f"no encoder is called {model!r}", hint)
         self.name = self.identity = model
         self.dimension = DIMENSIONS.get(model.removeprefix("openai:"))
         self.endpoint = Endpoint(environment, 120.0)
@@ -124,36 +124,39 @@ class EndpointEncoder:
             reply = json.loads(self._attempts(connection, body, len(texts)))
         self.calls, self.spent = self.calls + 1, self.spent + (cost or 0.0)
         rows = sorted(reply["data"], key=lambda row: row["index"])
-        return [self._unit(row["embedding"], text) for row, text in zip(rows, texts, strict=True)]
+        return [self._vector(row["embedding"], text) for row, text in zip(rows, texts, strict=True)]
 
     def _attempts(self, connection, body: dict, count: int) -> str:
-        fault = None
+        options = {"service": "embeddings", "check": partial(_wrong, count=count)}
         for attempt in range(ATTEMPTS):
             try:
-                check = lambda text: _wrong(text, count)  # noqa: E731
-                options = {"service": "embeddings", "check": check}
                 return self.endpoint.attempt(connection, body, **options)
             except Fault as caught:
                 fault = caught
             if not fault.again:
                 break
             time.sleep(max(fault.wait_s or 0.0, BACKOFF_S * 2**attempt))
-        raise ModelError(
-            f"{self.name} gave no vectors: {fault}",
-            "the vectors so far are kept; the same command goes on",
-        )
+        hint = "the vectors so far are kept; the same command goes on"
+        raise ModelError(f"{self.name} gave no vectors: {fault}", hint)
 
-    def _unit(self, numbers: list[float], text: str) -> np.ndarray:
+    def _vector(self, numbers: list[float], text: str) -> np.ndarray:
         vector = np.asarray(numbers, dtype=np.float64)
-        norm = float(np.linalg.norm(vector))
         if self.dimension not in (None, len(vector)):
             raise DataError(
                 f"{self.name} should give vectors of length {self.dimension}, found {len(vector)}",
                 f"another model answers at {self.endpoint.url}: name it as it is called there",
             )
-        if not np.isfinite(norm) or not norm:
-            raise DataError(f"{self.name} gives a vector without direction for {text!r:.80}")
-        return (vector / norm).astype(np.float32)
+        return unit(vector[None], [text], self.name)[0].astype(np.float32)
+
+
+def unit(vectors: np.ndarray, texts: Sequence[str], name: str) -> np.ndarray:
+    """Return vectors scaled to length 1; `DataError` names the text of one without direction."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    bad = ~(np.isfinite(norms) & (norms > 0)).ravel()
+    if bad.any():
+        text = texts[int(bad.argmax())]
+        raise DataError(f"{name} gives a vector without direction for {text!r:.80}")
+    return vectors / norms
 
 
 def _wrong(text: str, count: int) -> str | None:

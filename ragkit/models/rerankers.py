@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
 
 from ragkit import checks
 from ragkit.errors import DataError, UsageError
-from ragkit.models.base import MAX_CHARACTERS, Model, opened
+from ragkit.models.base import MAX_CHARACTERS, Cache, Model, opened
 
 
 class Reranker(Model):
@@ -23,24 +22,12 @@ class Reranker(Model):
     kind = "reranker"
     library = ("CrossEncoder", "predict")
 
-    def score(
-        self,
-        query: str,
-        passages: Sequence[str],
-        *,
-        cache: bool | str | os.PathLike = False,
-    ) -> np.ndarray:
+    def score(self, query: str, passages: Sequence[str], *, cache: Cache = False) -> np.ndarray:
         """Return the score of each passage for one query; see `score_pairs`."""
-        passages = checks.strings(passages, "passages")
-        pairs = [(query, passage) for passage in passages]
+        pairs = [(query, passage) for passage in checks.strings(passages, "passages")]
         return self.score_pairs(pairs, cache=cache)
 
-    def score_pairs(
-        self,
-        pairs: Sequence[tuple[str, str]],
-        *,
-        cache: bool | str | os.PathLike = False,
-    ) -> np.ndarray:
+    def score_pairs(self, pairs: Sequence[tuple[str, str]], *, cache: Cache = False) -> np.ndarray:
         """Return the score of each of n pairs (query, passage), shape (n,), float32.
 
         Higher is better. The options and errors are those of `ragkit.models.Encoder.encode`; also

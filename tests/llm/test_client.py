@@ -356,12 +356,9 @@ def test_an_unknown_price_is_said_and_never_zero(path):
         Client("openai:my-llama", ledger=path, budget=1.0)
 
 
-def test_a_budget_stops_cleanly_and_what_is_paid_is_kept(endpoint, path, tmp_path, monkeypatch):
-    prices = tmp_path / "prices.toml"
-    text = 'date = 2025-01-01\ncurrency = "USD"\n[models.m]\ninput = 0\noutput = 1000000\n'
-    prices.write_text(text)
+def test_a_budget_stops_cleanly_and_what_is_paid_is_kept(endpoint, path, prices):
+    prices('date = 2025-01-01\ncurrency = "USD"\n[models.m]\ninput = 0\noutput = 1000000\n')
     server = endpoint(lambda *_: chat(tokens=(7, 2)))
-    monkeypatch.setenv("RAGKIT_PRICES", str(prices))
     options = {"parameters": {"max_tokens": 3}}
     asked = [str(i) for i in range(20)]
     with make(path, budget=11.0, **options) as client:
@@ -455,7 +452,7 @@ def test_ctrl_c_while_threads_start_waits_for_those_that_did(endpoint, path, mon
     server, begun, start = endpoint(lambda *_: Reply(delay=0.3)), [], threading.Thread.start
 
     def starts(thread):
-        if "run_thread" in thread.name:
+        if "ragkit-asks" in thread.name:
             begun.append(thread)
             if len(begun) == 3:
                 while server.asked.total() < 2:

@@ -11,8 +11,6 @@ from ragkit.files import write_jsonl
 from ragkit.llm import Client, Ledger, ReplayMiss, Request
 from tests.llm.server import SCHEMA, Reply, chat
 
-PRICES = 'date = 2025-01-01\ncurrency = "USD"\n[models.m]\ninput = 10\noutput = 100\n'
-
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
@@ -70,9 +68,8 @@ def test_a_failure_is_written_and_sets_the_exit_status(endpoint, run, tmp_path):
     assert (bad["ok"], bad["kind"], good["ok"]) == (False, "rejected", True)
 
 
-def test_a_dry_run_and_replay_ask_nothing_and_a_budget_needs_a_price(run, monkeypatch, tmp_path):
-    (tmp_path / "p.toml").write_text(PRICES)
-    monkeypatch.setenv("RAGKIT_PRICES", str(tmp_path / "p.toml"))
+def test_a_dry_run_and_replay_ask_nothing_and_a_budget_needs_a_price(run, prices):
+    prices()
     ask = ["complete", "-", "-m", "openai:m"]
     out = run(*ask, "--dry-run", "--max-tokens", "50", input=LINES)
     assert "2 requests, 0 in the ledger, 2 calls" in out
@@ -111,10 +108,9 @@ def test_a_missing_file_is_named(run):
 
 
 @pytest.fixture
-def filled(endpoint, tmp_path, monkeypatch):
+def filled(endpoint, tmp_path, prices):
     endpoint(answer)
-    (tmp_path / "p.toml").write_text(PRICES)
-    monkeypatch.setenv("RAGKIT_PRICES", str(tmp_path / "p.toml"))
+    prices()
     path = tmp_path / "l.sqlite"
     with Client("openai:m", ledger=path) as client:
         client.complete([Request("one", purpose="judge"), Request("bad", purpose="judge")])

@@ -11,18 +11,8 @@ from ragkit.llm.prices import encoding_name, request_tokens
 HEAD = 'date = 2025-03-04\ncurrency = "USD"\n'
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(text):
-        (tmp_path / "prices.toml").write_text(text)
-        return tmp_path / "prices.toml"
-
-    return write
-
-
-def test_a_price_is_per_million_tokens_each_way(write, monkeypatch):
-    path = write(HEAD + '[models."a-b.1"]\ninput = 2\noutput = 8.5\n')
-    monkeypatch.setenv("RAGKIT_PRICES", str(path))
+def test_a_price_is_per_million_tokens_each_way(prices, monkeypatch):
+    path = prices(HEAD + '[models."a-b.1"]\ninput = 2\noutput = 8.5\n')
     prices = load_prices()
     assert (prices.date, prices.path) == ("2025-03-04", str(path))
     assert prices.cost("a-b.1", 1_000_000, 0) == 2.0
@@ -58,8 +48,8 @@ def test_the_packages_file_prices_the_hosted_models_of_the_papers():
         (HEAD + "[models]\nm = 3", "'m' needs"),
     ],
 )
-def test_a_malformed_file_is_refused(write, monkeypatch, text, says):
-    monkeypatch.setenv("RAGKIT_PRICES", str(write(text)))
+def test_a_malformed_file_is_refused(prices, text, says):
+    prices(text)
     with pytest.raises(DataError, match=says):
         load_prices()
 

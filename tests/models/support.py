@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ragkit import paths
+from ragkit import models, paths
+from ragkit.models import registry
 from ragkit.models.registry import Card, cards, find
 
 # Read before any test points $RAGKIT_CACHE elsewhere.
@@ -18,8 +19,8 @@ WORDS = (
 )
 
 
-def fetched(*names: str) -> None:
-    """Let the test see the weights that are really here; skip it where one is not."""
+def fetched(*names: str) -> list:
+    """Return the models whose weights are really here; skip the test where some are not."""
     target = paths.cache_dir() / "models"
     if not target.exists() and FETCHED.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -27,6 +28,8 @@ def fetched(*names: str) -> None:
     for name in names:
         if find(cards()[name]) is None:
             pytest.skip(f"the weights of {name} are not here: {cards()[name].command}")
+    opened = {"encoder": models.encoder, "reranker": models.reranker}
+    return [opened[cards()[name].kind](name) for name in names]
 
 
 def kept(folder: Path) -> int:
@@ -44,8 +47,10 @@ def tiny_tokenizer(folder: Path) -> None:
     BertTokenizerFast(vocabulary, model_max_length=32).save_pretrained(folder)
 
 
-def in_hub_cache(home: Path, card: Card, build) -> Path:
-    """Lay a model out as the hub's own cache does: weights filed under their sha256."""
+def in_hub_cache(monkeypatch, home: Path, card: Card, build) -> Path:
+    """Lay a model out as the hub's own cache does, weights under their sha256, and register it."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(home))
+    monkeypatch.setattr(registry, "cards", lambda: {card.name: card})
     root = home / ("models--" + card.hub.replace("/", "--"))
     folder, weights = root / "snapshots" / ("0" * 40), "model.safetensors"
     for part in (folder, root / "refs", root / "blobs"):

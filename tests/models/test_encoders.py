@@ -24,19 +24,14 @@ TEXTS = [
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """Return a made model that lies in the hub's cache, as `card` would find it."""
-    home = tmp_path / "hub"
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(home))
+    """The folder of a made model that lies in the hub's cache and is called "tiny"."""
     made = replace(card("e5-small-v2"), name="tiny", dimension=16, max_tokens=32)
-    folder = support.in_hub_cache(home, made, support.tiny_encoder)
-    monkeypatch.setattr(registry, "cards", lambda: {"tiny": made})
-    return made, folder
+    return support.in_hub_cache(monkeypatch, tmp_path, made, support.tiny_encoder)
 
 
 @pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", *INT8])
 def test_vectors_are_unit_float32_and_near_for_related_texts(name):
-    support.fetched(name)
-    encoder = models.encoder(name)
+    (encoder,) = support.fetched(name)
     vectors = encoder.encode(TEXTS)
     assert vectors.shape == (4, encoder.dimension) == (4, 384)
     assert vectors.dtype == np.float32
@@ -50,8 +45,7 @@ def test_vectors_are_unit_float32_and_near_for_related_texts(name):
 
 @pytest.mark.parametrize("name", INT8)
 def test_a_quantised_vector_depends_on_its_text_alone(name):
-    support.fetched(name)
-    encoder = models.encoder(name)
+    (encoder,) = support.fetched(name)
     together = encoder.encode(TEXTS, "query")
     for number, text in enumerate(TEXTS):
         assert (encoder.encode([text], "query")[0] == together[number]).all()
@@ -79,8 +73,7 @@ def test_a_vector_is_what_the_plain_session_gives(name, pooling):
 
 
 def test_kinds_put_the_prefix_before_the_text():
-    support.fetched("e5-small-v2-int8")
-    encoder = models.encoder("e5-small-v2-int8")
+    (encoder,) = support.fetched("e5-small-v2-int8")
     for kind, prefix in [("query", "query: "), ("passage", "passage: "), (None, "")]:
         assert (encoder.encode(["a"], kind) == encoder.encode([prefix + "a"], None)).all()
     assert (encoder.encode(["a"]) == encoder.encode(["a"], "passage")).all()
@@ -89,8 +82,7 @@ def test_kinds_put_the_prefix_before_the_text():
 
 
 def test_longer_texts_are_cut_off_at_max_tokens_up_to_ten_megabytes():
-    support.fetched("bge-small-en-v1.5-int8")
-    encoder = models.encoder("bge-small-en-v1.5-int8")
+    (encoder,) = support.fetched("bge-small-en-v1.5-int8")
     words = ["ferry"] * 510
     just, more = " ".join(words), " ".join([*words, "harbour"] * 3)
     assert encoder.count_tokens([just, more]).tolist() == [512, 2 + 3 * 511]
@@ -104,8 +96,7 @@ def test_longer_texts_are_cut_off_at_max_tokens_up_to_ten_megabytes():
 
 
 def test_windows_of_a_long_text_are_its_parts():
-    support.fetched("bge-small-en-v1.5-int8")
-    encoder = models.encoder("bge-small-en-v1.5-int8")
+    (encoder,) = support.fetched("bge-small-en-v1.5-int8")
     text = " ".join(f"Sentence {number} says nothing new." for number in range(200))
     assert len(encoder.spans(text)) == encoder.count_tokens([text])[0] - 2
     pieces = encoder.windows(text, 100, 20)
@@ -163,13 +154,12 @@ def test_a_vector_without_direction_is_an_error_and_not_kept(tmp_path, monkeypat
 
 
 def test_a_model_of_the_hub_is_checked_and_loaded(hub):
-    made, folder = hub
     encoder = models.encoder("tiny")
     vectors = encoder.encode(["the ferry leaves", "harbour"], "query")
     assert vectors.shape == (2, 16)
     from sentence_transformers import SentenceTransformer
 
-    plain = SentenceTransformer(str(folder)).encode(
+    plain = SentenceTransformer(str(hub)).encode(
         ["query: the ferry leaves", "query: harbour"], normalize_embeddings=True
     )
     assert vectors == pytest.approx(plain, abs=1e-6)
@@ -179,8 +169,7 @@ def test_a_model_of_the_hub_is_checked_and_loaded(hub):
 
 
 def test_weights_that_are_not_what_the_hub_filed_are_refused(hub):
-    _, folder = hub
-    with open(folder / "model.safetensors", "r+b") as stream:
+    with open(hub / "model.safetensors", "r+b") as stream:
         stream.seek(-1, 2)
         stream.write(b"\x55")
     with pytest.raises(HashMismatch, match=r"model.safetensors: sha256 .*, expected"):
@@ -188,8 +177,7 @@ def test_weights_that_are_not_what_the_hub_filed_are_refused(hub):
 
 
 def test_files_that_cannot_be_loaded_are_named(hub):
-    _, folder = hub
-    (folder / "config.json").write_text("{")
+    (hub / "config.json").write_text("{")
     with pytest.raises(ModelError, match=r"tiny: the files in .* could not be loaded") as caught:
         models.encoder("tiny").encode(["a"])
     assert "ragkit models fetch tiny" in caught.value.hint

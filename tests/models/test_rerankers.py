@@ -9,7 +9,7 @@ import pytest
 
 from ragkit import models
 from ragkit.errors import DataError, UsageError
-from ragkit.models import base, registry, rerankers
+from ragkit.models import base, rerankers
 from ragkit.models.registry import card
 from tests.models import support
 
@@ -26,8 +26,7 @@ PASSAGES = [
 
 @pytest.fixture
 def reranker():
-    support.fetched(NAME)
-    return models.reranker(NAME)
+    return support.fetched(NAME)[0]
 
 
 def test_scores_are_the_logits_of_the_model_card(reranker):
@@ -67,11 +66,8 @@ def test_a_second_run_scores_nothing(reranker, tmp_path, monkeypatch):
 
 
 def test_a_reranker_of_the_hub(tmp_path, monkeypatch):
-    home = tmp_path / "hub"
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(home))
     made = replace(card("ms-marco-MiniLM-L-12-v2"), name="tiny", max_tokens=32)
-    folder = support.in_hub_cache(home, made, support.tiny_reranker)
-    monkeypatch.setattr(registry, "cards", lambda: {"tiny": made})
+    folder = support.in_hub_cache(monkeypatch, tmp_path, made, support.tiny_reranker)
     tiny = models.reranker("tiny")
     passages = ["harbour master", "noon", "at noon the ferry leaves " * 3]
     scores = tiny.score("the ferry", passages)

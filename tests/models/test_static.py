@@ -97,15 +97,12 @@ def test_files_without_a_table_are_named(tmp_path):
 
 
 def test_a_model_of_the_hub_by_name(tmp_path, monkeypatch):
-    import huggingface_hub.constants as constants
-
     name = "model2vec:owner/made"
     with pytest.raises(ModelError, match="of model2vec:owner/made are not here") as caught:
         models.encoder(name)
     assert caught.value.hint == "run: ragkit models fetch model2vec:owner/made"
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     hub = Card(name, "encoder", "owner/made", 512, "", {})
-    folder = support.in_hub_cache(tmp_path, hub, lambda folder: model(folder))
+    folder = support.in_hub_cache(monkeypatch, tmp_path, hub, model)
     base._opened.cache_clear()
     assert models.embed(["ferry"], model=name).tolist() == [[1, 0]]
     with open(folder / "model.safetensors", "r+b") as stream:
@@ -133,8 +130,7 @@ def test_dense_weights_by_its_documents_and_keeps_the_weights(tmp_path):
 
 
 def test_wordllama_is_the_registered_file():
-    support.fetched(NAME)
-    encoder = models.encoder(NAME)
+    (encoder,) = support.fetched(NAME)
     assert encoder.dimension == encoder.card.dimension == 256
     asked = "How do I cancel my subscription?"
     texts = [asked, "To end your plan, open Billing and cancel.", "The whale is a mammal."]
