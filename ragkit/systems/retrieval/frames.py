@@ -91,6 +91,21 @@ class Nothing(Retriever):
         return [()] * len(texts)
 
 
+class Leads:
+    """A retriever that indexes the title and the first words of each text only."""
+
+    def __init__(self, retriever, words: int):
+        self.retriever, self.words, self.system = retriever, words, retriever.system
+
+    def fit(self, documents: pd.DataFrame) -> Leads:
+        leads = documents["text"].str.split(n=self.words).str[: self.words].str.join(" ")
+        self.retriever.fit(documents.assign(text=leads))
+        return self
+
+    def search(self, questions, k: int = 10) -> pd.DataFrame:
+        return self.retriever.search(questions, k)
+
+
 def check_fields(fields) -> tuple[str, ...]:
     """Return the names of the columns that make a document's text."""
     names = () if isinstance(fields, str) or not isinstance(fields, Iterable) else tuple(fields)
@@ -152,9 +167,11 @@ def runs_frame(system: str, question_ids: Sequence[str], found: Sequence[Found])
     return runs.astype({"rank": "int64", "score": "float64"})
 
 
-def ranked_lists(runs: pd.DataFrame, question_ids: Sequence[str]) -> list[Found]:
-    """Return the rows of each question as (doc_id, score), in their order."""
-    lists: dict[str, list] = {name: [] for name in question_ids}
+def ranked_lists(retriever, texts: Sequence[str], k: int) -> list[Found]:
+    """Return what a retriever of any kind finds for each text."""
+    lists: dict[str, list] = {str(number): [] for number in range(len(texts))}
+    asked = pd.DataFrame({"question_id": list(lists), "text": list(texts)}, dtype=object)
+    runs = retriever.search(asked, k).sort_values("rank", kind="stable")
     for name, doc_id, score in zip(runs["question_id"], runs["doc_id"], runs["score"], strict=True):
         lists[name].append((doc_id, score))
     return list(lists.values())

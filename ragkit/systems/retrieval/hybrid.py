@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pandas as pd
-
 from ragkit import checks
 from ragkit.errors import UsageError
 from ragkit.systems.retrieval.frames import Found, Retriever, ranked_lists, reusable
@@ -77,12 +75,9 @@ class Hybrid(Retriever):
         return self
 
     def _search(self, ids, texts, k):
-        questions = pd.DataFrame({"question_id": ids, "text": texts}, dtype=object)
         depth = max(k, self.depth)
-        runs = [part.search(questions, depth) for part in self.retrievers]
-        runs = [part.sort_values("rank", kind="stable") for part in runs]
-        for lists in zip(*(ranked_lists(part, ids) for part in runs), strict=True):
-            yield self._fused(lists)[:k]
+        parts = [ranked_lists(part, texts, depth) for part in self.retrievers]
+        return [self._fused(lists)[:k] for lists in zip(*parts, strict=True)]
 
     def _fused(self, lists: Sequence[Found]) -> Found:
         scores: dict[str, float] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import numpy as np
-import pandas as pd
 
 from ragkit import checks, models
 from ragkit.errors import UsageError
@@ -85,19 +84,22 @@ class Rerank(Retriever):
         return self
 
     def _search(self, ids, texts, k):
-        questions = pd.DataFrame({"question_id": ids, "text": texts}, dtype=object)
-        runs = self.retriever.search(questions, self.depth).sort_values("rank", kind="stable")
-        runs = runs.merge(questions, on="question_id", how="left")
-        pieces = {doc_id: self._pieces(self.texts_[doc_id]) for doc_id in runs["doc_id"].unique()}
-        pairs = runs.assign(piece=runs["doc_id"].map(pieces)).explode("piece")
+        lists = ranked_lists(self.retriever, texts, self.depth)
+        pieces = {doc_id: [self.texts_[doc_id]] for own in lists for doc_id, _ in own}
+        if self.long == "windows":
+            size = self.window_tokens, self.overlap
+            pieces = {name: self.reranker.windows(text, *size) for name, [text] in pieces.items()}
+        asked = [
+            (number, doc_id, piece)
+            for number, own in enumerate(lists)
+            for doc_id, _ in own
+            for piece in pieces[doc_id]
+        ]
         options = {"cache": self.cache} if self._ours else {}
-        asked = list(zip(pairs["text"], pairs["piece"], strict=True))
-        scores = np.asarray(self.reranker.score_pairs(asked, **options), dtype=float)
-        runs["score"] = pd.Series(scores, pairs.index).groupby(level=0).max()
-        runs = runs.sort_values("score", ascending=False, kind="stable")
-        return [pairs[:k] for pairs in ranked_lists(runs, ids)]
-
-    def _pieces(self, text: str) -> list[str]:
-        if self.long == "truncate":
-            return [text]
-        return self.reranker.windows(text, self.window_tokens, self.overlap)
+        pairs = [(texts[number], piece) for number, _, piece in asked]
+        scores = np.asarray(self.reranker.score_pairs(pairs, **options), dtype=float)
+        best: list[dict[str, float]] = [{} for _ in texts]
+        for (number, doc_id, _), score in zip(asked, scores.tolist(), strict=True):
+            best[number][doc_id] = max(score, best[number].get(doc_id, score))
+        ranked = [sorted(own.items(), key=lambda pair: -pair[1]) for own in best]
+        return [own[:k] for own in ranked]

@@ -19,8 +19,8 @@ from ragkit import checks, datasets, display, models, paths, schema
 from ragkit.errors import ModelError, RagkitError, UsageError
 from ragkit.store import Store, canonical, digest
 from ragkit.systems.readers.base import Document, Library
+from ragkit.systems.retrieval.frames import ranked_lists
 from ragkit.systems.sweep.result import Sweep, assembled
-from ragkit.systems.sweep.steps import ranked_lists
 from ragkit.systems.sweep.systems import System, build, build_reader, load
 
 READ = 16  # questions that are read by one task
@@ -200,7 +200,7 @@ def _ranking(systems, documents, questions, store, k, place) -> list[Task]:
         depth = max(k, system.top if system.reader else 1)
         depth = system.rerank["depth"] if system.rerank else depth
         given = {**system.ranking, "depth": depth, "documents": known}
-        name, code = canonical(given), (*system.modules, "ragkit.systems.sweep.steps")
+        name, code = canonical(given), (*system.modules, "ragkit.systems.retrieval.frames")
         if name not in tasks:
             kept = {"step": "rank", "code": code, "given": given}
             ranker = partial(_ranker, system, place, depth)

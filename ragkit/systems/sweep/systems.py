@@ -17,8 +17,8 @@ from ragkit import checks
 from ragkit.errors import DataError, ModelError, RagkitError, UsageError
 from ragkit.files import read_text
 from ragkit.llm import ledger_path
+from ragkit.systems.retrieval.frames import Leads
 from ragkit.systems.retrieval.saved import Kept, Saved
-from ragkit.systems.sweep.steps import Leads
 
 # kind -> class, each with fit(documents) and search(questions, k).
 RETRIEVERS = {
