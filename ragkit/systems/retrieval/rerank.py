@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import numpy as np
+import pandas as pd
 
 from ragkit import checks, models
 from ragkit.errors import UsageError
@@ -89,17 +90,18 @@ class Rerank(Retriever):
         if self.long == "windows":
             size = self.window_tokens, self.overlap
             pieces = {name: self.reranker.windows(text, *size) for name, [text] in pieces.items()}
-        asked = [
-            (number, doc_id, piece)
-            for number, own in enumerate(lists)
+        rows = [
+            (number, doc_id, text, piece)
+            for number, (text, own) in enumerate(zip(texts, lists, strict=True))
             for doc_id, _ in own
             for piece in pieces[doc_id]
         ]
         options = {"cache": self.cache} if self._ours else {}
-        pairs = [(texts[number], piece) for number, _, piece in asked]
-        scores = np.asarray(self.reranker.score_pairs(pairs, **options), dtype=float)
-        best: list[dict[str, float]] = [{} for _ in texts]
-        for (number, doc_id, _), score in zip(asked, scores.tolist(), strict=True):
-            best[number][doc_id] = max(score, best[number].get(doc_id, score))
-        ranked = [sorted(own.items(), key=lambda pair: -pair[1]) for own in best]
-        return [own[:k] for own in ranked]
+        scores = self.reranker.score_pairs([row[2:] for row in rows], **options)
+        table = pd.DataFrame(rows, columns=["question", "document", "text", "piece"])
+        table["score"] = np.asarray(scores, dtype=float)
+        best = table.groupby(["question", "document"], sort=False)["score"].max()
+        found: list[list[tuple[str, float]]] = [[] for _ in texts]
+        for (number, doc_id), score in best.sort_values(ascending=False, kind="stable").items():
+            found[number].append((doc_id, score))
+        return [own[:k] for own in found]
