@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ragkit.errors import DataError, UsageError
-from ragkit.judging import KINDS, ModelJudge, Task, Verdict, ask, combine, load_judge, unit_rating
-from ragkit.judging.judges import PROMPTS
+from ragkit.judging import ModelJudge, Task, Verdict, ask, load_judge
+from ragkit.judging.judges import KINDS, PROMPTS, combine, unit_rating
 from ragkit.judging.report import agreement
 from ragkit.llm import Client, load_prompt
 from tests.judging.helpers import Scripted, between, literal, replies
