@@ -19,30 +19,9 @@ counted, and it is never 0.
 """
 
 from ragkit.judging.case import Options
-from ragkit.judging.goldset import RULES, Review, classify, is_anti_hallucination, review
-from ragkit.judging.harness import compare, estimate, evaluate, preferred, swaps
-from ragkit.judging.inputs import read_answers, read_documents, read_questions, strip_citations
-from ragkit.judging.judges import (
-    CLASSES,
-    KINDS,
-    Judge,
-    ModelJudge,
-    Task,
-    Verdict,
-    ask,
-    combine,
-    tasks,
-    unit_rating,
-)
+from ragkit.judging.goldset import review
+from ragkit.judging.harness import compare, estimate, evaluate
+from ragkit.judging.inputs import read_answers, read_questions
+from ragkit.judging.judges import Judge, ModelJudge, Task, Verdict, ask, tasks
 from ragkit.judging.offline import load_judge
-from ragkit.judging.report import (
-    Comparison,
-    Evaluation,
-    aggregate,
-    agreement,
-    completeness,
-    document_recall,
-    invalid_extra_documents,
-    leaderboard_score,
-    read,
-)
+from ragkit.judging.report import Comparison, Evaluation, aggregate, agreement, read

@@ -86,26 +86,15 @@ def attack(
     """Return gold answers that are changed to please a judge, and harmless changes of them.
 
     "taken back", "more numbers", "hedged" and "harmless" are templates of `attacks.toml`, one at
-    random for each question. "all answers" lists the gold answers to 60 questions, in a random
-    order; "shuffled" has the words of the gold answer in a random order; "sorted keywords" its
-    words that are no stop words, in alphabetical order; "whole document" is the text of a gold
-    document; "extracted" adds one or two sentences of it to the gold answer. "injected answer" and
-    "injected document" are instructions to the judge, behind the gold answer to another question
-    and behind a document that is not gold; they are never used for a calibration.
+    random for each question: with `held_out` one that took no part in the calibration of the
+    offline judge. "all answers" lists the gold answers to 60 questions, in a random order;
+    "shuffled" has the words of the gold answer in a random order; "sorted keywords" its words that
+    are no stop words, in alphabetical order; "whole document" is the text of a gold document, of
+    the `documents` by id; "extracted" adds one or two sentences of it to the gold answer. "injected
+    answer" and "injected document" are instructions to the judge, behind the gold answer to another
+    question and behind a document that is not gold; they are never used for a calibration.
 
-    Parameters
-    ----------
-    questions : DataFrame
-        As in `perturb`.
-    documents : mapping of id to text, optional
-        Texts of gold documents, for "whole document" and "extracted".
-    held_out : bool
-        Use the templates that took no part in the calibration of the offline judge.
-
-    Returns
-    -------
-    DataFrame
-        As `perturb`; change is one of `ATTACKS` or `HARMLESS`.
+    The frames are as in `perturb`; change is one of `ATTACKS` or `HARMLESS`.
     """
     kept, rng = _answerable(questions), random.Random(0)
     listed_docs = questions.loc[kept.index, "gold_doc_ids"]
@@ -146,9 +135,8 @@ def sample_attacks(*, held_out: bool, questions: int = 0) -> pd.DataFrame:
     second question, `held_out` the others.
 
     For a slow judge, `questions` draws so many of each sample (0: all). "all answers" then lists
-    theirs alone, and their plain answers are added: "gold" and "other question's" of `perturb`.
-    Rows of a question stand together, which a server's cache of prompts speeds up, and the samples
-    take turns, so that a run that was stopped has judged some of both.
+    theirs alone, and `PLAIN` answers of `perturb` are added. Rows of a question stand together,
+    for a server's cache of prompts, and the samples take turns: a stopped run judged some of both.
     """
     parts, turns, drawn = [], {}, checks.whole(questions, "questions", least=0)
     for number, sample in enumerate(map(datasets.load, SAMPLES)):
@@ -174,13 +162,9 @@ def accepted(frame: pd.DataFrame, judge: Judge) -> pd.DataFrame:
     """Return how many answers of `perturb` or `attack` a judge accepts, by change.
 
     An injected document is accepted if the judge calls it valid or required; a judge that does not
-    classify documents gets none.
-
-    Returns
-    -------
-    DataFrame
-        change, n (verdicts given), accepted (of them, those that are a sure yes), unsure, missing,
-        and the share accepted with Wilson's interval: value, low, high (NaN without a verdict).
+    classify documents gets none. The columns are change, n (verdicts given), accepted (of them,
+    those that are a sure yes), unsure, missing, and the share accepted with Wilson's interval:
+    value, low, high (NaN without a verdict).
     """
     kinds = frame["change"].map({"injected document": "validity"}).fillna("correctness")
     found = frame.assign(kind=kinds, document=frame["answer"])[kinds.isin(judge.kinds)]

@@ -18,21 +18,12 @@ from ragkit import checks, datasets
 from ragkit.datasets.registry import entry
 from ragkit.errors import DataError, UsageError
 from ragkit.files import write_text
+from ragkit.judging import offline
 from ragkit.judging.attacks import ATTACKS, SAMPLES, perturb, sample_attacks
 from ragkit.judging.features import ATTACK, FEATURES
 from ragkit.judging.judges import KINDS, Task, Verdict
 from ragkit.judging.judges import tasks as tasks_of
-from ragkit.judging.offline import (
-    CALIBRATED,
-    COEFFICIENTS,
-    IGNORANCE,
-    Coefficients,
-    OfflineJudge,
-    bare,
-    features,
-    ignorance,
-    wanted,
-)
+from ragkit.judging.offline import CALIBRATED, COEFFICIENTS, IGNORANCE, Coefficients, OfflineJudge
 from ragkit.judging.offline_text import asks_abstention, parse
 from ragkit.judging.verdicts import fact_tasks, judged_answers
 
@@ -51,7 +42,7 @@ def calibrate(
     penalty: float = 1.0,
     provenance: Mapping[str, Any] | None = None,
 ) -> Coefficients:
-    """Fit the offline judge to verdicts.
+    """Fit the offline judge to verdicts; `OfflineJudge(coefficients)` then uses them.
 
     A ridge-penalised logistic regression for each kind of task, on standardised features whose
     direction is fixed where it is known (`ragkit.judging.features.FEATURES`). Where gold answers
@@ -76,11 +67,6 @@ def calibrate(
         On half the squared weights of standardised features.
     provenance : mapping, optional
         A description of the data, kept with the coefficients.
-
-    Returns
-    -------
-    Coefficients
-        For `OfflineJudge(coefficients)`; `to_toml()` is the text of a file.
     """
     groups = list(range(len(tasks))) if groups is None else list(groups)
     heavy = np.ones(len(tasks)) if weights is None else np.asarray(weights, dtype=float)
@@ -112,7 +98,7 @@ def calibrate(
 
 
 def _matrix(tasks: Sequence[Task], model: str = "") -> np.ndarray:
-    return np.array([list(features(task, model).values()) for task in tasks])
+    return np.array([list(offline.features(task, model).values()) for task in tasks])
 
 
 def _split(tasks, targets) -> tuple[dict[str, list[int]], dict[str, list[float]]]:
@@ -122,13 +108,13 @@ def _split(tasks, targets) -> tuple[dict[str, list[int]], dict[str, list[float]]
     for place, task in enumerate(tasks):
         if task.kind not in CALIBRATED:
             raise UsageError(f"the offline judge is fitted to {' and '.join(CALIBRATED)} only")
-        answer = bare(task.fields["answer"])
+        answer = offline.bare(task.fields["answer"])
         if np.isnan(targets[place]) or not parse(answer).tokens:
             continue
-        if not asks_abstention(wanted(task)):
+        if not asks_abstention(offline.wanted(task)):
             rows[task.kind].append(place)
         elif task.kind == "correctness":
-            unanswerable[ignorance(answer)].append(targets[place])
+            unanswerable[offline.ignorance(answer)].append(targets[place])
     return rows, unanswerable
 
 
@@ -195,10 +181,9 @@ def fit_public(frame: pd.DataFrame, *, provenance: Mapping[str, Any] | None = No
     """Fit the coefficients to rows of `judged_answers`.
 
     Correctness is fitted to the verdicts, facts to the completeness of each answer. Systems hardly
-    ever give the gold answer with one number changed or one "not" added, so verdicts alone teach
-    nothing about such answers: the questions' gold answers and facts take part as right, and
-    copies with a changed number or a negation as wrong (`ragkit.judging.attacks.perturb`), each
-    with the weight `ANCHORS`.
+    ever give the gold answer with one number changed or one "not" added. So gold answers and facts
+    take part as right, and copies with a changed number or a negation as wrong
+    (`ragkit.judging.attacks.perturb`), each with the weight `ANCHORS`.
     """
     facts, rows = fact_tasks(frame)
     anchors, truth = _anchors(frame)

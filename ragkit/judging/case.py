@@ -15,21 +15,13 @@ import pandas as pd
 from ragkit import __version__, checks, schema
 from ragkit.errors import DataError, UsageError, did_you_mean
 from ragkit.files import sha256
+from ragkit.judging import inputs
 from ragkit.judging.goldset import RULES, check_panel, pool_of, require
-from ragkit.judging.inputs import (
-    read_answers,
-    read_documents,
-    read_labels,
-    read_questions,
-    strip_citations,
-)
 from ragkit.judging.judges import Judge
 from ragkit.judging.report import check_writable, corrected_path
 from ragkit.store import digest
 
 Source = pd.DataFrame | str | Path
-# What is evaluated of a system: its answers, the documents that it lists, or both.
-PARTS = ("both", "answers", "documents")
 
 
 @dataclass(frozen=True)
@@ -39,23 +31,22 @@ class Options:
     Parameters
     ----------
     documents : mapping of id to text, or path, optional
-        The texts of gold and retrieved documents. With them a panel classifies the retrieved
-        documents; without them every document that is not gold is invalid.
+        Texts of gold and retrieved documents, which a panel classifies. Default: every document
+        that is not gold is invalid.
     panel : sequence of Judge, optional
         Who classifies documents and compares answers. Default: the judge, three times.
     correct_gold : bool, optional
-        Correct the gold sets by the panel's classes before scoring. Corrected questions are
+        Correct the gold sets by the panel's classes before scoring; corrected questions are
         flagged, and written to NAME.corrected.jsonl beside the report. Default: only when two
         systems are compared and documents are given; the leaderboard does not correct.
     rules : {"paper", "code"}
-        How the votes on a document decide; see `ragkit.judging.classify`.
+        How the votes on a document decide; see `ragkit.judging.goldset.classify`.
     cutoff : int, optional
         The most documents to use of each answer. Default: all.
     repeat : int, at least 1
-        Verdicts on every answer and fact. More than half decide, so an odd number is best: of an
-        even one, half yes counts as no.
+        Verdicts on every answer and fact; a yes takes more than half.
     round : int, at least 0
-        Each round gets verdicts that are independent of those of other rounds.
+        Each round gets verdicts independent of other rounds'.
     seed : int
         For the intervals, and for the order in which two answers are shown.
     parts : {"both", "answers", "documents"}
@@ -63,8 +54,7 @@ class Options:
     skip_bad : bool
         Leave out bad rows of the inputs, and list them in the report.
     labels : DataFrame or path, optional
-        Scores, from 0 to 1, of a stricter judge on the correctness of some answers, drawn at
-        random: see `labelled`.
+        Scores in [0, 1] of a stricter judge on answers drawn at random: see `labelled`.
     """
 
     documents: Mapping[str, str] | str | Path | None = None
@@ -81,7 +71,7 @@ class Options:
 
     def __post_init__(self):
         checks.choice(self.rules, "rules", RULES)
-        checks.choice(self.parts, "parts", PARTS)
+        checks.choice(self.parts, "parts", ("both", "answers", "documents"))
         checks.whole(self.repeat, "repeat")
         checks.whole(self.round, "round", least=0)
         checks.whole(1 if self.cutoff is None else self.cutoff, "cutoff")
@@ -120,12 +110,12 @@ class Case:
 
 def prepare(questions: Source, answers, judge: Judge, options: Options, out=None) -> Case:
     """Return the checked case of a run; `answers` are pairs of a source and a system or None."""
-    frame, skipped = read_questions(questions, skip_bad=options.skip_bad)
+    frame, skipped = inputs.read_questions(questions, skip_bad=options.skip_bad)
     rows = frame[list(schema.COLUMNS["questions"])].to_dict("records")
     asked = {row["question_id"]: row for row in rows}
     about, found = {"questions": _about(questions, frame)}, {}
     for number, (source, system) in enumerate(answers, 1):
-        own, bad = read_answers(source, frame, skip_bad=options.skip_bad)
+        own, bad = inputs.read_answers(source, frame, skip_bad=options.skip_bad)
         skipped += bad
         name, part = _of_system(own, source, system)
         if name in found:
@@ -145,10 +135,15 @@ def prepare(questions: Source, answers, judge: Judge, options: Options, out=None
     check_panel(panel, *kinds, *["regenerate"] * bool(options.correct_gold))
     if options.panel is not None and not kinds and len(answers) == 1:
         raise UsageError("a panel judges documents, and none are given", "give documents")
-    documents = _documents(options.documents, {doc for pool in pools.values() for doc in pool})
+    documents = options.documents
     if documents is not None:
+        needed = {doc for pool in pools.values() for doc in pool}
+        if isinstance(documents, str | Path):
+            documents = inputs.read_documents(documents, needed) if needed else {}
+        require(needed, documents)
+        documents = {doc: documents[doc] for doc in sorted(needed)}
         about["documents"] = {"sha256": digest(documents), "rows": len(documents)}
-    labels = {} if options.labels is None else read_labels(options.labels, found, asked)
+    labels = {} if options.labels is None else inputs.read_labels(options.labels, found, asked)
     if labels:
         rows = pd.DataFrame(list(labels.items()), columns=["answer", "score"])
         about["labels"] = _about(options.labels, rows)
@@ -185,7 +180,6 @@ def _of_system(frame: pd.DataFrame, source: Source, system: str | None):
 
 
 def _check_parts(system: str, frame: pd.DataFrame, parts: str, listed: bool) -> None:
-    """Raise `DataError` if what is to be evaluated of a system is not in its answers."""
     if parts != "documents" and frame["answer"].isna().all():
         raise DataError(
             f"{system}: no row has an answer",
@@ -201,19 +195,14 @@ def _check_parts(system: str, frame: pd.DataFrame, parts: str, listed: bool) -> 
 def _given(frame: pd.DataFrame, options: Options) -> dict[str, Given]:
     found = {}
     for name, answer, docs in frame[["question_id", "answer", "doc_ids"]].to_numpy():
-        text = None if pd.isna(answer) or options.parts == "documents" else strip_citations(answer)
+        text = (
+            None
+            if pd.isna(answer) or options.parts == "documents"
+            else inputs.strip_citations(answer)
+        )
         docs = list(dict.fromkeys(docs))[: options.cutoff]
         found[name] = Given(text, None if options.parts == "answers" else docs)
     return found
-
-
-def _documents(documents, needed: set[str]) -> dict[str, str] | None:
-    if documents is None:
-        return None
-    if isinstance(documents, str | Path):
-        documents = read_documents(documents, needed) if needed else {}
-    require(needed, documents)
-    return {doc: documents[doc] for doc in sorted(needed)}
 
 
 def head(case: Case, kind: str) -> dict[str, Any]:

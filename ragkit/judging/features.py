@@ -18,7 +18,7 @@ FEATURES, ATTACK = (
 )
 # The most sentences of an answer that are compared one by one; all words count anyway.
 SENTENCES = 60
-# Two sentences that cover each other this far say the same but for a word or two.
+# Two sentences that cover each other this far, numbers apart, say nearly the same.
 CLOSE = 0.75
 # The power of the coverage that a sign of an attack is multiplied by: chosen on the attacks that
 # take part in the calibration.
@@ -30,8 +30,8 @@ _ENUMERATION = re.compile(r"(?m)^\s*(?:[-*•]\s*)?\d{1,2}[.)]\s+")
 def weight(word: str) -> int:
     """Return the weight of a word: longer words and numbers weigh more than short words.
 
-    A number weighs 15, a word of n letters (stemmed) 2 + n, at least 4 and at most 10. Rare words
-    tend to be long; unlike rarity, length does not depend on what else is judged.
+    A number weighs 15, a word of n letters (stemmed) 2 + n, from 4 to 10. Rare words tend to be
+    long; unlike rarity, length does not depend on what else is judged.
 
     >>> weight("12"), weight("refund")
     (15, 8)
@@ -66,7 +66,6 @@ def conflicts(wanted: Text, given: Text, question: Text) -> frozenset[str]:
 
 
 def _close(one: Text, other: Text) -> bool:
-    """Whether two sentences say nearly the same, their numbers apart."""
     a, b = one.words - one.numbers, other.words - other.numbers
     return coverage(a, b) >= CLOSE and coverage(b, a) >= CLOSE
 

@@ -45,14 +45,13 @@ _AVOID = re.compile(
 def classify(votes: Sequence[str | None], *, gold: bool, rules: str = "paper") -> str | None:
     """Return the class of a document from the votes of a panel.
 
-    None stands for a member whose verdict is missing, which belongs to no majority. If no more
-    than half of the panel voted, a gold document is required and another one has no class (None).
+    A missing vote (None) belongs to no majority. If no more than half of the panel voted, a gold
+    document is required and another one has no class (None).
 
     By the rules "paper", a gold document is invalid if more than half of the votes say so, else
-    required; another document is required if more than half say so, valid if more than half say
-    at least valid, else invalid. "code" is what the released code does: with required as 2, valid
-    as 1 and invalid as 0, a gold document is required at a mean of at least 0.5, else invalid;
-    another one is required from 1.5, valid from 0.5, else invalid.
+    required; another one is of the highest class that more than half reach. "code" is what the
+    released code does: with required as 2, valid as 1 and invalid as 0, a gold document is
+    required from a mean of 0.5, else invalid; another one is required from 1.5, valid from 0.5.
 
     >>> classify(["required", "valid", "required"], gold=False), classify(["valid", None, None], gold=True)
     ('required', 'required')
@@ -76,10 +75,9 @@ def classify(votes: Sequence[str | None], *, gold: bool, rules: str = "paper") -
 def is_anti_hallucination(fact: str) -> bool:
     """Return whether a fact forbids the answer to say something.
 
-    Such facts ("The answer must not claim ...", "Do not use ...") guard against errors that other
-    documents suggest, so they stay valid when the gold answer changes. They are recognised by
-    their wording: a verb of obligation with a negation about the answer, or a prohibition at the
-    beginning. Source: EnterpriseRAG-Bench, section 5.3 and appendix C.2 (Constrained).
+    Such a fact stays valid when the gold answer changes. It is recognised by its wording: a verb
+    of obligation with a negation about the answer, or a prohibition at the beginning. Source:
+    EnterpriseRAG-Bench, section 5.3 and appendix C.2 (Constrained).
 
     >>> is_anti_hallucination("The answer must not claim that refunds are free.")
     True
@@ -150,8 +148,8 @@ def review(
     questions : sequence of mappings
         With question_id, text, answer, facts, gold_doc_ids.
     pools : mapping of question_id to sequence of str
-        The documents that systems retrieved. A question whose pool adds nothing to its gold
-        documents, or that has no gold documents, is not reviewed.
+        The documents that systems retrieved. A question without gold documents, or whose pool
+        adds nothing to them, is not reviewed.
     documents : mapping of id to text
         `DataError` if one is missing.
     panel : sequence of Judge
@@ -159,14 +157,9 @@ def review(
     rules : {"paper", "code"}
         See `classify`.
     correct : bool
-        Whether a changed set gets a new gold answer, from the first member. If not, the documents
-        are classified and the gold set stays.
+        Whether a changed set replaces the gold set, with a new answer by the first member.
     round : int
-        Number of the review; each gets independent verdicts.
-
-    Returns
-    -------
-    dict of question_id to Review
+        Each round gets verdicts independent of other rounds'.
     """
     checks.choice(rules, "rules", RULES)
     check_panel(panel, "validity", *(["regenerate"] if correct else []))

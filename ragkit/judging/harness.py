@@ -50,10 +50,10 @@ def evaluate(
 ) -> made.Evaluation:
     """Judge a system's answers and documents.
 
-    All questions count: a question without an answer is not correct, supports no fact, and has
-    a document recall of 0. A verdict that the judge failed to give is missing. Completeness and
-    score are those of the questions with facts. The same call again asks only for verdicts that
-    are neither in a model's ledger nor in the cache's store.
+    A question without an answer is not correct, supports no fact, and has a document recall of 0.
+    Completeness and score are those of the questions with facts. A verdict that the judge failed
+    to give is missing; the same call asks again for those that are neither in a model's ledger nor
+    in the cache's store.
 
     Parameters
     ----------
@@ -88,15 +88,9 @@ def judged(case: Case, schema: str) -> dict[str, Any]:
     reviews: dict[str, Review] = {}
     options = case.options
     if case.documents is not None:
-        reviews = review(
-            list(case.questions.values()),
-            case.pools,
-            case.documents,
-            case.panel,
-            rules=options.rules,
-            correct=bool(options.correct_gold),
-            round=options.round,
-        )
+        given = list(case.questions.values()), case.pools, case.documents, case.panel
+        how = {"rules": options.rules, "correct": bool(options.correct_gold)}
+        reviews = review(*given, **how, round=options.round)
     found = {system: _judge_system(case, system, reviews) for system in case.answers}
     return {
         **head(case, schema),
@@ -122,15 +116,15 @@ def estimate(
 ) -> list[dict[str, Any]]:
     """Return what `evaluate` or `compare` would ask and its price, without asking.
 
-    `answers` holds pairs of answers and the name of the system or None: one pair for `evaluate`,
-    two for `compare`; the other parameters are those of `evaluate`.
+    `answers` holds one pair (`evaluate`) or two (`compare`) of answers and a system's name or
+    None; the other parameters are those of `evaluate`.
 
     Returns
     -------
     list of dict
-        For each part: what, judge, verdicts, estimate (`ragkit.llm.Estimate`, or None for a judge
-        that costs nothing). The panel's part is an upper bound, since it stops early; new gold
-        answers are not included, since their number is unknown.
+        For each part: what, judge, verdicts, estimate (`ragkit.llm.Estimate`, or None if they are
+        free). A panel may stop early, so its part is an upper bound. New gold answers, whose
+        number is unknown, are not included.
     """
     case = prepare(questions, answers, judge, options or Options())
     round, repeat = case.options.round, case.options.repeat
@@ -195,13 +189,17 @@ def _judge_system(case: Case, system: str, reviews: Mapping[str, Review]) -> lis
 def _record(
     case: Case, system: str, question: dict, verdicts: list[Verdict], review: Review | None
 ) -> dict:
-    given = case.answers[system][question["question_id"]]
+    given, repeat = case.answers[system][question["question_id"]], case.options.repeat
     scores: dict[str, float | None] = {}
     repeats, most, gold = {}, {}, question["gold_doc_ids"]
+    items = [("correctness", ""), *(("fact", fact) for fact in question["facts"])]
     if case.options.parts != "documents":
-        verdicts = verdicts or _by_rule(given.answer, len(question["facts"]), case.options.repeat)
+        if not verdicts:  # no answer, which is wrong by rule
+            reason = "no answer was given" if given.answer is None else "the answer is empty"
+            spread, values = 0.0 if repeat > 1 else None, [False] * repeat
+            verdicts = [Verdict(False, reason, "rule", values, [], spread)] * len(items)
         scores = {"answered": float(bool(given.answer))} | _scores([v.value for v in verdicts])
-        if case.options.repeat > 1:
+        if repeat > 1:
             each = [_scores(values) for values in zip(*(v.values for v in verdicts), strict=True)]
             repeats = {metric: [one[metric] for one in each] for metric in each[0]}
     if case.options.parts != "answers" and gold:
@@ -213,7 +211,6 @@ def _record(
             scores["invalid_extra_documents"] = found
             most["invalid_extra_documents"] = len(set(given.doc_ids) - set(gold))
     before, changed = case.questions[question["question_id"]], bool(review and review.changed)
-    items = [("correctness", ""), *(("fact", fact) for fact in question["facts"])]
     told = [(*item, verdict) for item, verdict in zip(items, verdicts, strict=False)]
     for doc, found in review.classes.items() if review else ():
         reason = " | ".join(review.reasons[doc])
@@ -234,13 +231,6 @@ def _record(
         "review": asdict(review) if review else None,
     }
     return json.loads(json.dumps(record))
-
-
-def _by_rule(text: str | None, facts: int, repeat: int) -> list[Verdict]:
-    """Return the verdicts on an answer that is missing or empty."""
-    reason = "no answer was given" if text is None else "the answer is empty"
-    spread = 0.0 if repeat > 1 else None
-    return [Verdict(False, reason, "rule", [False] * repeat, [], spread)] * (1 + facts)
 
 
 def _scores(values: Sequence[bool | None]) -> dict[str, float | None]:
@@ -275,12 +265,15 @@ def _counts(case: Case, records: Sequence[dict]) -> dict[str, int]:
 
 def _agreements(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the agreement of repeated verdicts, and of the panel's members."""
-    table = {}
-    for kind, name in (("correctness", "correctness"), ("fact", "fact"), ("validity", "panel")):
-        verdicts = [one for record in records for one in record["verdicts"] if one["kind"] == kind]
-        ratings = [[code(kind, value) for value in one["values"]] for one in verdicts]
-        if ratings and (name == "panel" or len(ratings[0]) > 1):
-            table[name] = made.agreement(ratings, level="ordinal" if name == "panel" else "nominal")
+    table, ratings = {}, {}
+    for verdict in (one for record in records for one in record["verdicts"]):
+        values = [code(verdict["kind"], value) for value in verdict["values"]]
+        ratings.setdefault(verdict["kind"], []).append(values)
+    for kind in ("correctness", "fact"):
+        if len(ratings.get(kind, [[]])[0]) > 1:
+            table[kind] = made.agreement(ratings[kind])
+    if "validity" in ratings:
+        table["panel"] = made.agreement(ratings["validity"], level="ordinal")
     return table
 
 
@@ -296,13 +289,10 @@ def compare(
 ) -> made.Comparison:
     """Evaluate two systems against one gold set, and let a panel compare their answers.
 
-    The documents of both systems are pooled and, if their texts are given, classified by the
-    panel; both systems are scored against the same gold set, which is corrected unless
-    `options.correct_gold` is False. Every member of the panel compares the answers to each
-    question that both systems answer, in a random order (`swaps`).
-
-    The parameters are those of `evaluate`; `systems` names the system of each of the answers.
-    Raises `DataError` also if the systems answer no question in common.
+    As `evaluate`; `systems` names the system of each of the answers. The panel classifies the
+    pooled documents if their texts are given, which corrects the gold set unless
+    `options.correct_gold` is False. Every member compares the answers to each question that both
+    systems answer (`DataError` if there is none), in a random order (`swaps`).
     """
     options = options or Options()
     if options.correct_gold is None:
@@ -333,21 +323,23 @@ def compare(
 def swaps(names: Sequence[str], members: int, *, seed: int = 0) -> dict[str, tuple[bool, ...]]:
     """Draw for each question and member of the panel whether the second system is shown first.
 
-    The order is random and balanced: questions are paired at random, and the second of a pair
-    gets the reverse of the first. So a member that always prefers the answer shown first prefers
-    each system equally often, but for one question if their number is odd. It does not depend on
-    the order of `names`.
+    Questions are paired at random, and the second of a pair gets the reverse of the first. So a
+    member that always prefers the answer shown first prefers each system equally often, but for
+    one question if their number is odd. The order of `names` does not matter.
 
     >>> swaps(["q1", "q2"], 3)
     {'q2': (True, True, True), 'q1': (False, False, False)}
     """
-    shuffled = sorted(names, key=lambda name: _drawn(f"{seed}/order/{name}"))
+
+    def draw(*parts) -> str:
+        return hashlib.sha256("/".join(map(str, (seed, *parts))).encode()).hexdigest()
+
+    shuffled = sorted(names, key=lambda name: draw("order", name))
     drawn = {}
     for place, name in enumerate(shuffled):
         first = shuffled[place - place % 2]
         drawn[name] = tuple(
-            bool((int(_drawn(f"{seed}/swap/{member}/{first}")[0], 16) + place) % 2)
-            for member in range(members)
+            bool((int(draw("swap", member, first)[0], 16) + place) % 2) for member in range(members)
         )
     return drawn
 
@@ -364,10 +356,6 @@ def preferred(votes: Sequence[str | None]) -> str | None:
     if 2 * len(cast) <= len(votes):
         return None
     return next((side for side in SIDES if 2 * cast.count(side) > len(cast)), "tie")
-
-
-def _drawn(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _votes(case: Case, pairs: dict[str, dict[str, dict]]) -> dict[str, list[dict]]:

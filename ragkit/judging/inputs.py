@@ -59,12 +59,8 @@ def strip_citations(answer: str) -> str:
 def read_questions(source: pd.DataFrame | str | Path, *, skip_bad: bool = False):
     """Read or check questions with their gold answers and, where they have any, facts.
 
-    Parameters
-    ----------
-    source : path-like or DataFrame
-        A file for `ragkit.files.read_frame`, or a frame `questions`.
-    skip_bad : bool
-        Leave out bad rows and list them, instead of raising `DataError`.
+    The source is a file for `ragkit.files.read_frame`, or a frame `questions`. A bad row raises
+    `DataError` or, with `skip_bad`, is left out.
 
     Returns
     -------
@@ -84,9 +80,9 @@ def read_answers(
 ) -> tuple[pd.DataFrame, list[dict]]:
     """Read or check the answers of one or several systems to `questions`.
 
-    As `read_questions`, of a file with answer, doc_ids, or both, and system where it holds
-    several, or a frame `answers`. A row that answers none of the questions is bad. In
-    `answers.attrs`, `lists` says whether the file gives doc_ids, be they empty.
+    As `read_questions`, of a frame `answers` or a file with answer, doc_ids, or both, and system
+    where it holds several. A row that answers none of the questions is bad. In `answers.attrs`,
+    `lists` says whether the file gives doc_ids, be they empty.
     """
     known = set(questions["question_id"])
 
@@ -123,8 +119,8 @@ def read_labels(
 ) -> dict[tuple[str, str], float]:
     """Read or check scores of correctness, by system and question.
 
-    The source is a file for `ragkit.files.read_frame`, or a frame `scores`. Rows of other systems
-    are left out. Raises `DataError` if a score is not from 0 to 1, a question is unknown, or a
+    The source is a file for `ragkit.files.read_frame`, or a frame `scores`, whose rows of other
+    systems are left out. `DataError` if a score is not from 0 to 1, a question is unknown, or a
     system has fewer than two scores.
     """
     framed = isinstance(source, pd.DataFrame)
@@ -146,8 +142,7 @@ def read_labels(
 def read_documents(path: str | Path, needed: set[str]) -> dict[str, str]:
     """Return the texts of the `needed` documents, by id, title first.
 
-    The path is a file for `ragkit.files.read_frame`, or the released archive (.zip). Raises
-    `DataError` if a row is not what it should be.
+    The path is a file for `ragkit.files.read_frame`, or the released archive (.zip).
     """
     return document_texts(read_frame(path, "documents", only=needed))
 

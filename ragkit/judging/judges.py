@@ -85,34 +85,16 @@ def tasks(kind: str, frame: pd.DataFrame) -> list[Task]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a task.
+    """The verdict on a task, of one judge and, if it was repeated, combined from its `values`."""
 
-    Parameters
-    ----------
-    value
-        On the scale of the task's kind; None if the verdict is missing.
-    reason : str
-        The judge's explanation, or why the verdict is missing.
-    model : str
-        The name of the judge.
-    values, failures : sequence
-        The verdict of each repeat, None for one that failed; and why those failed.
-    spread : float or None
-        The standard deviation of two or more values, as numbers in [0, 1].
-    score : float or None
-        The mean probability of a yes, in [0, 1], for judges that estimate it.
-    unsure : bool
-        Whether the judge cannot tell; the value is the likelier side.
-    """
-
-    value: Any
-    reason: str
-    model: str
-    values: Sequence = ()
-    failures: Sequence[str] = ()
-    spread: float | None = None
-    score: float | None = None
-    unsure: bool = False
+    value: Any  # on the scale of the task's kind; None if the verdict is missing
+    reason: str  # the judge's explanation, or why the verdict is missing
+    model: str  # the name of the judge
+    values: Sequence = ()  # of each repeat, None for one that failed
+    failures: Sequence[str] = ()  # why these failed
+    spread: float | None = None  # standard deviation of two or more values, as numbers in [0, 1]
+    score: float | None = None  # mean probability of a yes, in [0, 1], if the judge estimates it
+    unsure: bool = False  # whether the judge cannot tell; the value is the likelier side
 
     @property
     def missing(self) -> bool:
@@ -122,20 +104,20 @@ class Verdict:
 def combine(kind: str, verdicts: Sequence[Verdict]) -> Verdict:
     """Combine the verdicts of one judge on one task; those that failed (None) do not count.
 
-    Binary: yes if more than half say so. Rating: the mean. Class: the highest class that more than
-    half reach. Preference: what more than half prefer, else a tie. Texts: the first. The score is
-    the mean; one that is unsure makes all unsure. `DataError` if a value is not on the scale of
-    the kind, a name in `KINDS`.
+    Binary: yes if more than half say so. Rating and score: the mean. Class: the highest that more
+    than half reach. Preference: what more than half prefer, else a tie. Texts: the first. One that
+    is unsure makes all unsure. `DataError` if a value is not on the scale of the kind.
 
     >>> combine("correctness", [Verdict(True, "", "m"), Verdict(None, "timeout", "m")]).value
     True
     """
     values = [_checked(kind, one.value) for one in verdicts]
     failures = [one.reason for one in verdicts if one.missing]
+    given = [one for one in verdicts if not one.missing]
     model, scale = verdicts[0].model, KINDS[kind].scale
-    came = [value for value in values if value is not None]
-    if not came:
+    if not given:
         return Verdict(None, failures[0], model, values, failures)
+    came = [value for value in values if value is not None]
     value = came[0]
     if scale == "rating":
         value = math.fsum(came) / len(came)
@@ -143,7 +125,6 @@ def combine(kind: str, verdicts: Sequence[Verdict]) -> Verdict:
         value = next((one for one in PREFERENCES if 2 * came.count(one) > len(came)), "tie")
     elif scale in LEVELS:  # the upper of two values has to be reached by more than half
         value = sorted(came, key=LEVELS[scale].index)[(len(came) - 1) // 2]
-    given = [one for one in verdicts if not one.missing]
     shown = next((one for one in given if one.value == value), given[0])
     scores = [one.score for one in given if one.score is not None]
     codes = [code(kind, one) for one in came]
@@ -189,8 +170,7 @@ def code(kind: str, value) -> float:
 class Judge(ABC):
     """A judge: subclass it with a `name`, the `kinds` of tasks that it judges, and `judge`.
 
-    `code` names the `ragkit` modules that decide its verdicts, which `ask` then keeps; it is empty
-    for a judge that keeps its answers itself, or is not to be kept.
+    `ask` keeps the verdicts of a judge whose `code` names the `ragkit` modules that decide them.
     """
 
     name: str
@@ -211,7 +191,7 @@ class Judge(ABC):
         """Close what the judge holds open: connections, a ledger."""
 
     def describe(self, kinds: Sequence[str]) -> dict[str, Any]:
-        """Return what decides this judge's verdicts of some kinds, as plain data for JSON."""
+        """Return what decides this judge's verdicts of some kinds, as data for JSON."""
         return {"name": self.name}
 
     def estimate(self, tasks: Sequence[Task], *, repeat: int = 1, first: int = 0):
@@ -238,9 +218,8 @@ class Judge(ABC):
 class ModelJudge(Judge):
     """A language model as judge, through the `ragkit.llm.Client` of an endpoint with a ledger.
 
-    Every text stands in the prompt between tags of its own. Such tags inside a text are escaped
-    (`enclosed`), so that no text can end its part of the prompt. `prompts` are used in the place
-    of ragkit's own, by kind: see `ragkit.llm.printed`.
+    Every text stands between tags of its own, which no text can close (`enclosed`). `prompts`, by
+    kind, are used in the place of ragkit's own: see `ragkit.llm.printed`.
     """
 
     kinds = frozenset(KINDS)
@@ -254,7 +233,6 @@ class ModelJudge(Judge):
         self.client.close()
 
     def prompt(self, kind: str) -> Prompt:
-        """Return the prompt for a kind of tasks."""
         from ragkit.llm import load_prompt
 
         return self.prompts.get(kind) or load_prompt(kind, PROMPTS)
@@ -286,7 +264,10 @@ class ModelJudge(Judge):
             prompt = self.prompt(task.kind)
             tags = {tag for _, text in prompt.parts for tag in _TAG.findall(text)}
             fields = {name: enclosed(text, tags) for name, text in task.fields.items()}
-            options = {"schema": _schema(task.kind), "purpose": f"judge {task.kind}"}
+            properties = _DATA["schemas"][KINDS[task.kind].scale]
+            schema = {"type": "object", "properties": properties, "required": list(properties)}
+            schema |= {"additionalProperties": False}
+            options = {"schema": schema, "purpose": f"judge {task.kind}"}
             requests.append(prompt.request(fields, repeat=number, **options))
         return requests
 
@@ -300,25 +281,21 @@ def enclosed(text: str, tags) -> str:
     return re.sub(rf"<(?=\s*/?\s*(?:{'|'.join(sorted(tags))})\b)", "&lt;", text, flags=re.I)
 
 
-def _schema(kind: str) -> dict[str, Any]:
-    properties = _DATA["schemas"][KINDS[kind].scale]
-    shape = {"type": "object", "properties": properties, "required": list(properties)}
-    return shape | {"additionalProperties": False}
-
-
 def _value(kind: str, data: Mapping[str, Any]):
+    """Return the verdict in a model's answer."""
     scale = KINDS[kind].scale
-    if scale in ("claims", "answer"):
-        return data["claims"] if scale == "claims" else dict(data)
+    if scale == "answer":
+        return dict(data)
+    if scale == "claims":
+        return data["claims"]
     return unit_rating(data["verdict"]) if scale == "rating" else data["verdict"]
 
 
 def unit_rating(rating: int) -> float:
     """Return a rating from 1 to 5 on the scale from 0 to 1: (rating - 1) / 4.
 
-    WixQA (section 4.3, appendices C and D) defines five levels and reports scores from 0 to 1
-    without saying how the one becomes the other; the ends are taken as the ends. Anything else
-    than a whole number from 1 to 5 raises `DataError`.
+    WixQA (section 4.3, appendices C and D) does not say how its five levels become scores from 0
+    to 1; the ends are taken as the ends. `DataError` for anything but a whole number from 1 to 5.
 
     >>> unit_rating(4)
     0.75

@@ -19,8 +19,8 @@ def correctness_score(coverage: float, relatedness: float) -> float:
     """Return the harmonic mean h of two shares in [0, 1] as 3 h - 1: LiveRAG, section 3.2.
 
     Coverage is the share of the reference's vital claims that the answer reflects, relatedness
-    that of the answer's claims that bear on the question. The paper gives the range from -1 (where
-    either is 0) to 2 (where both are 1); its item response model maps it to [0, 1] linearly
+    that of the answer's claims that bear on the question. The score lies from -1 (where either is
+    0) to 2 (where both are 1); the paper's item response model maps it to [0, 1] linearly
     (footnote 8), as `ragkit.irt.fit` does with `score_range=(-1, 2)`.
 
     >>> correctness_score(1.0, 1.0), correctness_score(0.0, 1.0), correctness_score(0.5, 1.0)
@@ -35,10 +35,9 @@ def correctness_score(coverage: float, relatedness: float) -> float:
 def correctness(answers: pd.DataFrame, questions: pd.DataFrame, judge: Judge) -> pd.DataFrame:
     """Judge LiveRAG's correctness of every answer.
 
-    The claims of the reference are those of the question (`claims_direct`, `claims_useful`,
-    `claims_useless`, as in the official file); if it has none, the judge extracts them from its
-    gold answer. The judge extracts the claims of the answer in the same way. Each vital claim of
-    the reference, direct or useful, is then checked against the answer alone.
+    The judge extracts the claims of each answer and, of a question without claims of its own
+    (`claims_direct`, `claims_useful`, `claims_useless`, as in the official file), those of its gold
+    answer, the reference. It checks each vital claim of the reference against the answer alone.
 
     Parameters
     ----------

@@ -104,26 +104,18 @@ def read_coefficients(path: Path = COEFFICIENTS) -> Coefficients:
 class OfflineJudge(Judge):
     """A judge of correctness and facts that needs no model.
 
-    Two more kinds are **unvalidated**, because no verdicts were available to compare them with,
-    and the reason of each such verdict says so. `factuality` is the probability of correctness;
-    `context_recall` is the mean, over the gold answer's sentences, of the weighted share of their
-    words that the context has.
+    Two more kinds are **unvalidated**, for lack of verdicts to compare them with, and the reason
+    of each such verdict says so: `factuality` is the probability of correctness, `context_recall`
+    the mean, over the gold answer's sentences, of the weighted share of words in the context.
 
     The probability that an answer is correct is multiplied by the probability that it is no
     attack on the judge (the right answer taken back, hedged, hidden among others, or its words
     without their order). One half or more is a yes. A verdict is unsure if its probability is
-    within the fitted margin of one half, or if it is a yes to a padded answer, which has what is
-    wanted among sentences about something else, as a whole document has. A fact that is a rule for
-    the answer ("must not claim that ...") is judged like any other fact, which is wrong for a
-    prohibition.
+    within the fitted margin of one half, or if it is a yes to a `padded` answer. A fact that is a
+    prohibition ("must not claim that ...") is judged, wrongly, like any other fact.
 
-    Parameters
-    ----------
-    coefficients : Coefficients, optional
-        Default: those that come with the package.
+    The default coefficients are those of the package.
 
-    Examples
-    --------
     >>> from ragkit.judging.judges import Task
     >>> tasks = [Task.of("correctness", "Where?", "In Paris.", answer) for answer in ("Paris", "Rome")]
     >>> [verdict.value for verdict in OfflineJudge().judge(tasks)]
@@ -186,7 +178,7 @@ def wanted(task: Task) -> str:
 
 
 def features(task: Task, model: str = "") -> dict[str, float]:
-    """Return the features of a task for one of the regressions: by default that of its kind."""
+    """Return the features of a task for the regression of its kind or, if told, "attack"."""
     compared = attacking if model == "attack" else against
     return compared(task.fields["question"], wanted(task), bare(task.fields["answer"]))
 
@@ -239,11 +231,10 @@ def _explained(task: Task) -> str:
 
 
 def load_judge(name: str, **options) -> Judge:
-    """Return the judge of a name; another name raises `UsageError`.
+    """Return the judge of a name: "offline", "offline:FILE" (own coefficients) or "openai:MODEL".
 
-    The names are "openai:MODEL", whose options are those of `ragkit.llm.Client` (such as
-    `ledger`) or a `client`, and `prompts` as of `ModelJudge`; "offline"; and "offline:FILE" with
-    coefficients of your own.
+    The options of a model are those of `ragkit.llm.Client` (such as `ledger`) or a `client`, and
+    `prompts` as of `ModelJudge`. Another name raises `UsageError`.
 
     >>> judge = load_judge("offline")
     >>> judge.verdict("correctness", "What does it cost?", "It costs 10 euros.", "10 euros").value

@@ -53,10 +53,9 @@ class Text(NamedTuple):
 def parse(text: str) -> Text:
     """Return the words of a text, stemmed and without stop words, and its numbers.
 
-    Numbers lose thousands separators and trailing zeros (`10,000` is `10000`, `2.50` is `2.5`),
-    number words become digits, `10k` becomes `10000`, `5 percent` becomes `5%`. A date in any of
-    the usual spellings becomes its day (`04-07`) and its year; a time becomes `09:30`. A unit
-    that is attached to its number is separated (`10MiB` is `10 MiB`).
+    Numbers and number words become digits without separators and trailing zeros (`10,000` and
+    `10k` are `10000`, `2.50` is `2.5`), `5 percent` becomes `5%`, a date its day (`04-07`) and its
+    year, a time `09:30`. A unit is separated from its number (`10MiB` is `10 MiB`).
 
     >>> sorted(parse("On April 7th, 2026 twenty-five of 10,000 files").numbers)
     ['04-07', '10000', '2026', '25']

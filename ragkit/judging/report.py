@@ -106,24 +106,14 @@ def invalid_extra_documents(
 
 
 def agreement(ratings: Sequence[Sequence[float]], *, level: str = "nominal") -> dict[str, Any]:
-    """Return how far repeated ratings agree.
+    """Return how far repeated ratings, of shape (units, raters), agree; NaN where one is missing.
 
-    Parameters
-    ----------
-    ratings : array of float, shape (units, raters)
-        NaN where a rating is missing.
-    level : {"nominal", "ordinal", "interval"}
+    The level of measurement is "nominal", "ordinal" or "interval". The dict has alpha
+    (Krippendorff's: 1 for full agreement, 0 for what chance gives; None where all ratings are the
+    same), level, units (with two ratings or more, the only ones that count) and unanimous (share
+    of those units whose ratings are all equal; None without units). Source: Krippendorff (2019),
+    Content Analysis, 4th edition, section 12.3.
 
-    Returns
-    -------
-    dict
-        alpha (Krippendorff's: 1 for full agreement, 0 for what chance gives; None where all
-        ratings are the same), level, units (with two ratings or more, the only ones that count),
-        unanimous (share of those units whose ratings are all equal; None without units). Source:
-        Krippendorff (2019), Content Analysis, 4th edition, section 12.3.
-
-    Examples
-    --------
     >>> agreement([[1, 1], [0, 0], [1, 0]])
     {'alpha': 0.4444..., 'level': 'nominal', 'units': 3, 'unanimous': 0.6666...}
     """
@@ -146,9 +136,9 @@ def aggregate(
     Parameters
     ----------
     records : sequence of mappings
-        With question_type, and `scores` by metric: None where a verdict is missing, no entry where
-        the metric does not apply. Optionally `repeats` (by metric, the score of each repeat) and
-        `most` (by metric, the largest possible score; default 1).
+        With question_type and, by metric, `scores` (None where a verdict is missing, no entry
+        where the metric does not apply); optionally `repeats` (the score of each repeat) and `most`
+        (the largest possible score; default 1).
     n_resamples, seed
         As in `ragkit.measures.stats.bootstrap_interval`.
 
@@ -157,10 +147,10 @@ def aggregate(
     DataFrame
         One row per group ("overall", then each type) and metric: value, low and high (Wilson's
         interval for correctness and answered, BCa bootstrap otherwise), n (questions with a
-        score) of `of` (questions that the metric applies to), and missing. Missing scores widen
-        the interval: it reaches from the lower end with all of them 0 to the upper end with all
-        of them at their largest. Where verdicts were repeated also by_repeat (the mean of each),
-        spread (its standard deviation) and alpha (Krippendorff's, over questions).
+        score) of `of` (questions that the metric applies to), and missing. Where scores are
+        missing, low is that with all of them 0, high that with all at their largest. Of repeated
+        verdicts also by_repeat (the mean of each), spread (its standard deviation) and alpha
+        (Krippendorff's, over questions).
     """
     groups: dict[str, list] = {}
     for record in records:
@@ -208,17 +198,12 @@ def labelled(
 ) -> pd.DataFrame:
     """Return the correctness that a stricter judge would find, by its labels of some answers.
 
-    `records` have system, question_id and verdicts; `labels` are scores by system and question.
-    The judge's verdicts (its probabilities, if it gives any) are the predictions of
-    `ragkit.measures.stats.prediction_powered`.
-
-    Returns
-    -------
-    DataFrame
-        One row per system and, of two, one of their difference ("a - b"): system, value, low,
-        high, p (of a difference of 0), n labels of `of` answers with a verdict, weight of the
-        verdicts, and the mean of the labels alone with its interval: labels, labels_low,
-        labels_high. NaN if fewer than two answers have a label, or all have.
+    `records` have system, question_id and verdicts, whose values (probabilities, if there are any)
+    are the predictions of `ragkit.measures.stats.prediction_powered`; `labels` are scores by system
+    and question. One row per system and, of two, one of their difference ("a - b"): system, value,
+    low, high, p (of a difference of 0), n labels of `of` answers with a verdict, weight of the
+    verdicts, and the mean of the labels alone with its interval: labels, labels_low, labels_high.
+    NaN if fewer than two answers have a label, or all have.
     """
     rows = []
     for record in records:
@@ -229,8 +214,8 @@ def labelled(
             key = record["system"], record["question_id"]
             rows.append((*key, told, labels.get(key, np.nan)))
     frame = pd.DataFrame(rows, columns=["system", "question_id", "told", "label"])
-    parts = {name: part.set_index("question_id") for name, part in frame.groupby("system")}
-    parts = {name: parts[name] for name in dict.fromkeys(frame["system"])}
+    groups = frame.groupby("system", sort=False)
+    parts = {name: part.set_index("question_id") for name, part in groups}
     if len(parts) == 2:
         one, other = (part[["told", "label"]] for part in parts.values())
         parts[" - ".join(parts)] = (one - other).dropna(subset="told")
@@ -277,10 +262,9 @@ class Evaluation:
         )
         facts = {"judge": self.data["judge"]["name"], "answers": f"{len(self.records):,}"}
         facts["missing values"] = f"{int(overall['missing'].sum()):,}"
+        means = table(shown, caption, **marked, digits=3)
         after = f"Next: `.summary` has intervals and types of questions, {self._more}."
-        return card(
-            type(self).__name__, facts, table(shown, caption, **marked, digits=3), after=after
-        )
+        return card(type(self).__name__, facts, means, after=after)
 
     _more = "`.verdicts` every verdict with its reason"
 
@@ -301,13 +285,9 @@ class Evaluation:
     @property
     def scores(self) -> pd.DataFrame:
         """The scores that are not missing: subject_id (the system), item_id, metric, score."""
-        rows = [
-            (record["system"], record["question_id"], metric, float(score))
-            for metric in METRICS
-            for record in self.records
-            if (score := record["scores"].get(metric)) is not None
-        ]
-        return pd.DataFrame(rows, columns=["subject_id", "item_id", "metric", "score"])
+        rows = self.questions.melt(["system", "question_id"], list(METRICS))
+        rows = rows.set_axis(["subject_id", "item_id", "metric", "score"], axis=1)
+        return rows.dropna(subset="score", ignore_index=True)
 
     @property
     def verdicts(self) -> pd.DataFrame:

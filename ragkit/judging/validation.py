@@ -43,7 +43,7 @@ Answers of two systems, one of which is right where the other is wrong:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -81,22 +81,17 @@ def predict(frame: pd.DataFrame, judge: OfflineJudge, *, facts: bool = True) -> 
 def held_out(
     frame: pd.DataFrame, *, scheme: str = "systems", folds: int = 5, seed: int = 0
 ) -> pd.DataFrame:
-    """Return predictions of a judge that was calibrated on other answers.
+    """Return predictions (see `predict`) of a judge that was calibrated on other answers.
 
     Parameters
     ----------
     frame : DataFrame
         Rows of `judged_answers` of two judges; `DataError` if there are not two.
     scheme : {"systems", "systems and questions", "systems and types"}
-        The calibration always uses the other judge's systems alone; in addition without the
-        questions, or without all questions of the type, that are predicted.
+        The calibration uses the other judge's systems alone; in addition without the questions,
+        or without all questions of the type, that are predicted.
     folds, seed : int
         The number of parts that the questions are divided into, and the seed of the division.
-
-    Returns
-    -------
-    DataFrame
-        The rows in their order and with their index, as `predict` returns them.
     """
     checks.choice(scheme, "scheme", SCHEMES)
     checks.whole(folds, "folds", least=2)
@@ -104,24 +99,20 @@ def held_out(
     if len(judges) != 2:
         raise DataError(f"expected the verdicts of two judges, found {len(judges)}")
     rows, parts = frame.reset_index(drop=True), []  # an index may repeat a label
-    for left_out in display.progress(_parts(rows, scheme, folds, seed), "calibrations"):
+    if scheme == "systems":
+        kept_out = [pd.Series(False, rows.index)]
+    elif scheme == "systems and types":
+        kept_out = [rows["type"] == kind for kind in rows["type"].unique()]
+    else:
+        names = np.array(sorted(rows["question_id"].unique()))
+        np.random.default_rng(seed).shuffle(names)
+        kept_out = [rows["question_id"].isin(names[fold::folds]) for fold in range(folds)]
+    for left_out in display.progress(kept_out, "calibrations"):
         for one, other in (judges, judges[::-1]):
             fitted = fit_public(rows[~left_out & (rows["judge"] == one)])
             part = rows[left_out] if scheme != "systems" else rows
             parts.append(predict(part[part["judge"] == other], OfflineJudge(fitted)))
     return pd.concat(parts).sort_index().set_axis(frame.index)
-
-
-def _parts(frame: pd.DataFrame, scheme: str, folds: int, seed: int) -> Iterator[pd.Series]:
-    """Yield which rows to keep out of a calibration and to predict."""
-    if scheme == "systems":
-        yield pd.Series(False, frame.index)
-    elif scheme == "systems and types":
-        yield from (frame["type"] == kind for kind in frame["type"].unique())
-    else:
-        names = np.array(sorted(frame["question_id"].unique()))
-        np.random.default_rng(seed).shuffle(names)
-        yield from (frame["question_id"].isin(names[fold::folds]) for fold in range(folds))
 
 
 def auc(rows: pd.DataFrame) -> float:
@@ -187,18 +178,16 @@ def clustered(
         With question_id, the columns of `by`, and those that the statistics need.
     statistics : mapping of str to callable
         Each takes rows of the frame, some of them repeatedly, and gives NaN where it is not
-        defined. Default: ROC AUC and accuracy (at one half) of the probability, Spearman's
-        correlation of completeness, Brier score, expected calibration error, and Kendall's tau of
-        the systems' ranks by mean verdict and by mean probability, or by share of probabilities
-        of one half or more.
+        defined. Default: ROC AUC, accuracy (at one half), Brier score and expected calibration
+        error of the probability, Spearman's correlation of completeness, and Kendall's tau of the
+        systems' ranks by mean verdict and by mean probability, or share of one half or more.
     by : sequence of str
         Columns; the statistics are of each group of rows with the same values.
 
     Returns
     -------
     DataFrame
-        The columns of `by`, metric, value, low, high (NaN with fewer than two questions), n
-        (rows) and questions.
+        The columns of `by`, metric, value, low, high (NaN of one question), n (rows), questions.
     """
     table = []
     for key, group in frame.groupby(list(by), sort=False) if by else [((), frame)]:
@@ -230,9 +219,8 @@ def variance_shares(frame: pd.DataFrame) -> dict[str, float]:
     """Return the shares of question, system and single answer in the variance of verdicts.
 
     Components of variance of the two-way layout without replication (Searle, Casella and
-    McCulloch, 1992, section 4.7) of one judge's verdicts, negative estimates taken as 0. `answer`
-    is the rest: the answer itself, and the judge's noise. Questions that not every system
-    answered are left out.
+    McCulloch, 1992, section 4.7) of one judge's verdicts on questions that every system answered,
+    negative estimates taken as 0. `answer` is the rest: the answer itself, and the judge's noise.
     """
     grid = frame.pivot(index="question_id", columns="system", values="correct").dropna()
     grid = grid.to_numpy(float)
@@ -255,8 +243,7 @@ def concordance(frame: pd.DataFrame) -> float:
     """Return how often the accepted of two answers to one question is the more probable one.
 
     Over all pairs of answers to the same question with different verdicts of one judge; equal
-    probabilities count half. A judge that decides between them without regard to the probability
-    gives one half; how easy a question is has no influence.
+    probabilities count half. Verdicts that do not depend on the probability give one half.
     """
     rows = frame[["question_id", "probability"]]
     yes, no = rows[frame["correct"]], rows[~frame["correct"]]
@@ -269,12 +256,11 @@ def concordance(frame: pd.DataFrame) -> float:
 def dependence(frame: pd.DataFrame, **options) -> pd.DataFrame:
     """Return signs of whether each judge's verdicts depend on the answers and the gold answers.
 
-    `frame` has rows of `judged_answers` on answerable questions, with probability. One row a
-    judge has accepted: share of answers accepted; accepted_abstaining and accepted_other: the
-    same of answers that open by saying that they have no answer, and of the others; auc_other:
-    ROC AUC of the probability among the others, with low and high; concordance: see
-    `concordance`; question, system, answer: see `variance_shares`; same_text: share of texts
-    given by several systems to a question that got one verdict.
+    `frame` has rows of `judged_answers` on answerable questions, with probability. One row a judge
+    has accepted (share of answers); accepted_abstaining and accepted_other: that of answers that
+    open by saying that they have no answer, and of the others; auc_other (ROC AUC among the
+    others), low, high; `concordance`; question, system, answer: see `variance_shares`; same_text:
+    share of texts given by several systems to a question that got one verdict.
     """
     rows = []
     for judge, group in frame.groupby("judge", sort=False):
@@ -321,14 +307,8 @@ def with_labels(
 
     As many answers as a system has are drawn with replacement, and the first `labels` of them
     keep their verdict: `stats.prediction_powered` estimates the share that is correct, and for
-    each system after the judge's first the difference to that one.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        With judge, system, question_id, correct, probability; no question twice in a system,
-        unless it is the judge's only one.
-    labels, resamples, seed : int
+    each system after the judge's first the difference to that one. `frame` has judge, system,
+    question_id, correct, probability; no question twice in a system, unless it is the only one.
 
     Returns
     -------

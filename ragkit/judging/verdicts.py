@@ -25,9 +25,9 @@ _FOLDERS = ("results_v6", "results_v6.2", "results6.2-model")
 def judged_answers(*, data: str | os.PathLike | None = None) -> pd.DataFrame:
     """Return the public answers to EnterpriseRAG-Bench that have a language model's verdicts.
 
-    Two authors' systems. The verdicts of one folder come from Mistral-7B, the others' from judges
-    whose names are not stated. `results_v6` and `results_v6.2` hold the same answers of four
-    systems, judged twice. `data` is that of `ragkit.datasets.load`.
+    Two authors' systems, by Mistral-7B and judges whose names are not stated. `results_v6` and
+    `results_v6.2` hold the same answers of four systems, judged twice. `data` is as of
+    `ragkit.datasets.load`.
 
     Returns
     -------

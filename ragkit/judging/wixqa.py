@@ -1,6 +1,6 @@
 """WixQA's judged metrics: factuality of answers, and context recall of retrieved documents.
 
-Both are the rating of a judge from 1 to 5 (`ragkit.judging.unit_rating`): WixQA, section 4.3 and
+Both are the rating of a judge from 1 to 5 (`ragkit.judging.judges.unit_rating`): WixQA, section 4.3 and
 appendices C and D, where the judge is GPT-4o.
 
 >>> from ragkit import datasets

@@ -6,7 +6,8 @@ import json
 
 import pandas as pd
 
-from ragkit.judging import KINDS, Judge, Task, Verdict
+from ragkit.judging import Judge, Task, Verdict
+from ragkit.judging.judges import KINDS
 from tests.llm.server import Reply, chat
 
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragkit.errors import DataError, UsageError
-from ragkit.judging import Options, compare, preferred, read, swaps
+from ragkit.judging import Options, compare, read
+from ragkit.judging.harness import preferred, swaps
 from tests.judging.helpers import (
     DOCUMENTS,
     Scripted,

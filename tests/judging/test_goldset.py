@@ -5,8 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragkit.errors import DataError, UsageError
-from ragkit.judging import CLASSES, classify, is_anti_hallucination, review
-from ragkit.judging.goldset import check_panel, join_documents, pool_of, require, turn
+from ragkit.judging import review
+from ragkit.judging.goldset import (
+    check_panel,
+    classify,
+    is_anti_hallucination,
+    join_documents,
+    pool_of,
+    require,
+    turn,
+)
+from ragkit.judging.judges import CLASSES
 from tests.judging.helpers import Scripted
 
 R, V, I = "required", "valid", "invalid"  # noqa: E741

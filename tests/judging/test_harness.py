@@ -7,18 +7,15 @@ import pytest
 
 from ragkit import schema
 from ragkit.errors import DataError, UsageError
-from ragkit.judging import (
-    Options,
-    aggregate,
+from ragkit.judging import Options, aggregate, evaluate, read, read_questions
+from ragkit.judging.report import (
+    METRICS,
+    agreement,
     completeness,
     document_recall,
-    evaluate,
     invalid_extra_documents,
     leaderboard_score,
-    read,
-    read_questions,
 )
-from ragkit.judging.report import METRICS, agreement
 from ragkit.measures import stats
 from tests.judging.helpers import (
     DOCUMENTS,

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragkit.errors import DataError
-from ragkit.judging import read_answers, read_documents, read_questions, strip_citations
+from ragkit.judging import read_answers, read_questions
+from ragkit.judging.inputs import read_documents, strip_citations
 from tests.judging.helpers import question_rows, questions, write_jsonl
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ragkit.errors import DataError, UsageError
-from ragkit.judging import KINDS, ModelJudge, Task, Verdict, ask, combine, load_judge, unit_rating
-from ragkit.judging.judges import PROMPTS
+from ragkit.judging import ModelJudge, Task, Verdict, ask, load_judge
+from ragkit.judging.judges import KINDS, PROMPTS, combine, unit_rating
 from ragkit.judging.report import agreement
 from ragkit.llm import Client, load_prompt
 from tests.judging.helpers import Scripted, between, literal, replies
@@ -152,10 +152,17 @@ def test_a_failing_model_leaves_a_missing_verdict(endpoint):
     assert bad.reason.startswith("invalid:")
 
 
-def test_alpha_by_hand():
+@pytest.mark.parametrize(
+    "ratings",
+    [
+        ([1, 1], [0, 0], [1, 0], [1, math.nan]),
+        ([True, True], [False, False], [True, False], [True, None]),
+    ],
+)
+def test_alpha_by_hand(ratings):
     # Pairs 1-1, 0-0, 1-0 and 1 alone: of 6 values 3 are 1. Observed disagreement is that of one
     # pair: 2 of 6 ordered pairs; expected 2 * 3 * 3 / (6 * 5). Alpha = 1 - (1/3) / (3/5) = 4/9.
-    assert agreement([[1, 1], [0, 0], [1, 0], [1, math.nan]]) == {
+    assert agreement(ratings) == {
         "alpha": pytest.approx(4 / 9),
         "level": "nominal",
         "units": 3,
@@ -163,15 +170,10 @@ def test_alpha_by_hand():
     }
 
 
-def test_right_and_wrong_are_ratings_too():
-    found = agreement([[True, True], [False, False], [True, False], [True, None]])
-    assert found["alpha"] == pytest.approx(4 / 9)
+def test_alpha_at_its_ends_and_by_level():
     # names, not numbers: 2 of 4 pairs differ; 2, 3 and 3 of 8 values: 42 of 56 pairs of them do
     found = agreement([[0, 1], [0, 2], [1, 1], [2, 2]])
     assert found["alpha"] == pytest.approx(1 - (2 / 4) / (42 / 56))
-
-
-def test_alpha_at_its_ends_and_by_level():
     assert agreement([[0, 0], [1, 1]])["alpha"] == 1
     assert agreement([[0, 1], [1, 0]])["alpha"] < 0
     assert agreement([[1, 1], [1, 1]])["alpha"] is None  # nothing varies: not defined

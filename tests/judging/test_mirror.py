@@ -7,14 +7,8 @@ from collections import Counter
 
 import pytest
 
-from ragkit.judging import (
-    aggregate,
-    document_recall,
-    invalid_extra_documents,
-    leaderboard_score,
-    read_answers,
-    read_questions,
-)
+from ragkit.judging import aggregate, read_answers, read_questions
+from ragkit.judging.report import document_recall, invalid_extra_documents, leaderboard_score
 
 AUTHOR = "victormocioiu__rag-api"
 # Which answers a report was made of: found by the recorded recalls.
