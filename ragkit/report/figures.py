@@ -107,12 +107,14 @@ def save(fig: Figure, stem: str | Path, *, keep: bool = True) -> Path:
     import matplotlib.pyplot as plt
 
     stem = Path(stem)
-    dated = {"CreationDate": None, "Producer": None, "Creator": None}
     words = describe(fig)
-    kinds = {".pdf": {**dated, "Subject": words}, ".png": {"Software": None, "Description": words}}
-    for suffix, metadata in kinds.items():
-        with atomic_path(stem.with_name(stem.name + suffix)) as temporary:
-            fig.savefig(temporary, format=suffix[1:], metadata=metadata)
+    about = {
+        "pdf": {"CreationDate": None, "Producer": None, "Creator": None, "Subject": words},
+        "png": {"Software": None, "Description": words},
+    }
+    for kind, metadata in about.items():
+        with atomic_path(stem.with_name(f"{stem.name}.{kind}")) as temporary:
+            fig.savefig(temporary, format=kind, metadata=metadata)
     if keep:
         with atomic_path(stem.with_name(f".{stem.name}.pickle")) as temporary:
             temporary.write_bytes(cloudpickle.dumps(fig))

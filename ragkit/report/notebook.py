@@ -77,31 +77,24 @@ def parameters(book: NotebookNode, name: str = "notebook") -> dict[str, object]:
         raise DataError(f"{name}: {tagged} cells are tagged parameters, expected one")
     found: dict[str, object] = {}
     for cell, place, tree in _code(book, name):
-        if "parameters" in cell.metadata.get("tags", []):
-            found = _literals(tree, place)
-            continue
-        for node in ast.walk(tree):
+        own = "parameters" in cell.metadata.get("tags", [])
+        for node in tree.body if own else ():
+            at = f"{place}: line {node.lineno}:"
+            match node:
+                case ast.Assign(targets=[ast.Name(id=target)], value=value):
+                    try:
+                        found[target] = ast.literal_eval(value)
+                    except ValueError:
+                        hint = "papermill would keep the value derived from the defaults"
+                        raise DataError(f"{at} {target} is derived, not a literal", hint) from None
+                case _:
+                    raise DataError(f"{at} only `name = literal` may stand here")
+        for node in () if own else ast.walk(tree):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in found:
                 raise DataError(
                     f"{place}: line {node.lineno} assigns to the parameter {node.id!r}, which "
                     "would undo what was set"
                 )
-    return found
-
-
-def _literals(tree: ast.Module, place: str) -> dict[str, object]:
-    found = {}
-    for node in tree.body:
-        at = f"{place}: line {node.lineno}:"
-        match node:
-            case ast.Assign(targets=[ast.Name(id=target)], value=value):
-                try:
-                    found[target] = ast.literal_eval(value)
-                except ValueError:
-                    hint = "papermill would keep the value derived from the defaults"
-                    raise DataError(f"{at} {target} is derived, not a literal", hint) from None
-            case _:
-                raise DataError(f"{at} only `name = literal` may stand here")
     return found
 
 

@@ -49,20 +49,15 @@ def export(plan: Plan, style: str) -> Path:
         text = path.read_text("utf-8")
         write_text(target / "tables" / f"{path.parent.name}-{path.name}", text)
     names = [f"{path.parent.name}-{path.stem}" for path in texts]
-    for page in ("figures", "tables", "paper"):
-        write_text(target / f"{page}.tex", _render(page, made, names, VENUES[style]))
-    contact_sheet([target / "figures" / f"{one['name']}.png" for one in made], target)
-    return target
-
-
-def _render(page: str, made: list[dict], names: list[str], venue: dict) -> str:
     # LaTeX is full of braces: statements have other marks here.
     marks = {"variable_start_string": "<<", "variable_end_string": ">>"}
     marks |= {"block_start_string": "<%", "block_end_string": "%>", "comment_start_string": "<#"}
     pages = Environment(loader=FileSystemLoader(Path(__file__).parent), trim_blocks=True, **marks)
-    return pages.get_template("paper.tex").render(
-        page=page, figures=made, tables=names, venue=venue
-    )
+    for page in ("figures", "tables", "paper"):
+        text = pages.get_template("paper.tex").render(page=page, figures=made, tables=names)
+        write_text(target / f"{page}.tex", text)
+    contact_sheet([target / "figures" / f"{one['name']}.png" for one in made], target)
+    return target
 
 
 def contact_sheet(paths: list[Path], folder: Path) -> Path:

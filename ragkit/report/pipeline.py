@@ -220,12 +220,12 @@ def stale(plan: Plan) -> set[str]:
         raise RagkitError(f"the workflow cannot be read: {summary.stderr.strip()[-2000:]}")
     header, *rows = [line.split("\t") for line in summary.stdout.splitlines() if "\t" in line]
     rule, state = header.index("rule"), header.index("plan")
-    late = {row[rule] for row in rows if row[state] != "no update"}
-    # A notebook is late as well when one before it is.
-    for step in plan.runnable:
-        if late & {other.name for other in plan.before(step)}:
+    changed = {row[rule] for row in rows if row[state] != "no update"}
+    late: set[str] = set()
+    for step in plan.runnable:  # late as well when one before it is
+        if {step.name, *(other.name for other in plan.before(step))} & (changed | late):
             late.add(step.name)
-    return {step.name for step in plan.runnable if step.name in late}
+    return late
 
 
 def export(plan: Plan) -> list[Path]:
@@ -235,7 +235,7 @@ def export(plan: Plan) -> list[Path]:
     """
     if plan.profile != "paper":
         raise UsageError("only the profile 'paper' exports to figures/ and data/results/")
-    board, written = plan.root / "results" / "scoreboard.csv", []
+    written = []
     if (ran := experiments.folder(plan.profile)).is_dir():
         own = shutil.ignore_patterns("*.answers.jsonl")  # they may hold texts of the data
         shutil.copytree(ran, experiments.EXPORTED, ignore=own, dirs_exist_ok=True)
@@ -247,7 +247,7 @@ def export(plan: Plan) -> list[Path]:
             if made:
                 (target / step.name).mkdir(parents=True)
             written += [Path(shutil.copy(path, target / step.name)) for path in made]
-    if board.is_file():
+    if (board := plan.root / "results" / "scoreboard.csv").is_file():
         paths.RESULTS.mkdir(parents=True, exist_ok=True)
         written.append(Path(shutil.copy(board, paths.RESULTS / board.name)))
     return written

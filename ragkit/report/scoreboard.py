@@ -39,11 +39,8 @@ def collect(profile: str, notebooks: list[str]) -> pd.DataFrame:
 
 def joined(frames: list[pd.DataFrame], ran: pd.DataFrame) -> pd.DataFrame:
     """Return measured numbers in one frame; those of experiments stand in the place of others."""
-    taken = set(ran[tables.KEY].itertuples(index=False, name=None))
-    kept = [
-        frame[[key not in taken for key in frame[tables.KEY].itertuples(index=False, name=None)]]
-        for frame in frames
-    ]
+    taken = pd.MultiIndex.from_frame(ran[tables.KEY])
+    kept = [one[~pd.MultiIndex.from_frame(one[tables.KEY]).isin(taken)] for one in frames]
     filled = [frame for frame in (*kept, ran) if len(frame)]
     return pd.concat(filled or [tables.nothing()], ignore_index=True)
 

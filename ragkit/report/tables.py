@@ -94,10 +94,9 @@ def fill(
         values = values.melt("row", var_name=columns, value_name="measured")
         values = values.dropna(subset="measured")
     on = [column for column in ("row", "column", "metric") if column in values.columns]
-    joined = values.merge(reported[KEY], on=on, how="left", indicator=True)
-    unknown = joined[joined["_merge"] == "left_only"]
-    if len(unknown):
-        name = " / ".join(str(unknown.iloc[0][column]) for column in on)
+    joined = values.merge(reported[KEY], on=on, how="left")
+    if (unknown := joined["paper"].isna()).any():
+        name = " / ".join(map(str, joined.loc[unknown.idxmax(), on]))
         known = [" / ".join(map(str, row)) for row in reported[on].to_numpy()]
         raise DataError(f"no printed number is called {name}", did_you_mean(name, known))
     if len(joined) > len(values):
@@ -106,8 +105,8 @@ def fill(
     if "substitute" not in joined:
         by_row = isinstance(substitute, dict)
         joined["substitute"] = joined["row"].map(substitute) if by_row else substitute
-    joined["note"] = joined["note"].fillna("") if "note" in joined else ""
-    return joined[MEASURED].fillna({"substitute": ""}).astype({"measured": float})
+    joined = joined.reindex(columns=MEASURED).fillna({"substitute": "", "note": ""})
+    return joined.astype({"measured": float})
 
 
 def nothing() -> pd.DataFrame:
@@ -298,7 +297,11 @@ def write(frame: pd.DataFrame, stem: str | Path, *, caption: str = "", **marked)
         text = text.reset_index(names=[name or "" for name in text.index.names])
     text = text.map(lambda value: f"{value:.6g}" if isinstance(value, float) else value)
     text = text.replace("nan", "").astype(object).where(text.notna(), "")
-    shown = display.escaped_frame(text, lambda part: _line(_markdown(part))).astype(object)
+
+    def markdown(part: str) -> str:
+        return _line(re.sub(r"([\\|$*`~\[\]])", r"\\\1", html.escape(part, quote=False)))
+
+    shown = display.escaped_frame(text, markdown).astype(object)
     shown = shown.mask(marks, shown.map("**{}**".format))
     table = shown.to_markdown(index=False, disable_numparse=True)
     write_text(stem.with_name(f"{stem.name}.md"), table + "\n")
@@ -337,10 +340,6 @@ def _latex_table(text: pd.DataFrame, marks: np.ndarray, name: str, caption: str)
         page = page.replace("\\begin{tabular}", "\\resizebox{\\linewidth}{!}{\\begin{tabular}")
         page = page.replace("\\end{tabular}", "\\end{tabular}}")
     return page
-
-
-def _markdown(text: str) -> str:
-    return re.sub(r"([\\|$*`~\[\]])", r"\\\1", html.escape(text, quote=False))
 
 
 def _line(text: str) -> str:

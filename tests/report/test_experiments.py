@@ -77,9 +77,6 @@ def keys(frame):
     return set(frame[tables.KEY].itertuples(index=False, name=None))
 
 
-# -- what is declared ---------------------------------------------------------------------------
-
-
 def test_every_row_that_needs_a_model_names_the_experiment_that_fills_it():
     known, rows = experiments.load(), reported.load()
     rows = rows[rows["status"] == "needs a model"]
@@ -120,9 +117,6 @@ def test_a_cell_that_no_paper_prints_is_an_error():
     one = replace(experiments.get("wixqa-table-3"), fills=[{"table": "3", "row": "{reader}"}])
     with pytest.raises(DataError, match="fills no printed cell of table 3"):
         _ = one.cells
-
-
-# -- from files to a full board -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -274,9 +268,6 @@ def test_other_peoples_answers_are_judged_beside(official, vendor, tmp_path):
     assert set(experiments.measured("paper")["column"]) <= {"bm25"}
 
 
-# -- what it asks ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["wixqa-table-3", "erb-repeated-judging", "liverag-figure-3"])
 def test_a_dry_run_says_what_the_run_asks(official, vendor, name):
     given = {"limit": 8}
@@ -361,9 +352,6 @@ def test_the_commands(official, vendor, ragkit):
         code, said, _ = ragkit(*one, *more)
         assert (code, words in said) == (0, True)
     assert "did you mean 'wixqa-table-" in ragkit("experiment", "run", "wixqa-tabel-3")[2]
-
-
-# -- what goes wrong ------------------------------------------------------------------------------
 
 
 def test_truncated_answers_are_counted_and_broken_verdicts_are_no_score(official, vendor):
@@ -493,9 +481,6 @@ def test_a_corpus_larger_than_memory_is_one_error(official, vendor, monkeypatch)
 def test_a_name_that_is_wrong_is_one_error(official, vendor, option, words):
     with pytest.raises(UsageError, match=words):
         run(official, "wixqa-table-3", **{**ONE, **option})
-
-
-# -- killed ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

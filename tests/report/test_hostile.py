@@ -173,16 +173,13 @@ def generated():
     return Benchmark([{"Question": text, "Answer": text} for text in HOSTILE], [])
 
 
-def failure():
-    labels = {"model": HOSTILE[0], "purpose": HOSTILE[1], "prompt": "", "key": ""}
-    return Failure(kind=HOSTILE[3], reason=HOSTILE[4], text=HOSTILE[2], **labels)
+LABELS = {"model": HOSTILE[0], "purpose": HOSTILE[1], "prompt": "", "key": "", "text": HOSTILE[2]}
 
 
 def value():
-    labels = {"model": HOSTILE[0], "purpose": HOSTILE[1], "prompt": "", "key": ""}
-    labels |= dict.fromkeys(["data", "finish_reason", "served_by", "completion_tokens"])
+    unknown = dict.fromkeys(["data", "finish_reason", "served_by", "completion_tokens"])
     calls = (ToolCall("1", HOSTILE[3], {}),)
-    return Value(text=HOSTILE[2], tool_calls=calls, repaired=False, prompt_tokens=5, **labels)
+    return Value(tool_calls=calls, repaired=False, prompt_tokens=5, **LABELS, **unknown)
 
 
 def ledger():
@@ -219,7 +216,7 @@ PAGES = {
     "company": company,
     "generated": generated,
     "value": value,
-    "failure": failure,
+    "failure": lambda: Failure(kind=HOSTILE[3], reason=HOSTILE[4], **LABELS),
     "experiment": lambda: replace(experiments.get("wixqa-table-3"), title=" ".join(HOSTILE)),
 }
 

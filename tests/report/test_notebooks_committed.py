@@ -34,9 +34,7 @@ def test_anatomy(book):
 
 def test_short_cells_no_functions_no_path_tricks_no_blanket_filters(book):
     path, content = book
-    for cell in content.cells:
-        if cell.cell_type != "code":
-            continue
+    for cell in (cell for cell in content.cells if cell.cell_type == "code"):
         where = f"{path.stem} > {cell['id']}"
         assert len([line for line in cell.source.split("\n") if line.strip()]) <= 15, where
         nodes = ast.walk(ast.parse(cell.source))

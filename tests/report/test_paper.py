@@ -109,7 +109,7 @@ def test_numbers_of_clusters_do_not_cover_each_other():
     pd.testing.assert_frame_equal(corpus._apart(far, points), far)
 
 
-def test_a_kept_figure_is_not_exported(plan):
+def test_a_figure_is_kept_beside_its_files(plan):
     kept = list((plan.root / "figures").rglob("*.pickle"))
     assert len(kept) == 2
     assert all(path.name.startswith(".") for path in kept)

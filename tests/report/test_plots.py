@@ -284,6 +284,10 @@ def test_items_subjects_and_bins_are_drawn_as_fitted(fitted, made):
     left, right = item_response.information({"2pl": fitted}).axes
     assert left.lines[0].get_ydata() == pytest.approx(total)
     assert right.lines[0].get_ydata() == pytest.approx(total**-0.5)
+    kinds = pd.DataFrame({"kind": ["a", "b", "b", "b"] * 10}, fitted.items.index)
+    fig = item_response.over_categories(fitted.items["diff"], kinds)
+    labels = {label.get_text() for ax in fig.axes for label in ax.get_yticklabels()}
+    assert {"a (10)", "b (30)"} <= labels
 
 
 def test_item_curves_are_those_of_the_model(fitted, made):
@@ -323,13 +327,6 @@ def test_of_many_items_chance_marks_none():
         texts = [text.get_text() for text in fig.legends[0].get_texts()]
         assert texts[1] == f"{said} (Benjamini-Hochberg, 5 %)"
         plt.close(fig)
-
-
-def test_categories_carry_their_counts(fitted):
-    kinds = pd.DataFrame({"kind": ["a", "b", "b", "b"] * 10}, fitted.items.index)
-    fig = item_response.over_categories(fitted.items["diff"], kinds)
-    labels = {label.get_text() for ax in fig.axes for label in ax.get_yticklabels()}
-    assert {"a (10)", "b (30)"} <= labels
 
 
 def sketch():

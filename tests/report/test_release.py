@@ -28,13 +28,8 @@ SMALL = {
     "20-erb-statistics": {},
     "21-erb-baselines": {"most_documents": 150, "most_questions": 20, "resamples": 99},
     "22-erb-corpus-geometry": {"most_documents": 100, "repeats": 2},
-    "23-erb-scaling": {
-        "sizes": [200, 250, 320],
-        "smaller": [180],
-        "vectors_most": 200,
-        "lsa": 32,
-        "resamples": 99,
-    },
+    "23-erb-scaling": {"sizes": [200, 250, 320], "smaller": [180], "vectors_most": 200}
+    | {"lsa": 32, "resamples": 99},
     "24-erb-generation": {},
     "30-liverag-irt": {"epochs": 50, "draws": 20},
     "31-liverag-difficulty": {},

@@ -211,12 +211,9 @@ def item_fit(table: pd.DataFrame) -> Figure:
         for end in (0.7, 1.3):
             ax.axhline(end, color="0.7", linewidth=0.8, linestyle="--")
             ax.axvline(end, color="0.7", linewidth=0.8, linestyle="--")
-        ends = [min(0.5, rows[name].min()) - 0.04 for name in ("infit", "outfit")]
-        far = [max(1.5, rows[name].quantile(0.98)) for name in ("infit", "outfit")]
-        ax.plot(rows["infit"], rows["outfit"], ".", color=BLUE, ms=4, rasterized=True)
-        ax.set(xlim=(ends[0], far[0]), ylim=(ends[1], far[1]))
-        ax.set_xlabel(_beyond("infit (1: as expected)", rows["infit"], (ends[0], far[0])))
-        ax.set_ylabel(_beyond("outfit (1: as expected)", rows["outfit"], (ends[1], far[1])))
+        pair = rows["infit"], rows["outfit"]
+        ends = [(min(0.5, one.min()) - 0.04, max(1.5, one.quantile(0.98))) for one in pair]
+        _against(ax, *pair, [f"{one.name} (1: as expected)" for one in pair], ends)
 
     style = {"col": "matrix", "sharex": False, "sharey": False, "height": 2.8}
     fig, panels = base.facets(table, draw, **style)
@@ -226,10 +223,11 @@ def item_fit(table: pd.DataFrame) -> Figure:
     return fig
 
 
-def _against(ax: Axes, one: pd.Series, two: pd.Series, labels: Sequence[str]) -> None:
-    """Draw two estimates of the same quantities, and the line where they are equal."""
-    ends = _ends(one), _ends(two)
-    ax.axline((0, 0), slope=1, color="0.7", linewidth=0.8, zorder=0)
+def _against(ax: Axes, one: pd.Series, two: pd.Series, labels: Sequence[str], ends=None) -> None:
+    """Draw a number against another; without given ends of the axes, and the line of equality."""
+    if ends is None:
+        ends = _ends(one), _ends(two)
+        ax.axline((0, 0), slope=1, color="0.7", linewidth=0.8, zorder=0)
     ax.plot(one, two, ".", color=BLUE, ms=4, rasterized=True)
     ax.set(xlim=ends[0], ylim=ends[1])
     ax.set_xlabel(_beyond(labels[0], one, ends[0]))

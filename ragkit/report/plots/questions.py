@@ -74,9 +74,8 @@ def effects(
     `DataError` if `table` lacks one of them.
     """
     keyed = dict(iter(table.groupby(["categorization", "measure"], sort=False)))
-    for name, measure in measures.values():
-        if (name, measure) not in keyed:
-            raise DataError(f"no {measure!r} of {name!r} to draw")
+    if lost := set(measures.values()) - set(keyed):
+        raise DataError("no {1!r} of {0!r} to draw".format(*min(lost)))
     heights = {column: 1.2 * len(keyed[key]) for column, key in measures.items()}
     fig, panels = stacks(heights, space=3.2, sharex=False)
     for column, (name, measure) in measures.items():

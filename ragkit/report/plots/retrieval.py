@@ -21,6 +21,8 @@ from matplotlib.figure import Figure
 from ragkit.report.figures import BLACK, BLUE, GREY, marks_of
 from ragkit.report.plots import base
 
+NARROWEST = 0.18  # of all systems: the width of a panel that can still be read
+
 
 def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = "") -> Figure:
     """Draw what systems reach on each type of question; a single one needs no legend.
@@ -33,11 +35,6 @@ def by_type(table: pd.DataFrame, *, order: list[str], label: str, note: str = ""
     shown = table.assign(type=table["type"].map(kinds)).dropna(subset="type")
     style = {"dodge": 0.6, "height": 1.0 + 0.34 * len(kinds)}
     return base.forest(shown, "type", hue=hue, order=kinds.values(), notes=(label, note), **style)
-
-
-def _widths(counts: pd.Series) -> list[float]:
-    """Return the widths of panels with so many systems each; none is too narrow to read."""
-    return [max(count, 0.18 * counts.sum()) for count in counts]
 
 
 def ranking(table: pd.DataFrame, *, label: str) -> Figure:
@@ -59,7 +56,7 @@ def ranking(table: pd.DataFrame, *, label: str) -> Figure:
 
     fig, panels = base.facets(
         table, draw, col="judge_group", col_order=list(counts.index), sharex=False, height=2.5,
-        gridspec_kws={"width_ratios": _widths(counts)},
+        gridspec_kws={"width_ratios": counts.clip(lower=NARROWEST * counts.sum()).tolist()},
     )  # fmt: skip
     for name, ax in panels.items():
         ax.set_title(base.words(name, 18), fontsize=7)
@@ -76,8 +73,9 @@ def type_map(scores: pd.DataFrame, *, order: list[str], label: str) -> Figure:
     """
     counts = scores.groupby("judge_group")["subject_id"].nunique()
     kinds = [kind for kind in order if kind in set(scores["question_type"])]
-    widths = {"sharey": True, "width_ratios": _widths(counts), "squeeze": False}
-    fig, panels = base.axes("page", 2.5, 1, len(counts), **widths)
+    widths = counts.clip(lower=NARROWEST * counts.sum()).tolist()
+    style = {"sharey": True, "width_ratios": widths, "squeeze": False}
+    fig, panels = base.axes("page", 2.5, 1, len(counts), **style)
     for ax, (name, rows) in zip(panels.flat, scores.groupby("judge_group"), strict=True):
         means = rows.groupby("subject_id")["score"].mean().sort_values(kind="stable")
         grid = rows.pivot_table(index="question_type", columns="subject_id", values="score")

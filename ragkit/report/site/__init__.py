@@ -66,6 +66,7 @@ def write_sources(plan: Plan, folder: Path, commands: dict[str, str]) -> None:
     for name in TEMPLATES:
         texts[f"{name}.md"] = render(name, **content)
     texts["reference/commands.md"] = render("commands", commands=commands)
+    texts["workflow.svg"] = render("workflow.svg", **code.drawn_workflow(plan))
     if content["ran"]:
         texts["experiments.md"] = render("experiments", store=plan.store, **content)
     if content["board"] is not None:
@@ -75,24 +76,23 @@ def write_sources(plan: Plan, folder: Path, commands: dict[str, str]) -> None:
     for name, text in texts.items():
         if not (folder / name).is_file() or (folder / name).read_text("utf-8") != text:
             write_text(folder / name, text)
-    wanted = set(texts) | {"workflow.svg"}
+    wanted = set(texts)
     for path in (path for one in run for path in one.figures):
         wanted.add(name := f"figures/{path.parent.name}/{path.name}")
         if not (folder / name).is_file() or (folder / name).read_bytes() != path.read_bytes():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, folder / name)
-    code.draw_workflow(plan, folder / "workflow.svg")
     for path in list(folder.rglob("*")):
         if path.is_file() and path.relative_to(folder).as_posix() not in wanted:
             path.unlink()
 
 
 def render(name: str, **content) -> str:
-    """Return the page `pages/NAME.md` with its content."""
+    """Return the page `pages/NAME`, or `pages/NAME.md`, with its content."""
     pages = Environment(loader=FileSystemLoader(PAGES), trim_blocks=True, lstrip_blocks=True)
     pages.filters |= {"alt": figures.told, "dollars": dollars}
     pages.filters["count"] = lambda number: "unknown" if number is None else f"{number:,}"
-    return pages.get_template(f"{name}.md").render(content)
+    return pages.select_template([f"{name}.md", name]).render(content)
 
 
 def _home(plan: Plan, run: list[Executed]) -> dict:
@@ -133,17 +133,17 @@ def _table(board: pd.DataFrame, run: list[Executed], profile: str) -> str:
             measured = results.read(one.root.name, one.step.name, "measured")
             cells |= {tuple(map(str, key)): one for key in measured[tables.KEY].to_numpy()}
     ran = experiments.measured(profile).astype(dict.fromkeys(tables.KEY, str))
-    ran = dict(zip(ran[tables.KEY].itertuples(index=False, name=None), ran["ran"], strict=True))
+    ran = ran.set_index(tables.KEY)["ran"].to_dict()
     shown = board.copy()
     links = []
     for row in shown[tables.KEY].astype(str).itertuples(index=False):
+        place = told = ""
         if tuple(row) in ran:  # in the place of what a notebook measured
-            links.append(f'<a href="experiments.html#ran-{ran[tuple(row)]}">an experiment</a>')
-            continue
-        one = cells.get(tuple(row))
-        anchor = one.cell_of(tables.title(row.paper, row.table)) if one else ""
-        place = f"notebooks/{one.step.name}.html#cell-{anchor}" if one else ""
-        links.append(f'<a href="{place}">{one.step.name}</a>' if one else "")
+            place, told = f"experiments.html#ran-{ran[tuple(row)]}", "an experiment"
+        elif one := cells.get(tuple(row)):
+            anchor = one.cell_of(tables.title(row.paper, row.table))
+            place, told = f"notebooks/{one.name}.html#cell-{anchor}", one.name
+        links.append(f'<a href="{place}">{told}</a>' if told else "")
     shown["measured"] = [
         "" if pd.isna(value) else f"{value:.{max(tables.decimals(printed, 3), 0)}f}"
         for value, printed in zip(board["measured"], board["printed"], strict=True)

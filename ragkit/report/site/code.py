@@ -14,7 +14,7 @@ from types import ModuleType
 
 from ragkit import paths, store
 from ragkit.errors import RagkitError
-from ragkit.report import figures, notebook
+from ragkit.report import notebook
 from ragkit.report.pipeline import Plan
 
 DRAWING = paths.ROOT / "ARCHITECTURE.md"
@@ -172,37 +172,24 @@ def workflow(plan: Plan) -> str:
     return "; ".join(parts) + "."
 
 
-def draw_workflow(plan: Plan, path: Path) -> None:
-    """Draw data sets, notebooks and the notebooks that read them, from left to right, as SVG."""
-    import matplotlib.pyplot as plt
+def drawn_workflow(plan: Plan) -> dict:
+    """Return what `pages/workflow.svg` draws: data, notebooks and the notebooks that read them.
 
-    from ragkit.files import atomic_path
-
+    `at` are the middles of their boxes in columns from left to right, `lines` start, end, and
+    whether the data is optional.
+    """
     last = [step for step in plan.steps if step.after]
     first = [step for step in plan.steps if not step.after]
-    data = list(dict.fromkeys(name for step in first for name in (*step.datasets, *step.optional)))
+    lines = [(name, step.name, False) for step in first for name in step.datasets]
+    lines += [(name, step.name, True) for step in first for name in step.optional]
+    data = list(dict.fromkeys(name for name, _, _ in lines))
+    for step in last:
+        read = [one for one in first if "*" in step.after or one.name in step.after]
+        lines += [(one.name, step.name, False) for one in read] + [(step.name, "site", False)]
     columns = [data, [step.name for step in first], [step.name for step in last], ["site"]]
     at = {
-        name: (place, (row + 0.5) / len(names))
+        name: (100 + 245 * place, round(600 * (row + 0.5) / len(names)))
         for place, names in enumerate(columns)
         for row, name in enumerate(names)
     }
-    lines = [(name, step.name, "-") for step in first for name in step.datasets]
-    lines += [(name, step.name, ":") for step in first for name in step.optional]
-    lines += [(other.name, step.name, "-") for step in last for other in first
-              if "*" in step.after or other.name in step.after]  # fmt: skip
-    lines += [(step.name, "site", "-") for step in last]
-    figures.use_style()
-    with plt.rc_context({"svg.hashsalt": "ragkit", "svg.fonttype": "none"}):
-        fig, ax = plt.subplots(figsize=(9, 6))
-        for start, end, style in lines:
-            (x0, y0), (x1, y1) = at[start], at[end]
-            ax.plot([x0 + 0.02, x1 - 0.02], [-y0, -y1], style, color="#666666", linewidth=0.7)
-        for name, (x, y) in at.items():
-            box = {"boxstyle": "round", "facecolor": "white", "edgecolor": "#0072B2"}
-            ax.text(x, -y, name, ha="center", va="center", fontsize=7, bbox=box)
-        ax.set(xlim=(-0.35, len(columns) - 0.75))
-        ax.axis("off")
-        with atomic_path(path) as temporary:
-            fig.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
-        plt.close(fig)
+    return {"at": at, "lines": lines}

@@ -94,8 +94,9 @@ class Executed:
     def page(self, provenance: str) -> str:
         """Return the notebook for the site, as JSON: findings first, headings, anchors, provenance last.
 
-        A part is headed by its own heading, or by the name of its first cell. Left out are the cells that set parameters, stderr, progress bars and paths; the live side
-        of a widget or a plotly figure goes where its HTML stands beside it.
+        A part is headed by its own heading, or by the name of its first cell. Left out are the cells
+        that set parameters, stderr, progress bars and paths; the live side of a widget or a plotly
+        figure goes where its HTML stands beside it.
         """
         cells, about, last = [self.cells["title"]], None, ""
         if self.findings:
@@ -116,8 +117,10 @@ class Executed:
                 cells.append(_heading(name))
                 last = _words(name)
             about = None
-            drawn = self._take_figures(cell)
-            cells += [new_markdown_cell(f'<span id="cell-{name}"></span>'), cell, *drawn]
+            drawn = [self._drawn(output) for output in cell.outputs]
+            cell.outputs = [out for out, own in zip(cell.outputs, drawn, strict=True) if not own]
+            cells += [new_markdown_cell(f'<span id="cell-{name}"></span>'), cell]
+            cells += filter(None, drawn)
         cells.append(new_markdown_cell(f"## Where the numbers come from\n\n{provenance}"))
         for number, cell in enumerate(cells):
             cell["id"] = f"page-{number}"
@@ -125,22 +128,16 @@ class Executed:
         self.book.metadata.pop("widgets", None)
         return nbformat.writes(self.book)
 
-    def _take_figures(self, cell: NotebookNode) -> list[NotebookNode]:
-        """Return cells with the saved files of a cell's figures, in place of its outputs."""
-        taken, kept = [], []
-        for output in cell.outputs:
-            data = output.get("data", {}).get("image/png", "")
-            path = self._saved.get("".join(data.split()))
-            if path:
-                place = f"../figures/{self.name}/{path.name}"
-                words = figures.told(path)
-                wide = output.metadata.get("image/png", {}).get("width", 759)
-                text = f"```{{image}} {place}\n:alt: {words}\n:width: {wide}px\n```\n*{words}.*"
-                taken.append(new_markdown_cell(text))
-            else:
-                kept.append(output)
-        cell.outputs = kept
-        return taken
+    def _drawn(self, output: NotebookNode) -> NotebookNode | None:
+        """Return a cell with the saved file of a figure that an output shows, or nothing."""
+        data = output.get("data", {}).get("image/png", "")
+        if path := self._saved.get("".join(data.split())):
+            place = f"../figures/{self.name}/{path.name}"
+            wide = output.metadata.get("image/png", {}).get("width", 759)
+            told = figures.told(path)
+            text = f"```{{image}} {place}\n:alt: {told}\n:width: {wide}px\n```\n*{told}.*"
+            return new_markdown_cell(text)
+        return None
 
     @cached_property
     def _saved(self) -> dict[str, Path]:
@@ -162,15 +159,11 @@ def _shown(output: NotebookNode) -> NotebookNode | None:
         return output if output.name == "stdout" else None
     data = output.get("data", {})
     if data.get("text/html", "").startswith("<pre style"):
-        return new_output("stream", text=_plain(data["text/html"]))
+        # Rich's coloured print, whose colours are hard to read on a page.
+        return new_output("stream", text=html.unescape(re.sub(r"<[^>]+>", "", data["text/html"])))
     if "text/html" in data:
         data.pop(_PLOTLY, None)
     if _WIDGET in data and "text/html" not in data:
         return None
     data.pop(_WIDGET, None)
     return None if set(data) == {"text/plain"} and _NOISE.match(data["text/plain"]) else output
-
-
-def _plain(page: str) -> str:
-    """Return the text of Rich's coloured print, whose colours are hard to read on a page."""
-    return html.unescape(re.sub(r"<[^>]+>", "", page))
