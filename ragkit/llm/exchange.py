@@ -93,17 +93,7 @@ class ToolCall:
     arguments: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Result:
-    text: str | None = None
-    model: str
-    purpose: str
-    prompt: str
-    key: str
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached: bool = field(default=False, compare=False, repr=False)
-
     def _repr_html_(self) -> str:
         facts = {"model": self.model, "purpose": self.purpose, "answer": self.text}
         if self.ok:
@@ -136,11 +126,19 @@ class Value(_Result):
     True if no call was made; it is ignored by comparisons and `to_dict`.
     """
 
+    text: str | None
     data: Any
     tool_calls: tuple[ToolCall, ...]
     finish_reason: str | None
+    model: str
     served_by: str | None
+    purpose: str
+    prompt: str
+    key: str
     repaired: bool
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cached: bool = field(default=False, compare=False, repr=False)
 
     ok = True
 
@@ -174,6 +172,14 @@ class Failure(_Result):
 
     kind: str
     reason: str
+    text: str | None = None
+    model: str
+    purpose: str
+    prompt: str
+    key: str
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached: bool = field(default=False, compare=False, repr=False)
 
     ok = False
 
