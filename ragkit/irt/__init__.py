@@ -18,11 +18,11 @@ from ragkit.irt.diagnostics import (
     recovery,
     split_half,
 )
-from ragkit.irt.engine import Prior
 from ragkit.irt.fitting import fit
 from ragkit.irt.itemfit import item_fit, q3
 from ragkit.irt.likelihood import get_likelihood
 from ragkit.irt.linking import Link, link
+from ragkit.irt.marginal import Prior
 from ragkit.irt.result import IRTResult, load
 from ragkit.irt.short_form import ShortForm, check_short_forms, load_short_form, short_form
 from ragkit.irt.simulate import Simulation, simulate

@@ -42,8 +42,8 @@ from ragkit import display
 from ragkit.checks import choice, whole
 from ragkit.errors import DataError, UsageError
 from ragkit.irt.data import Scores, require_long
-from ragkit.irt.engine import Prior
 from ragkit.irt.fitting import fit
+from ragkit.irt.marginal import Prior
 from ragkit.irt.nuts import arviz_quiet
 from ragkit.irt.result import Z90, IRTResult
 from ragkit.irt.simulate import simulate

@@ -22,80 +22,39 @@ mean(EAP) = 0 and mean(EAP^2 + error^2) = 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
-from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
+from scipy.optimize import minimize
 
 from ragkit import display
-from ragkit.irt.data import Scores
+from ragkit.checks import whole
+from ragkit.irt.data import Scores, quoted
 from ragkit.irt.marginal import (
     COMPONENTS,
+    DISC_END,
     NODES,
     Abilities,
-    Quadrature,
-    Statistics,
+    Information,
+    Model,
+    Prior,
+    Setup,
     interpolation,
 )
 
-DISC_END = 10.0  # where the range of a discrimination ends
 DISC_NEAR, ABILITY_NEAR = 9.5, 6.0  # too near the ends of their ranges to be estimates
-SEVERITY_SD = 5.0
-MOST_WORK = 3e9  # multiplications up to which the joint information is inverted: some seconds
 HYPER_BOUNDS = {
     "diff_mean": (-4, 4),
     "diff_sd": (0.2, 6),
     "disc_mean": (-2, 2),
     "disc_sd": (0.1, 1),
 }
-_DIFFERENCE = 1e-4  # step of a numerical derivative
 _STARTS = 4  # Newton steps before the climb
 _NEWTON = 25  # steps at the end
 _ROUND = 15  # iterations of L-BFGS in the same coordinates
-
-
-@dataclass(frozen=True)
-class Prior:
-    """Normal prior of the items; a part left out has the weak default.
-
-    Attributes
-    ----------
-    diff_mean, diff_sd : float
-        Of the difficulty b (default 0 and 2.5), or with `disc="signed"` and in a 1PL of the
-        intercept -a b (default 0 and 4).
-    disc_mean, disc_sd : float
-        Of log discrimination (default 0 and 0.6), or with `disc="signed"` of the discrimination
-        itself (default 1 and 0.7).
-    """
-
-    diff_mean: float | None = None
-    diff_sd: float | None = None
-    disc_mean: float | None = None
-    disc_sd: float | None = None
-
-    def filled(self, *, positive: bool, shared: bool) -> Prior:
-        """Return the prior with every part given."""
-        disc = (0.0, 0.6) if positive else (1.0, 0.7)
-        weak = Prior(0.0, 2.5 if positive and not shared else 4.0, *disc)
-        given = {name: float(x) for name, x in vars(self).items() if x is not None}
-        return replace(weak, **given)
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What an engine is told besides the scores."""
-
-    family: object
-    shared: bool  # one discrimination
-    positive: bool
-    prior: Prior | None
-    hierarchical: bool = False
-    seed: int = 0
-
-    @property
-    def on_difficulty(self) -> bool:
-        """Whether the prior is that of the difficulty, not of the intercept."""
-        return self.positive and not self.shared
+_TOL = 1e-6  # distance from the optimum, in errors of the estimates, at which the climb stops
+_HYPER_ROUNDS, _HYPER_TOL = 60, 5e-3
 
 
 @dataclass
@@ -110,281 +69,6 @@ class Estimates:
     info: dict
     thresholds: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # x items
     draws: dict | None = None
-
-
-class Model:
-    """The log posterior of the items of one data set.
-
-    A vector of parameters has a head, the common alpha (1PL) and the contrasts of the severities,
-    then for each item alpha (2PL), the intercept d and the log gaps between offsets (graded).
-    Derivatives in it are taken by complex steps, f'(x) = Im f(x + i h) / h, which lose no digits
-    (Squire and Trapp, SIAM Review 1998); `moves` are their directions: each parameter of the head,
-    then each kind of the items' parameters, of all items at once.
-    """
-
-    def __init__(self, data: Scores, setup: Setup):
-        self.data, self.family, self.prior = data, setup.family, setup.prior
-        self.shared, self.positive = setup.shared, setup.positive
-        self.on_difficulty = setup.on_difficulty
-        self.stats = Statistics(data, self.family)
-        self.quadrature = Quadrature(data.n_subjects)
-        self.m, self.k, self.groups = data.n_items, self.family.thresholds, data.n_groups
-        self.width = self.k if self.shared else self.k + 1
-        self.head = int(self.shared) + max(0, self.groups - 1)
-        self.size = self.head + self.m * self.width
-        self.moves = block_diag(np.eye(self.head), np.tile(np.eye(self.width), self.m))
-        after = np.arange(self.k)[:, None] > np.arange(self.k - 1)
-        self.spread = after - after.mean(0, keepdims=True)  # thresholds x gaps
-        if self.groups:
-            ones = np.column_stack([np.ones(self.groups), np.eye(self.groups)[:, 1:]])
-            self.contrasts = np.linalg.qr(ones)[0][:, 1:]
-
-    # --- parameters ---------------------------------------------------------------------------
-
-    def items(self, vector: np.ndarray) -> np.ndarray:
-        """Return the items' own part of a vector, items x width (a view)."""
-        return vector[self.head :].reshape(self.m, self.width)
-
-    def unpack(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return alpha, intercepts, log gaps (items x gaps) and severities."""
-        own = self.items(vector)
-        alpha = np.full(self.m, vector[0]) if self.shared else own[:, 0]
-        own = own[:, 0 if self.shared else 1 :]
-        contrast = vector[int(self.shared) : self.head]
-        severity = self.contrasts @ contrast if self.groups else np.zeros(0)
-        return alpha, own[:, 0], own[:, 1:], severity
-
-    def slopes(self, alpha: np.ndarray) -> np.ndarray:
-        return np.exp(alpha) if self.positive else alpha
-
-    def offsets(self, gaps: np.ndarray) -> np.ndarray:
-        """Return the thresholds' offsets from their mean, items x thresholds."""
-        return np.exp(gaps) @ self.spread.T
-
-    def natural(self, vector: np.ndarray) -> np.ndarray:
-        """Return the slope in ability and the levels of eta, units x (1 + thresholds)."""
-        alpha, d, gaps, severity = self.unpack(vector)
-        a, level = self.slopes(alpha), d[:, None] - self.offsets(gaps)
-        if self.groups:
-            a, level = a[self.stats.unit_item], level[self.stats.unit_item]
-            level = level - (a * severity[self.stats.unit_group])[:, None]
-        return np.column_stack([a, level])
-
-    def tangents(self, function, vector: np.ndarray) -> list[np.ndarray]:
-        """Return a function's derivatives along each of the moves."""
-        return [function(vector + 1e-20j * move).imag / 1e-20 for move in self.moves]
-
-    def curves(self, vector: np.ndarray):
-        """Yield each part of the units, its curves and their derivatives in eta."""
-        units = self.natural(vector)
-        for part in self.stats.parts:
-            eta = units[part, :1, None] * NODES + units[part, 1:, None]
-            yield part, *self.family.curves(eta)
-
-    def start(self) -> np.ndarray:
-        """Return intercepts from the mean scores, and equal discriminations."""
-        vector = np.zeros(self.size)
-        own = self.items(vector)
-        if not self.positive:
-            (vector if self.shared else own.T)[0] = 1.0
-        intercept, gaps = self.family.start(self.data)
-        own[:, 0 if self.shared else 1] = intercept
-        own[:, 1 if self.shared else 2 :] = gaps
-        return vector
-
-    def outside(self, vector: np.ndarray) -> bool:
-        """Return whether a discrimination or an ability is at the end of its range."""
-        a = np.abs(self.slopes(self.unpack(vector)[0]))
-        return bool(a.max() > DISC_NEAR or np.abs(self.quadrature.centre).max() > ABILITY_NEAR)
-
-    # --- log posterior ------------------------------------------------------------------------
-
-    def expect(self, vector: np.ndarray, components: int = 1) -> tuple[Abilities, list]:
-        """Return the abilities' posteriors and the curves' derivatives in eta, by parts."""
-        logs, slopes = np.zeros((self.stats.n, len(NODES))), []
-        for part, curves, slope in self.curves(vector):
-            logs += self.stats.log_likelihood(part, curves)
-            slopes.append(slope)
-        return self.quadrature.integrate(logs, components), slopes
-
-    def objective(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the log posterior and its gradient."""
-        abilities, slopes = self.expect(vector)
-        value, gradient = self.log_prior(vector)
-        expected = self.stats.expected(abilities.weights[0])
-        gradient += self.chain(vector, expected, slopes)
-        return float(abilities.log_likelihood.sum()) + value, gradient
-
-    def chain(self, vector, expected: list, slopes) -> np.ndarray:
-        """Return the gradient of the expected complete log-likelihood; arguments by parts."""
-        pull = np.empty((self.stats.units, self.k, 1))
-        along = np.empty_like(pull)
-        for part, own, slope in zip(self.stats.parts, expected, slopes, strict=True):
-            by_node = np.einsum("vfq,vftq->vtq", own, slope)
-            pull[part, :, 0], along[part, :, 0] = by_node.sum(-1), by_node @ NODES
-        return self.pullback(vector, pull, along)[:, 0]
-
-    def complete(self, vector, expected: list) -> np.ndarray:
-        """Return the gradient of the log posterior with the abilities' posterior held fixed."""
-        slopes = (slope for _, _, slope in self.curves(vector))
-        return self.chain(vector, expected, slopes) + self.log_prior(vector)[1]
-
-    def pullback(self, vector, pull: np.ndarray, along: np.ndarray) -> np.ndarray:
-        """Return derivatives in the parameters from those in eta.
-
-        `pull` and `along`, units x thresholds x columns, are sums over the nodes, `along` those
-        with the ability as a factor. Returns parameters x columns.
-        """
-        natural = np.concatenate([along.sum(1, keepdims=True), pull], 1)
-        tangents = self.tangents(self.natural, vector)
-        parts = [np.einsum("vt,vtc->vc", tangent, natural) for tangent in tangents]
-        head, own = [part.sum(0, keepdims=True) for part in parts[: self.head]], parts[self.head :]
-        if self.groups:
-            first = np.searchsorted(self.stats.unit_item, np.arange(self.m))
-            own = [np.add.reduceat(part, first) for part in own]
-        return np.concatenate([*head, np.stack(own, 1).reshape(-1, pull.shape[-1])])
-
-    def log_priors(self, vector: np.ndarray) -> np.ndarray:
-        """Return the log prior densities, up to a constant: of the head, then of each item."""
-        alpha, d, gaps, severity = self.unpack(vector)
-        a, prior = self.slopes(alpha), self.prior
-        place = -d / a if self.on_difficulty else d
-        items = -0.5 * ((place - prior.diff_mean) / prior.diff_sd) ** 2 - 0.5 * (gaps**2).sum(1)
-        if self.on_difficulty:
-            items = items - alpha  # the density is that of (alpha, d)
-        slopes = (
-            -0.5 * ((alpha - prior.disc_mean) / prior.disc_sd) ** 2
-            - 0.25 * ((a / DISC_END) ** 2) ** 2
-        )
-        head = -0.5 * (severity @ severity) / SEVERITY_SD**2
-        if self.shared:
-            return np.concatenate([[head + slopes[0]], items])
-        return np.concatenate([[head], items + slopes])
-
-    def log_prior(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the log prior density, up to a constant, and its gradient."""
-        if self.prior is None:
-            return 0.0, np.zeros(self.size)
-        tangents = self.tangents(self.log_priors, vector)
-        head = [tangent.sum() for tangent in tangents[: self.head]]
-        own = np.stack([tangent[1:] for tangent in tangents[self.head :]], 1)
-        return float(self.log_priors(vector).sum()), np.concatenate([head, own.ravel()])
-
-    def curvature(self, vector: np.ndarray, expected: list) -> tuple[np.ndarray, np.ndarray]:
-        """Return minus the second derivatives with the abilities' posterior held fixed.
-
-        The items' blocks, items x width x width, and the rows of the parameters before them.
-        """
-        changes = []
-        for move in _DIFFERENCE * self.moves:
-            up, down = (self.complete(vector + s * move, expected) for s in (1, -1))
-            changes.append((down - up) / (2 * _DIFFERENCE))
-        blocks = np.stack([self.items(change) for change in changes[self.head :]], -1)
-        border = np.array(changes[: self.head]).reshape(self.head, self.size)
-        return (blocks + blocks.transpose(0, 2, 1)) / 2, border
-
-    def covariances(self, vector, abilities: Abilities, slopes: list) -> np.ndarray:
-        """Return U: parameters x (components x subjects)."""
-        parts = []
-        for weight in abilities.weights[1:]:
-            pull = np.empty((self.stats.units, self.k, self.stats.n))
-            along = np.empty_like(pull)
-            for part, slope in zip(self.stats.parts, slopes, strict=True):
-                x = self.stats.of_units(part)
-                for out, factor in ((pull, 1.0), (along, NODES)):
-                    out[part] = np.einsum("vfi,vfti->vti", x, slope @ (weight * factor).T)
-            parts.append(self.pullback(vector, pull, along))
-        return np.concatenate(parts, 1)
-
-
-class Information:
-    """The inverse of the observed information, in the form that is cheaper.
-
-    Attributes
-    ----------
-    form : {"kept", "joint", "apart"}
-        Which side was inverted; "apart": too large for either, the abilities are taken as known.
-    definite : bool
-        Whether the matrix is positive definite.
-    """
-
-    def __init__(self, model: Model, vector: np.ndarray, abilities: Abilities, slopes: list):
-        self.model = model
-        n = model.data.n_subjects
-        expected = model.stats.expected(abilities.weights[0])
-        blocks, border = model.curvature(vector, expected)
-        side = COMPONENTS * n
-        work = {"kept": model.size * side**2, "joint": model.size**2 * (model.size + side)}
-        self.form = min(work, key=work.get)
-        if work[self.form] > MOST_WORK:
-            self.form, self.u = "apart", np.zeros((model.size, 0))
-        else:
-            self.u = model.covariances(vector, abilities, slopes)
-        try:
-            (self._joint if self.form == "joint" else self._kept)(blocks, border)
-            self.definite = True
-        except LinAlgError:
-            self.definite = False
-
-    def _joint(self, blocks: np.ndarray, border: np.ndarray) -> None:
-        h, w = self.model.head, self.model.width
-        whole = np.zeros((self.model.size, self.model.size))
-        whole[h:, h:] = block_diag(*blocks)
-        whole[:h], whole[:, :h] = border, border.T
-        whole[:h, :h] = (border[:, :h] + border[:, :h].T) / 2
-        whole -= self.u @ self.u.T
-        self.inverse = cho_solve(cho_factor(whole), np.eye(len(whole)))
-        own = self.inverse[h:, h:].reshape(self.model.m, w, self.model.m, w)
-        every = np.arange(self.model.m)
-        self.blocks, self.top = own[every, :, every], self.inverse[:h, :h]
-
-    def _kept(self, blocks: np.ndarray, border: np.ndarray) -> None:
-        """Eliminate the items; what is kept are the head and the ability components."""
-        h, m, w = self.model.head, self.model.m, self.model.width
-        np.linalg.cholesky(blocks)
-        inverse = np.linalg.inv(blocks)
-        top, side = (border[:, :h] + border[:, :h].T) / 2, self.u.shape[1]
-        coupling = np.concatenate([border[:, h:].T, -self.u[h:]], 1)
-        base = np.block([[top, -self.u[:h]], [-self.u[:h].T, np.eye(side)]])
-        load = (inverse @ coupling.reshape(m, w, -1)).reshape(m * w, -1)
-        self.b_inverse, self.load = inverse, load
-        self.k = cho_solve(cho_factor(base - coupling.T @ load), np.eye(len(base)))
-        by_item = load.reshape(m, w, -1)
-        self.blocks = inverse + (by_item @ self.k) @ by_item.transpose(0, 2, 1)
-        self.top = self.k[:h, :h]
-
-    def solve(self, gradient: np.ndarray) -> np.ndarray:
-        """Return the inverse times a vector."""
-        if self.form == "joint":
-            return self.inverse @ gradient
-        h, m, w = self.model.head, self.model.m, self.model.width
-        own = gradient[h:]
-        right = -self.load.T @ own
-        right[:h] += gradient[:h]
-        kept = self.k @ right
-        items = (self.b_inverse @ own.reshape(m, w, 1)).ravel() - self.load @ kept
-        return np.concatenate([kept[:h], items])
-
-    def with_abilities(self, along: np.ndarray):
-        """Return covariances with functionals of the abilities' errors, in posterior sds.
-
-        `along` is subjects x functionals. Returns the parameters' covariances with them, their
-        own, the subjects' variances and the subjects' covariances with them.
-        """
-        n = len(along)
-        if self.form == "apart":
-            zero = np.zeros((self.model.size, along.shape[1]))
-            return zero, along.T @ along, np.ones(n), along
-        h = self.model.head
-        one = slice(h, h + n)  # the first component is the ability itself
-        if self.form == "kept":
-            wide = self.k[:, one] @ along
-            cross = np.concatenate([wide[:h], -self.load @ wide])
-            return cross, along.T @ wide[one], np.diag(self.k)[one], wide[one]
-        first = self.u[:, :n]
-        spread = self.inverse @ first
-        wide = along + first.T @ (spread @ along)
-        return spread @ along, along.T @ wide, 1 + (first * spread).sum(0), wide
 
 
 @dataclass
@@ -410,7 +94,7 @@ def climb(
         for _ in range(0 if near else 1 + max_iter // _ROUND):  # the information changes on the way
             vector, used = _whitened(model, vector, min(_ROUND, max_iter), bar)
             iterations += used
-            outside = outside + 1 if model.outside(vector) else 0
+            outside = outside + 1 if any(_at_ends(model, vector, model.quadrature.centre)) else 0
             if used < _ROUND or outside == 2:
                 break
         for newton in range(_NEWTON + 1):
@@ -431,6 +115,12 @@ def climb(
                     break
                 step = step / 2
             vector = vector + step
+
+
+def _at_ends(model: Model, vector: np.ndarray, ability: np.ndarray) -> tuple[int, int]:
+    """Return how many discriminations and abilities are too near the ends of their ranges."""
+    slopes = np.abs(model.slopes(model.unpack(vector)[0]))
+    return int((slopes > DISC_NEAR).sum()), int((np.abs(ability) > ABILITY_NEAR).sum())
 
 
 def _definite(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -461,8 +151,6 @@ def start(model: Model) -> np.ndarray:
 
 def _whitened(model: Model, origin: np.ndarray, max_iter: int, bar) -> tuple[np.ndarray, int]:
     """Climb by L-BFGS in coordinates in which each item's information is the identity."""
-    from scipy.optimize import minimize
-
     abilities, _ = model.expect(origin)
     blocks, border = model.curvature(origin, model.stats.expected(abilities.weights[0]))
     low, axes = _definite(blocks)
@@ -488,3 +176,183 @@ def _whitened(model: Model, origin: np.ndarray, max_iter: int, bar) -> tuple[np.
         options={"maxiter": max_iter, "gtol": 1e-3, "ftol": 1e-13, "maxcor": 20, "maxls": 30},
     )
     return place(found.x), int(found.nit)
+
+
+# --- from scores to estimates: priors, convergence, scale and errors ------------------------------
+
+
+def fit_em(data: Scores, setup: Setup, *, max_iter: int = 500) -> Estimates:
+    """Fit, judge the optimum, and report estimates and errors on the scale of the population."""
+    whole(max_iter, "max_iter")
+    model = Model(data, setup)
+    vector, problems = start(model), []
+    for turn in range(_HYPER_ROUNDS if setup.hierarchical else 1):
+        optimum = climb(model, vector, tol=_TOL, max_iter=max_iter, near=turn > 0)
+        if not (setup.hierarchical and optimum.information.definite):
+            break
+        vector, before = optimum.vector, model.prior
+        model.prior, bounded = _estimated(model, optimum)
+        moved = max(abs(x - vars(before)[name]) for name, x in vars(model.prior).items())
+        if bounded:
+            problems = [f"the prior's {bounded} reached its bound: fix the prior (prior='weak')"]
+        if bounded or moved < _HYPER_TOL:
+            break
+    else:
+        problems = ["the estimates of the prior did not settle: fix the prior (prior='weak')"]
+    problems += _problems(model, optimum, max_iter)
+    return _estimates(model, optimum, problems)
+
+
+def _estimated(model: Model, optimum: Optimum) -> tuple[Prior, str]:
+    """Return the prior of largest marginal density given the items, and what reached a bound."""
+    alpha, d, _, _ = model.unpack(optimum.vector)
+    variances = optimum.information.blocks
+    new = vars(model.prior).copy()
+    place = -d / np.exp(alpha) if model.on_difficulty else d
+    spread = variances[:, 0, 0] if model.shared else variances[:, 1, 1]
+    if model.on_difficulty:
+        spread = _delta(lambda alpha, d: -d * np.exp(-alpha), (alpha, d), variances[:, :2, :2])
+    new["diff_mean"] = float(place.mean())
+    new["diff_sd"] = float(np.sqrt(np.mean((place - place.mean()) ** 2 + spread)))
+    if not model.shared:
+        new["disc_mean"] = float(alpha.mean())
+        new["disc_sd"] = float(np.sqrt(np.mean((alpha - alpha.mean()) ** 2 + variances[:, 0, 0])))
+    bounded = ""
+    for name, (low, high) in HYPER_BOUNDS.items():
+        if not low < new[name] < high:
+            bounded, new[name] = name, float(np.clip(new[name], low, high))
+    return Prior(**new), bounded
+
+
+def _problems(model: Model, optimum: Optimum, max_iter: int) -> list[str]:
+    """Return why the optimum is not to be trusted, each with what to do about it."""
+    out, data, theta = [], model.data, np.abs(optimum.abilities.mean)
+    a = np.abs(model.slopes(model.unpack(optimum.vector)[0]))
+    steep, far = _at_ends(model, optimum.vector, theta)
+    narrow = "use prior='weak'" if model.prior is None else "use a narrower prior"
+    advice = f"its scores are separated by ability: leave it out, or {narrow}"
+    constant = "leave out subjects with constant scores"
+    if cb := model.family.name == "cb":
+        ends = 100 * np.isin(data.x, (0, 1)).sum() / data.n_cells
+        constant = advice = (
+            f"{ends:.0f} % of the scores lie exactly at the ends, where the continuous Bernoulli has "
+            "no highest density: use likelihood='fractional' or 'graded'"
+        )
+    if steep:
+        out.append(
+            f"the discrimination of {steep} items, such as "
+            f"{quoted(data.items, a.argmax())}, reached the end of its range ({DISC_END:g}): {advice}"
+        )
+    if far:
+        out.append(
+            f"the ability of {far} subjects, such as "
+            f"{quoted(data.subjects, theta.argmax())}, reached the end of its range "
+            f"({NODES[-1]:g} sd): {constant}"
+        )
+    if not optimum.information.definite:
+        said = "the information matrix is not positive definite, so errors are missing"
+        out.append(f"{said}: {narrow}")
+    limit = 0.05 if optimum.information.form == "apart" else _TOL
+    if not out and not optimum.gradient <= limit:
+        hint = "raise max_iter" if optimum.iterations >= max_iter else advice if cb else narrow
+        out.append(
+            f"the optimiser stopped after {optimum.iterations} iterations, "
+            f"{optimum.gradient:.1e} errors from the optimum: {hint}"
+        )
+    return out
+
+
+def _estimates(model: Model, optimum: Optimum, problems: list[str]) -> Estimates:
+    """Move the scale to mean 0 and variance 1 of the population; carry the errors along.
+
+    What is reported is a function of an item's or a subject's own parameters and of two errors of
+    the scale: `shift`, of the abilities' mean, and `stretch`, of the logarithm of their sd.
+    """
+    alpha, d, gaps, severity = model.unpack(optimum.vector)
+    abilities = optimum.abilities
+    middle = float(abilities.mean.mean())
+    unit = float(np.sqrt(np.mean((abilities.mean - middle) ** 2 + abilities.sd**2)))
+
+    def moved(ability, shift=0.0, stretch=0.0):
+        return (ability - middle - shift) * np.exp(-stretch) / unit
+
+    def difficulty(alpha, d, shift=0.0, stretch=0.0):
+        return moved(-d / model.slopes(alpha), shift, stretch)
+
+    def slope(alpha, d, shift=0.0, stretch=0.0):
+        if model.positive:
+            return alpha + np.log(unit) + stretch
+        return alpha * unit * np.exp(stretch)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variances = _variances(model, optimum, (moved, difficulty, slope), unit)
+        b = difficulty(alpha, d)
+        thresholds = moved((model.offsets(gaps) - d[:, None]) / model.slopes(alpha)[:, None])
+    means = moved(abilities.mean), b, slope(alpha, d), severity / unit
+    apart = "too large for the joint information: item errors take abilities as known"
+    info = {
+        "problems": problems,
+        "iterations": optimum.iterations,
+        "gradient_norm": optimum.gradient,
+        "log_likelihood": float(abilities.log_likelihood.sum()),
+        "ability_prior": [-middle / unit, 1 / unit],
+        "hyperparameters": {} if model.prior is None else asdict(model.prior),
+        "notes": [apart] if optimum.information.form == "apart" else [],
+    }
+    pairs = zip(means, variances, strict=True)
+    moments = dict(zip(("theta", "diff", "alpha", "severity"), pairs, strict=True))
+    return Estimates(moments, info, thresholds.T if model.family.graded else thresholds[:0])
+
+
+def _variances(model: Model, optimum: Optimum, functions, unit: float) -> list[np.ndarray]:
+    """Return variances of abilities, difficulties, alphas and severities on the reported scale.
+
+    The errors of the abilities' mean and sd are taken out: 0 and 1 are those of these subjects.
+    """
+    moved, difficulty, slope = functions
+    alpha, d, _, _ = model.unpack(optimum.vector)
+    abilities, information, m = optimum.abilities, optimum.information, model.m
+    n, mean, sd = model.data.n_subjects, abilities.mean, abilities.sd
+    if not information.definite:
+        missing = np.full(m, np.nan)
+        return [sd**2 / unit**2, missing, missing, np.full(model.groups, np.nan)]
+    along = np.column_stack([sd / n, moved(mean) * sd / (n * unit)])
+    cross, own, var_z, cross_z = information.with_abilities(along)
+    joint = _covariance((sd**2 * var_z)[:, None, None], (sd[:, None] * cross_z)[:, None], own)
+    var_theta = _delta(moved, (mean, 0.0, 0.0), joint)
+    # (alpha, d) of every item, and their covariances with the scale
+    pairs, scales = information.blocks[:, :2, :2], np.stack([model.items(c) for c in cross.T], -1)
+    if model.shared:
+        with_top = model.items(information.solve(model.moves[0]))[:, 0]
+        pairs = np.array(np.broadcast_arrays(information.top[0, 0], with_top, pairs[:, 0, 0]))
+        pairs = pairs[[0, 1, 1, 2]].T.reshape(m, 2, 2)
+        scales = np.concatenate([np.broadcast_to(cross[0], (m, 1, 2)), scales], 1)
+    joint = _covariance(pairs, scales[:, :2], own)
+    place = alpha, d, 0.0, 0.0
+    var_b, var_alpha = _delta(difficulty, place, joint), _delta(slope, place, joint)
+    if model.positive and model.prior is not None:
+        # the second-order part: b = -d exp(-alpha) is curved over the posterior of (alpha, d)
+        a = np.exp(alpha)
+        bend = np.array([[-d / a, 1 / a], [1 / a, np.zeros(m)]]).transpose(2, 0, 1) / unit
+        bent = bend @ pairs
+        var_b += 0.5 * np.einsum("jpr,jrp->j", bent, bent) + 0.25 * np.einsum("jpp->j", bent) ** 2
+    var_severity = np.zeros(0)
+    if model.groups:
+        part = information.top[int(model.shared) :, int(model.shared) :]
+        var_severity = np.diag(model.contrasts @ part @ model.contrasts.T) / unit**2
+    var_theta = np.maximum(var_theta, 1e-12 / unit**2)
+    return [var_theta, var_b, np.maximum(var_alpha, 1e-12), var_severity]
+
+
+def _covariance(own: np.ndarray, cross: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return each one's joint covariance with the scale from its blocks, n x p x p and n x p x 2."""
+    scale = np.broadcast_to(scale, (len(own), 2, 2))
+    return np.block([[own, cross], [cross.transpose(0, 2, 1), scale]])
+
+
+def _delta(function: Callable, at: tuple, covariance: np.ndarray) -> np.ndarray:
+    """Return the variances of a function by the delta method; its slopes are complex steps."""
+    steps = 1e-20j * np.eye(len(at))
+    slopes = [function(*(x + s for x, s in zip(at, step, strict=True))).imag for step in steps]
+    slopes = np.stack(np.broadcast_arrays(*slopes), -1) / 1e-20
+    return np.einsum("nk,nkl,nl->n", slopes, covariance, slopes)

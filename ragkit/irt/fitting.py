@@ -14,9 +14,9 @@ import pandas as pd
 from ragkit.checks import choice, number, options, whole
 from ragkit.errors import DataError, UsageError
 from ragkit.irt.data import Scores, prepare, quoted
-from ragkit.irt.em import fit_em
-from ragkit.irt.engine import Estimates, Prior, Setup
+from ragkit.irt.engine import Estimates, fit_em
 from ragkit.irt.likelihood import LIKELIHOODS, MOST_LEVELS, get_likelihood
+from ragkit.irt.marginal import Prior, Setup
 from ragkit.irt.nuts import fit_nuts
 from ragkit.irt.pyirt import fit_pyirt
 from ragkit.irt.result import Z90, IRTResult, reliability

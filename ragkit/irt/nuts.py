@@ -14,7 +14,8 @@ import numpy as np
 from ragkit import display
 from ragkit.checks import whole
 from ragkit.irt.data import Scores
-from ragkit.irt.engine import DISC_END, SEVERITY_SD, Estimates, Model, Setup, climb, start
+from ragkit.irt.engine import Estimates, climb, start
+from ragkit.irt.marginal import DISC_END, SEVERITY_SD, Model, Setup
 
 _DEPTH = 6  # of a trajectory's tree: at most 63 steps
 _R_HAT, _ESS = 1.05, 100  # what every parameter has to reach

@@ -22,7 +22,8 @@ import pandas as pd
 from ragkit import display
 from ragkit.checks import number, whole
 from ragkit.irt.data import Scores
-from ragkit.irt.engine import Estimates, Setup
+from ragkit.irt.engine import Estimates
+from ragkit.irt.marginal import Setup
 from ragkit.irt.nuts import log_normalizer
 
 

@@ -13,10 +13,10 @@ from ragkit import datasets, display, irt
 from ragkit.errors import DataError
 from ragkit.irt import engine, marginal
 from ragkit.irt.data import prepare
-from ragkit.irt.engine import Model, Prior, Setup, climb
+from ragkit.irt.engine import climb
 from ragkit.irt.fitting import _levels
 from ragkit.irt.likelihood import get_likelihood
-from ragkit.irt.marginal import NODES, Quadrature, interpolation
+from ragkit.irt.marginal import NODES, Model, Prior, Quadrature, Setup, interpolation
 from tests.irt.conftest import judged
 
 CASES = [
@@ -64,6 +64,7 @@ def test_the_gradient_by_differences(name, shared, positive):
 @pytest.mark.parametrize("form", ["joint", "kept"])
 def test_the_information_by_differences_of_the_gradient(monkeypatch, name, shared, positive, form):
     """Louis's identity, inverted on either side, against dense linear algebra."""
+    monkeypatch.setattr(marginal, "COMPONENTS", 5)
     monkeypatch.setattr(engine, "COMPONENTS", 5)
     n, m = (7, 60) if form == "kept" else (20, 6)
     model = model_of(name, shared, positive, n=n, m=m)
@@ -201,7 +202,7 @@ def test_ability_has_mean_0_and_variance_1_in_the_population(options):
 def test_large_designs_take_abilities_as_known_and_say_so(monkeypatch):
     scores = irt.simulate(30, 50, seed=1).scores
     whole = irt.fit(scores)
-    monkeypatch.setattr(engine, "MOST_WORK", 0)
+    monkeypatch.setattr(marginal, "MOST_WORK", 0)
     for options in ({}, {"model": "1pl"}):
         apart = irt.fit(scores, **options)
         assert apart.converged
