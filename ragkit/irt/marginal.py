@@ -182,6 +182,8 @@ class Statistics:
             self.x = np.full((len(found), self.n), np.nan)
             self.x[unit, subject] = x
         self.full = data.n_cells == self.x.size and not family.graded
+        if self.full:  # multiplied in every step
+            self.x = self.x.astype(float)
         self.units = len(self.unit_item)
         wide = max(self.n, family.features * family.thresholds * len(NODES))
         step = max(1, _PART // wide)
@@ -191,14 +193,14 @@ class Statistics:
     def log_likelihood(self, part: slice, curves: np.ndarray) -> np.ndarray:
         """Return subjects x nodes from the curves of a part, units x features x nodes."""
         if self.full:
-            return self.x[part].T.astype(float) @ curves[:, 0] + curves[:, 1].sum(0)
+            return self.x[part].T @ curves[:, 0] + curves[:, 1].sum(0)
         return self.of_units(part).reshape(-1, self.n).T @ curves.reshape(-1, len(NODES))
 
     def expected(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return the statistics' expectations of each part, units x features x nodes."""
         if self.full:
             count = weights.sum(0)
-            sums = (self.x[part].astype(float) @ weights for part in self.parts)
+            sums = (self.x[part] @ weights for part in self.parts)
             return [np.stack([x, np.broadcast_to(count, x.shape)], 1) for x in sums]
         return [self.of_units(part) @ weights for part in self.parts]
 
