@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -49,6 +50,17 @@ def test_imports_run_down(path):
         if parts[0] != "ragkit" or len(parts) < 2 or parts[1] == own or parts[1] not in FLOOR:
             continue
         assert FLOOR[parts[1]] <= FLOOR[own], f"{path.name}:{line} imports {name} from above"
+
+
+def test_every_import_finds_what_it_names():
+    """Imports inside functions too: those of a command run only when somebody types it."""
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ragkit"):
+                module = importlib.import_module(node.module)
+                for alias in node.names:
+                    if not hasattr(module, alias.name):
+                        importlib.import_module(f"{node.module}.{alias.name}")
 
 
 def test_only_the_command_line_imports_synth():

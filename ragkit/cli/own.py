@@ -48,8 +48,6 @@ def new(name, source, organization):
 
 
 def benchmark(folder, pairs):
-
-    from ragkit.cli.new import NAME
     from ragkit.report import notebook, pipeline, results, site
 
     path = folder / f"{NAME}.ipynb"
