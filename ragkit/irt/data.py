@@ -56,7 +56,9 @@ class Scores:
         if statistic == "count":
             return np.isfinite(self.x).sum(axis)
         options = {"dtype": float} if statistic == "mean" else {}
-        return getattr(np, f"nan{statistic}")(self.x, axis, **options).astype(float)
+        full = self.n_cells == self.x.size
+        name = statistic if full else f"nan{statistic}"  # which copies the matrix
+        return getattr(np, name)(self.x, axis, **options).astype(float)
 
     def cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return subject and item positions and scores of the cells, by item, then subject."""

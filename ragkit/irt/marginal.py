@@ -198,11 +198,17 @@ class Statistics:
 
     def expected(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return the statistics' expectations of each part, units x features x nodes."""
-        if self.full:
-            count = weights.sum(0)
-            sums = (self.x[part] @ weights for part in self.parts)
-            return [np.stack([x, np.broadcast_to(count, x.shape)], 1) for x in sums]
-        return [self.of_units(part) @ weights for part in self.parts]
+        reached = weights.any(0)  # the other nodes are beyond every posterior
+        out = []
+        for part in self.parts:
+            sums = np.zeros((part.stop - part.start, self.family.features, len(NODES)))
+            if self.full:
+                sums[:, 0, reached] = self.x[part] @ weights[:, reached]
+                sums[:, 1] = weights.sum(0)
+            else:
+                sums[..., reached] = self.of_units(part) @ weights[:, reached]
+            out.append(sums)
+        return out
 
     def of_units(self, part: slice) -> np.ndarray:
         """Return units x features x subjects."""
