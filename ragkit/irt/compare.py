@@ -34,7 +34,7 @@ import pandas as pd
 from ragkit import display
 from ragkit.checks import whole
 from ragkit.errors import UsageError
-from ragkit.irt.data import require_long, rescaled
+from ragkit.irt.data import require_long
 from ragkit.irt.diagnostics import split_half
 from ragkit.irt.fitting import fit
 from ragkit.irt.result import IRTResult
@@ -71,9 +71,7 @@ def crps(result: IRTResult, scores: pd.DataFrame) -> pd.Series:
     as known. The fractional quasi-likelihood predicts a mean and no distribution: NaN.
     """
     low, high = result.score_range
-    x = rescaled(scores, result.score_range)
-    value = result.family.crps(result._cell_eta(scores), x)
-    return pd.Series(value * (high - low), index=scores.index, name="crps")
+    return result._each(scores, result.family.crps, "crps") * (high - low)
 
 
 LOSSES = {
@@ -93,7 +91,7 @@ def _held_out(scores, models, losses, folds, seed, options, levels=None):
     whole(folds, "folds", least=2, most=len(scores))
     scores = scores.reset_index(drop=True)
     fold = np.random.default_rng(seed).permutation(np.arange(len(scores)) % folds)
-    parts, sure = [], dict.fromkeys(models, True)
+    parts, sure = [], pd.Series(True, list(models))
     for k in display.progress(range(folds), "folds"):
         train, test = scores[fold != k], scores[fold == k]
         for column in ("subject_id", "item_id"):
@@ -104,7 +102,7 @@ def _held_out(scores, models, losses, folds, seed, options, levels=None):
             columns |= {(name, loss): LOSSES[loss](result, test) for loss in losses}
             sure[name] &= result.converged
         parts.append(pd.DataFrame(columns).set_axis(test["item_id"]))
-    return pd.concat(parts), pd.Series(sure)
+    return pd.concat(parts), sure
 
 
 def _seen(scores: pd.DataFrame, levels: Sequence[float] | None, arguments: Mapping) -> pd.DataFrame:

@@ -82,15 +82,11 @@ def recovery(
         for name, table in {"theta": "subjects", "diff": "items", "log_disc": "items"}.items():
             frame, truth = getattr(result, table), getattr(simulated, table)
             error = frame[name] - truth[name]
-            row = {
-                "seed": seed,
-                "parameter": name,
-                "r": frame[name].corr(truth[name], min_periods=3),
-                "bias": error.mean(),
-                "rmse": float(np.sqrt((error**2).mean())),
-                "coverage": float((error.abs() <= Z90 * frame[f"se_{name}"]).mean()),
-                "converged": result.converged,
-            }
+            row = {"seed": seed, "parameter": name}
+            row |= {"r": frame[name].corr(truth[name], min_periods=3), "bias": error.mean()}
+            row["rmse"] = np.sqrt((error**2).mean())
+            row["coverage"] = (error.abs() <= Z90 * frame[f"se_{name}"]).mean()
+            row["converged"] = result.converged
             if name == "log_disc":
                 row["r_disc"] = frame["disc"].corr(truth["disc"], min_periods=3)
             rows.append(row)
@@ -142,8 +138,10 @@ def agreement(results: Mapping[str, IRTResult]) -> pd.DataFrame:
             error = np.sqrt(sum(frame[f"se_{parameter}"] ** 2 for frame in pair) / 2)
             row = {"one": name_1, "two": name_2, "parameter": parameter}
             row |= {name: x.corr(y, method=how, min_periods=3) for name, how in methods.items()}
-            row |= {"n": len(x.index.intersection(y.index))}
-            row |= {"shift": ((x - y).abs() / error).mean()}
+            row |= {
+                "n": len(x.index.intersection(y.index)),
+                "shift": ((x - y).abs() / error).mean(),
+            }
             rows.append(row | {"converged": one.converged and two.converged})
     return pd.DataFrame(rows)
 
@@ -194,8 +192,8 @@ def prior_sensitivity(
         prior = Prior(**{**found, name: found[name] * factor})
         other = fit(scores, **{**options, "prior": prior})
         tables[name, factor] = agreement({"base": base, "other": other})
-    table = pd.concat(tables, names=["prior_sd", "factor"]).reset_index(["prior_sd", "factor"])
-    return table.drop(columns=["one", "two", "tau"]).reset_index(drop=True)
+    table = pd.concat(tables, names=["prior_sd", "factor"]).drop(columns=["one", "two", "tau"])
+    return table.reset_index(["prior_sd", "factor"]).reset_index(drop=True)
 
 
 def _statistics(data: Scores) -> pd.Series:
@@ -203,16 +201,17 @@ def _statistics(data: Scores) -> pd.Series:
     mean = scores.mean(axis=1)
     rest = -scores.div(data.per_subject("count"), axis=0).sub(mean, axis=0)  # of a subject's scores
     varied = scores.loc[:, scores.std() > 1e-6]
-    values = {
-        "mean": x.mean(),
-        "sd": x.std(),
-        "at_low": (x <= 0).mean(),
-        "at_high": (x >= 1).mean(),
-        "item_sd": data.per_item("mean").std(),
-        "subject_sd": mean.std(ddof=0),
-        "item_total": varied.corrwith(rest).mean(),
-    }
-    return pd.Series(values)
+    return pd.Series(
+        {
+            "mean": x.mean(),
+            "sd": x.std(),
+            "at_low": (x <= 0).mean(),
+            "at_high": (x >= 1).mean(),
+            "item_sd": data.per_item("mean").std(),
+            "subject_sd": mean.std(ddof=0),
+            "item_total": varied.corrwith(rest).mean(),
+        }
+    )
 
 
 def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) -> pd.DataFrame:
