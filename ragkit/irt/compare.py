@@ -81,7 +81,7 @@ LOSSES = {
 }
 
 
-def _held_out(scores, models, losses, folds, seed, options, levels=None):
+def _held_out(scores, models, losses, folds, seed, levels=None):
     """Deal the cells at random and predict each fold from the others.
 
     Returns the losses of each model, (name, loss) in columns, on the cells that can be predicted,
@@ -98,7 +98,7 @@ def _held_out(scores, models, losses, folds, seed, options, levels=None):
             test = test[test[column].isin(train[column])]
         columns = _own(train, test) if "crps" in losses else {}
         for name, arguments in models.items():
-            result = fit(_seen(train, levels, arguments), **{**options, **arguments})
+            result = fit(_seen(train, levels, arguments), **arguments)
             columns |= {(name, loss): LOSSES[loss](result, test) for loss in losses}
             sure[name] &= result.converged
         parts.append(pd.DataFrame(columns).set_axis(test["item_id"]))
@@ -129,8 +129,8 @@ def heldout(
     the first model, `se_difference` (of paired cells), `rmse` of the expected score, `n` cells, and
     whether the fits to all folds `converged`.
     """
-    models = models or MODELS
-    cells, sure = _held_out(scores, models, ("log score", "squared"), folds, seed, options)
+    models = {name: {**options, **own} for name, own in (models or MODELS).items()}
+    cells, sure = _held_out(scores, models, ("log score", "squared"), folds, seed)
     points, squared = (cells.xs(loss, axis=1, level=1) for loss in ("log score", "squared"))
     difference = points.sub(points.iloc[:, 0], axis=0)
     return pd.DataFrame(
@@ -172,15 +172,14 @@ def compare_likelihoods(
     and `trusted`: converged, and better than the item's own scores in both losses (fractional: in
     `rmse`).
     """
-    likelihoods = dict(likelihoods or LIKELIHOODS)
-    cells, sure = _held_out(scores, likelihoods, ("squared", "crps"), folds, seed, options, levels)
-    rows = _losses(cells, next(iter(likelihoods)))
-    difficulty = None
-    for name, arguments in likelihoods.items():
+    models = {name: {**options, **own} for name, own in (likelihoods or LIKELIHOODS).items()}
+    cells, sure = _held_out(scores, models, ("squared", "crps"), folds, seed, levels)
+    rows, difficulty = _losses(cells, next(iter(models))), None
+    for name, arguments in models.items():
         row, own = rows[name], _seen(scores, levels, arguments)
-        whole_fit = fit(own, **{**options, **arguments})
+        whole_fit = fit(own, **arguments)
         for by, parameter in (("subjects", "diff"), ("items", "theta")):
-            halves = split_half(own, splits=splits, by=by, seed=seed, **{**options, **arguments})
+            halves = split_half(own, splits=splits, by=by, seed=seed, **arguments)
             rho = halves.loc[halves["parameter"] == parameter, "rho"].mean()
             row[f"{parameter}_reliability"] = 2 * rho / (1 + rho)
             sure[name] &= halves["converged"].all()

@@ -131,18 +131,14 @@ def agreement(results: Mapping[str, IRTResult]) -> pd.DataFrame:
     rows = []
     methods = {"r": "pearson", "rho": "spearman", "tau": "kendall"}
     tables = {"theta": "subjects", "diff": "items", "disc": "items"}
-    for (name_1, one), (name_2, two) in combinations(results.items(), 2):
-        for parameter, table in tables.items():
-            pair = [getattr(result, table) for result in (one, two)]
-            x, y = (frame[parameter] for frame in pair)
-            error = np.sqrt(sum(frame[f"se_{parameter}"] ** 2 for frame in pair) / 2)
-            row = {"one": name_1, "two": name_2, "parameter": parameter}
-            row |= {name: x.corr(y, method=how, min_periods=3) for name, how in methods.items()}
-            row |= {
-                "n": len(x.index.intersection(y.index)),
-                "shift": ((x - y).abs() / error).mean(),
-            }
-            rows.append(row | {"converged": one.converged and two.converged})
+    for pair, (parameter, table) in product(combinations(results, 2), tables.items()):
+        frames = [getattr(results[name], table) for name in pair]
+        x, y = (frame[parameter] for frame in frames)
+        error = np.sqrt(sum(frame[f"se_{parameter}"] ** 2 for frame in frames) / 2)
+        row = {"one": pair[0], "two": pair[1], "parameter": parameter}
+        row |= {name: x.corr(y, method=how, min_periods=3) for name, how in methods.items()}
+        row |= {"n": len(x.index.intersection(y.index)), "shift": ((x - y).abs() / error).mean()}
+        rows.append(row | {"converged": all(results[name].converged for name in pair)})
     return pd.DataFrame(rows)
 
 
@@ -201,17 +197,16 @@ def _statistics(data: Scores) -> pd.Series:
     mean = scores.mean(axis=1)
     rest = -scores.div(data.per_subject("count"), axis=0).sub(mean, axis=0)  # of a subject's scores
     varied = scores.loc[:, scores.std() > 1e-6]
-    return pd.Series(
-        {
-            "mean": x.mean(),
-            "sd": x.std(),
-            "at_low": (x <= 0).mean(),
-            "at_high": (x >= 1).mean(),
-            "item_sd": data.per_item("mean").std(),
-            "subject_sd": mean.std(ddof=0),
-            "item_total": varied.corrwith(rest).mean(),
-        }
-    )
+    values = {
+        "mean": x.mean(),
+        "sd": x.std(),
+        "at_low": (x <= 0).mean(),
+        "at_high": (x >= 1).mean(),
+        "item_sd": data.per_item("mean").std(),
+        "subject_sd": mean.std(ddof=0),
+        "item_total": varied.corrwith(rest).mean(),
+    }
+    return pd.Series(values)
 
 
 def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) -> pd.DataFrame:
@@ -237,14 +232,11 @@ def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) 
     info, scores = result.info, result._fitted().frame()
     whole(draws, "draws", least=19)
     rng = np.random.default_rng([seed, 1])  # the seed alone may have made the scores
-    options = {name: info[name] for name in ("model", "likelihood", "disc", "score_range")}
+    same = ("model", "likelihood", "disc", "score_range", "levels")
+    options = {name: info.get(name) for name in same} | {"disconnected": "assume-equal"}
     prior = "weak" if info["prior"] in ("none", "py-irt") else info["prior"]
-    options |= {
-        "prior": Prior(**prior) if isinstance(prior, dict) else prior,
-        "levels": info.get("levels"),
-        "group": "group" if info["group"] else None,
-        "disconnected": "assume-equal",
-    }
+    options["prior"] = Prior(**prior) if isinstance(prior, dict) else prior
+    options["group"] = info["group"] and "group"
     if info["engine"] != "em" or info["prior"] == "none":
         result = fit(scores, **options)
     replicated = []
