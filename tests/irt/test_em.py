@@ -10,7 +10,6 @@ import pytest
 from scipy.integrate import quad
 
 from ragkit import datasets, display, irt
-from ragkit.errors import DataError
 from ragkit.irt import engine, marginal
 from ragkit.irt.data import prepare
 from ragkit.irt.engine import climb
@@ -284,10 +283,8 @@ def test_a_fit_that_is_not_to_be_trusted_says_why(problem):
     assert irt.fit(scores, likelihood="fractional").converged
 
 
-def test_a_flat_item_has_no_maximum_likelihood():
+def test_a_prior_bears_a_flat_item():
     x = coins(150, 4).assign(c=1.0)
-    with pytest.raises(DataError, match="'c' has the same extreme score"):
-        irt.fit(x, likelihood="bernoulli", prior="none")
     row = irt.fit(x, likelihood="bernoulli").items.loc["c"]
     assert row["flag"] == "constant"
     assert row["diff"] < -1

@@ -1,0 +1,207 @@
+"""What is refused: the call, the error, and words of its message."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragkit import irt
+from ragkit.errors import DataError, MissingData, UsageError
+from ragkit.irt.likelihood import Graded, get_likelihood
+from tests.irt.conftest import EM, graded, matrix
+
+SCORES = irt.simulate(15, 40, missing=0.1, seed=11).scores
+SCORE, ITEM, SUBJECT = SCORES["score"], SCORES["item_id"], SCORES["subject_id"]
+APART = SCORES[(SUBJECT < "s07") == (ITEM < "q20")]
+WIDE, FORTY = matrix(irt.simulate(6, 5, seed=0).scores), irt.simulate(40, 30, seed=31).scores
+LEVELS = graded(9, n=20, m=5)[0].assign(q04=lambda frame: frame["q04"].clip(lower=1))
+ENDS = pd.DataFrame([[0.0, 1.0], [1.0, 1.0], [0.5, 1.0]])
+NUMBERS = pd.DataFrame({"subject_id": [7, 8], "item_id": [1, 2], "score": [0.5, 2.0]})
+ONE_FAMILY = pd.Series("a", FORTY["subject_id"].unique())
+cells = SCORES.assign
+fitted, form = cache(lambda: irt.fit(SCORES)), cache(lambda: irt.short_form(FORTY, 12))
+
+
+def fit(scores=SCORES, **options):
+    return lambda: irt.fit(scores, **options)
+
+
+def wide(cell):
+    frame = WIDE.astype(object if isinstance(cell, str) else float)
+    frame.loc["s2", "q1"] = cell
+    return fit(frame)
+
+
+def levels(**options):
+    return fit(LEVELS, **{**EM, "score_range": (0, 3), **options})
+
+
+def of_fit(name, scores):
+    return lambda: getattr(fitted(), name)(scores)
+
+
+def in_levels(*own):
+    return irt.fit(irt.nearest(FORTY, own), likelihood="graded")
+
+
+def short(scores=FORTY, size=5, **options):
+    return lambda: irt.short_form(scores, size, **options)
+
+
+def estimate(scores):
+    return lambda: form().estimate(scores)
+
+
+def simulate(**options):
+    return lambda: irt.simulate(**options)
+
+
+NEW, LONG = SCORES[SUBJECT == "s07"], ["subject_id", "item_id"]
+GOOD = FORTY.assign(score="good")
+REFUSED = [
+    # scores to be fitted
+    (fit(cells(score=SCORE + 0.5)), DataError, r"outside the range \[0, 1\]"),
+    (fit(cells(score=SCORE * 97)), DataError, r"score_range=\(0, 100\)"),
+    (fit(cells(score=SCORE.where(SCORES.index != 3))), DataError, "row 4 .*subject .*found nan"),
+    (fit(cells(score=SCORE.mask(SCORES.index == 2, np.inf))), DataError, "row 3 .* found inf"),
+    (fit(cells(score="good")), DataError, "'s00', item 'q00'.* number as its score, found 'good'"),
+    (fit(cells(score=SCORE.astype(object).mask(SCORES.index == 1, " "))), DataError, "2 .*' '"),
+    (fit(pd.concat([SCORES, SCORES.iloc[[5]]])), DataError, "repeats the cell of row 6"),
+    (fit(SCORES.iloc[:0]), DataError, "no rows"),
+    (fit(SCORES[SUBJECT == "s00"]), DataError, "hold 1 and"),
+    (fit(SCORES[ITEM == "q00"]), DataError, "and 1$"),
+    (fit(cells(score=0.3)), DataError, "all scores are the same"),
+    (fit(SCORES.rename(columns={"item_id": "item"})), DataError, "lack the column 'item_id'"),
+    (fit(cells(item_id=ITEM.mask(SCORES.index == 1))), DataError, "row 2 .* empty"),
+    (fit(APART), DataError, r"2 parts .*7 subjects x 20 items"),
+    (fit(NUMBERS), DataError, r"\(subject 8, item 2\) has the score 2"),
+    *((wide(cell), DataError, "subject 's2', item 'q1'") for cell in ("good", " ", np.inf)),
+    (fit(WIDE.assign(q3=np.nan)), DataError, "item 'q3' has no score"),
+    (fit(WIDE.rename({"s1": None})), DataError, "row 2 of the scores has an empty subject id"),
+    (fit(likelihood="bernoulli"), DataError, "Bernoulli likelihood takes scores of 0 or 1"),
+    (fit(ENDS, likelihood="fractional", prior="none"), DataError, "item 1 has the same extreme"),
+    (levels(prior="none"), DataError, "'q04' never got the score 0"),
+    (levels(levels=(0, 1, 2)), DataError, "the score 3 is none of the levels 0, 1, 2"),
+    (fit(**EM), DataError, "distinct values"),
+    # options of a fit
+    (fit(engine="nutz"), UsageError, "did you mean 'nuts'"),
+    (fit(model="3pl"), UsageError, "'3pl'"),
+    (fit(disc="any"), UsageError, "'any'"),
+    (fit(epochs=5), UsageError, "no option of engine 'em' 'epochs'"),
+    (fit(score_range=(1, 0)), UsageError, "not an interval"),
+    (fit(score_range=3), UsageError, "not a pair"),
+    (fit(prior="flat"), UsageError, "no prior 'flat'"),
+    (fit(prior="none", engine="nuts"), UsageError, "cannot fit prior='none'"),
+    (fit(prior=irt.Prior(), engine="py-irt"), UsageError, "cannot fit prior=Prior"),
+    (fit(prior=irt.Prior(diff_sd=-1)), UsageError, "number of at least 0"),
+    (fit(prior=irt.Prior(disc_sd=0)), UsageError, "should be positive"),
+    (fit(max_iter=0), UsageError, "max_iter should be a whole number of at least 1"),
+    (fit(engine="py-irt", epochs=0), UsageError, "epochs should be a whole number of at least 1"),
+    (fit(engine="nuts", draws=0), UsageError, "draws should be a whole number of at least 4"),
+    (fit(engine="nuts", draws=3), UsageError, "draws should be a whole number of at least 4"),
+    (fit(engine="py-irt", group="judge"), UsageError, "cannot fit group='judge'"),
+    (fit(disconnected="ignore"), UsageError, "disconnected"),
+    (levels(engine="nuts"), UsageError, "cannot fit likelihood='graded'"),
+    (levels(likelihood="cb", levels=(0, 1, 2, 3)), UsageError, "levels are for"),
+    (levels(levels=(0, 2, 1)), UsageError, "ascending"),
+    (levels(levels=(0, 4)), UsageError, "a level should be a number from 0.0 to 3.0, found 4"),
+    (levels(levels=3), UsageError, "levels=3 are not 2 to 20 ascending numbers"),
+    # likelihoods
+    (lambda: get_likelihood("cbb"), UsageError, "no likelihood 'cbb'"),
+    (lambda: get_likelihood("graded"), UsageError, "no likelihood 'graded'"),
+    (
+        lambda: Graded((1, 3, 5), (1, 5)).categories([0, 0.25]),
+        DataError,
+        "score 2 is none of .*1, 3",
+    ),
+    *(
+        (lambda own=own: Graded(own, (1, 5)), UsageError, "are not 2 to 20 ascending numbers")
+        for own in ([1], [1, 1, 5], np.linspace(1, 5, 21))
+    ),
+    (lambda: Graded((3, 0), (1, 5)), UsageError, "a level should be .* from 1 to 5, found 0"),
+    (lambda: Graded((3, 6), (1, 5)), UsageError, "a level should be .* from 1 to 5, found 6"),
+    # what is asked of a fit
+    (of_fit("pointwise", cells(score=5.0)), DataError, "outside the range"),
+    (
+        of_fit("pointwise", cells(score=np.nan)),
+        DataError,
+        "row 1 .* should have a number as its sco",
+    ),
+    (
+        of_fit("pointwise", cells(score="good")),
+        DataError,
+        "row 1 .* should have a number as its sco",
+    ),
+    (of_fit("score", SCORES[LONG]), DataError, "lack the column 'score'"),
+    (of_fit("score", NEW.assign(item_id="q999")), DataError, "not among"),
+    (of_fit("score", pd.concat([NEW, NEW])), DataError, "two scores"),
+    (lambda: irt.crps(fitted(), cells(score=1.5)), DataError, "outside the range"),
+    (lambda: irt.loo(fitted()), UsageError, "needs posterior draws"),
+    (lambda: irt.posterior_predictive(fitted(), draws=5), UsageError, "draws"),
+    (lambda: irt.agreement({"one": fitted()}), UsageError, "at least two results"),
+    (
+        lambda: irt.link(fitted(), irt.fit(cells(item_id=ITEM + "x"))),
+        DataError,
+        "share 0 items",
+    ),
+    (
+        lambda: irt.link(in_levels(0, 0.5, 1), in_levels(0, 0.25, 0.5, 1)),
+        UsageError,
+        "or levels of graded scores",
+    ),
+    # comparisons
+    (lambda: irt.split_half(FORTY, by="judges"), UsageError, "of by"),
+    (lambda: irt.split_half(irt.simulate(5, 3).scores), DataError, "cannot be split"),
+    (lambda: irt.split_half(WIDE), DataError, "lack the column 'subject_id'"),
+    (lambda: irt.heldout(WIDE), DataError, "lack the column 'subject_id'"),
+    (lambda: irt.heldout(FORTY, folds=1), UsageError, "folds should be a whole number from 2 to"),
+    (lambda: irt.heldout(FORTY, folds=1201), UsageError, "folds should be .* from 2 to 1,200"),
+    (lambda: irt.compare_likelihoods(FORTY, folds=1), UsageError, "folds should be a whole number"),
+    (lambda: irt.compare_likelihoods(FORTY, folds=2), DataError, "too many for a graded model"),
+    (lambda: irt.nearest(SCORES, []), UsageError, "found none"),
+    # short forms
+    (short(size=30), UsageError, "size should be a whole number from 1 to 29"),
+    (short(FORTY[FORTY["subject_id"] < "s05"]), DataError, "too few for a short form"),
+    (short(families=ONE_FAMILY[:1]), DataError, "has no family"),
+    (short(families=ONE_FAMILY), DataError, "all subjects are of one family"),
+    (short(FORTY.assign(score=FORTY["score"] * 100)), DataError, "outside the range"),
+    (estimate(FORTY.assign(item_id="other")), DataError, "one number a subject and item"),
+    (
+        estimate(FORTY[FORTY["item_id"] == "q00"]),
+        DataError,
+        "no score on an item of the short form",
+    ),
+    (estimate(FORTY.assign(score=7)), DataError, "outside the range"),
+    (estimate(pd.concat([FORTY, FORTY])), DataError, "one number a subject and item"),
+    (estimate(FORTY.assign(score="good")), DataError, "one number a subject and item"),
+    # simulations
+    (simulate(n_items=1), UsageError, "at least 2 subjects and 2 items"),
+    (simulate(sessions=3), UsageError, "sessions is 1 or 2"),
+    (simulate(shared=2000), UsageError, "shared at most the number of items"),
+    (simulate(missing=1.0), UsageError, "0 <= missing < 1"),
+    (simulate(negative=2), UsageError, "0 <= negative <= 1"),
+    (simulate(score_range=(1, 0)), UsageError, "not an interval"),
+    (simulate(likelihood="graded"), UsageError, "no likelihood 'graded'\n  hint: known: bern"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "words"), REFUSED, ids=[words for *_, words in REFUSED])
+def test_it_is_refused_in_words(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("load", "file", "what"),
+    [(irt.load, "fit.json", "fit"), (irt.load_short_form, "short_form.json", "short form")],
+)
+def test_what_is_not_there_or_not_saved_by_us(tmp_path, load, file, what):
+    with pytest.raises(MissingData, match=f"{file} does not exist"):
+        load(tmp_path)
+    (tmp_path / file).write_text("{}")
+    with pytest.raises(DataError, match=f"not a saved {what}"):
+        load(tmp_path)
+    (tmp_path / "fit.json").write_text('{"whole number ids": {}, "format": 99}')
+    with pytest.raises(DataError, match="format 99"):
+        irt.load(tmp_path)
