@@ -20,14 +20,6 @@ def made(seed, *, atoms):
     return wide, theta, b
 
 
-def test_it_is_bernoulli_on_right_or_wrong():
-    scores = irt.simulate(20, 40, likelihood="bernoulli", seed=3).scores
-    one = irt.fit(scores, likelihood="bernoulli")
-    two = irt.fit(scores, likelihood="fractional")
-    pd.testing.assert_frame_equal(one.items, two.items)
-    pd.testing.assert_frame_equal(one.subjects, two.subjects)
-
-
 @pytest.mark.parametrize("atoms", [False, True])
 def test_it_recovers_a_logistic_mean_whatever_the_distribution(atoms):
     scores, theta, b = made(1, atoms=atoms)

@@ -1,7 +1,6 @@
 """The graded response model: against the Bernoulli 2PL, published fits, and its own derivatives."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,8 +9,7 @@ from scipy.special import expit
 from ragkit import irt
 from ragkit.errors import DataError
 from ragkit.irt.likelihood import Graded
-from tests.irt.conftest import EM, graded, log_probabilities, long
-
+from tests.irt.conftest import EM, graded, log_probabilities, near
 
 # --- probabilities ------------------------------------------------------------------------------
 
@@ -42,16 +40,16 @@ def test_information_is_the_mean_square_of_the_score():
 # --- the fit ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("likelihood", ["fractional", "graded"])
 @pytest.mark.parametrize("model", ["1pl", "2pl"])
-def test_two_levels_are_the_bernoulli_model(model):
+def test_right_or_wrong_is_the_bernoulli_model(model, likelihood):
     scores = irt.simulate(400, 8, likelihood="bernoulli", diff_sd=1.0, seed=4).scores
-    one = irt.fit(scores, model, likelihood="bernoulli", prior="none")
-    two = irt.fit(scores, model, **EM, prior="none")
+    one, two = (irt.fit(scores, model, name, prior="none") for name in ("bernoulli", likelihood))
     assert two.info["log_likelihood"] == pytest.approx(one.info["log_likelihood"], abs=1e-6)
-    columns = ["diff", "disc", "se_diff", "se_disc"]
-    assert two.items[columns].to_numpy() == pytest.approx(one.items[columns].to_numpy(), abs=1e-6)
-    assert two.items["threshold_1"].to_numpy() == pytest.approx(two.items["diff"].to_numpy())
-    assert two.subjects["theta"].to_numpy() == pytest.approx(one.subjects["theta"], abs=1e-6)
+    near(two.items, one.items, "diff", "disc", "se_diff", "se_disc", abs=1e-6)
+    near(two.subjects, one.subjects, "theta", "se_theta", abs=1e-6)
+    if likelihood == "graded":
+        assert two.items["threshold_1"].to_numpy() == pytest.approx(two.items["diff"].to_numpy())
 
 
 def test_recovery_and_coverage():
@@ -95,15 +93,6 @@ def test_a_prior_bears_flat_items_and_levels_never_given():
     assert result.items["diff"].idxmax() == "q04"
     assert result.items.loc["q03", "se_log_disc"] > result.items.loc["q06", "se_log_disc"]
     assert np.corrcoef(result.subjects["theta"], theta)[0, 1] > 0.9
-
-
-def test_order_does_not_matter_and_cells_may_be_missing():
-    frame, *_ = graded(6, n=40, m=10)
-    scores = long(frame).sample(frac=0.8, random_state=1)
-    one = irt.fit(scores, **EM, score_range=(0, 3))
-    two = irt.fit(scores.sample(frac=1, random_state=2), **EM, score_range=(0, 3))
-    assert one.info["n_scores"] == 320
-    assert one.items["diff"].to_numpy() == pytest.approx(two.items["diff"].to_numpy(), abs=1e-5)
 
 
 # --- the result ---------------------------------------------------------------------------------

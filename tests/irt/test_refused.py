@@ -1,6 +1,6 @@
 """What is refused: the call, the error, and words of its message."""
 
-from functools import cache
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -20,11 +20,13 @@ ENDS = pd.DataFrame([[0.0, 1.0], [1.0, 1.0], [0.5, 1.0]])
 NUMBERS = pd.DataFrame({"subject_id": [7, 8], "item_id": [1, 2], "score": [0.5, 2.0]})
 ONE_FAMILY = pd.Series("a", FORTY["subject_id"].unique())
 cells = SCORES.assign
-fitted, form = cache(lambda: irt.fit(SCORES)), cache(lambda: irt.short_form(FORTY, 12))
-
-
-def fit(scores=SCORES, **options):
-    return lambda: irt.fit(scores, **options)
+RESULT, FORM = irt.fit(SCORES), irt.short_form(FORTY, 12)
+OTHER = irt.fit(cells(item_id=ITEM + "x"))
+TWO = [irt.fit(irt.nearest(FORTY, v), **EM) for v in ([0, 0.5, 1], [0, 0.25, 0.5, 1])]
+NEW = SCORES[SUBJECT == "s07"]
+fit, short = partial(partial, irt.fit), partial(partial, irt.short_form)
+own, levels = partial(fit, SCORES), partial(fit, LEVELS, score_range=(0, 3))
+simulate, estimate = partial(partial, irt.simulate), partial(partial, FORM.estimate)
 
 
 def wide(cell):
@@ -33,32 +35,6 @@ def wide(cell):
     return fit(frame)
 
 
-def levels(**options):
-    return fit(LEVELS, **{**EM, "score_range": (0, 3), **options})
-
-
-def of_fit(name, scores):
-    return lambda: getattr(fitted(), name)(scores)
-
-
-def in_levels(*own):
-    return irt.fit(irt.nearest(FORTY, own), likelihood="graded")
-
-
-def short(scores=FORTY, size=5, **options):
-    return lambda: irt.short_form(scores, size, **options)
-
-
-def estimate(scores):
-    return lambda: form().estimate(scores)
-
-
-def simulate(**options):
-    return lambda: irt.simulate(**options)
-
-
-NEW, LONG = SCORES[SUBJECT == "s07"], ["subject_id", "item_id"]
-GOOD = FORTY.assign(score="good")
 REFUSED = [
     # scores to be fitted
     (fit(cells(score=SCORE + 0.5)), DataError, r"outside the range \[0, 1\]"),
@@ -79,94 +55,96 @@ REFUSED = [
     *((wide(cell), DataError, "subject 's2', item 'q1'") for cell in ("good", " ", np.inf)),
     (fit(WIDE.assign(q3=np.nan)), DataError, "item 'q3' has no score"),
     (fit(WIDE.rename({"s1": None})), DataError, "row 2 of the scores has an empty subject id"),
-    (fit(likelihood="bernoulli"), DataError, "Bernoulli likelihood takes scores of 0 or 1"),
+    (own(likelihood="bernoulli"), DataError, "Bernoulli likelihood takes scores of 0 or 1"),
     (fit(ENDS, likelihood="fractional", prior="none"), DataError, "item 1 has the same extreme"),
-    (levels(prior="none"), DataError, "'q04' never got the score 0"),
-    (levels(levels=(0, 1, 2)), DataError, "the score 3 is none of the levels 0, 1, 2"),
-    (fit(**EM), DataError, "distinct values"),
+    (levels(**EM, prior="none"), DataError, "'q04' never got the score 0"),
+    (levels(**EM, levels=(0, 1, 2)), DataError, "the score 3 is none of the levels 0, 1, 2"),
+    (own(**EM), DataError, "distinct values"),
     # options of a fit
-    (fit(engine="nutz"), UsageError, "did you mean 'nuts'"),
-    (fit(model="3pl"), UsageError, "'3pl'"),
-    (fit(disc="any"), UsageError, "'any'"),
-    (fit(epochs=5), UsageError, "no option of engine 'em' 'epochs'"),
-    (fit(score_range=(1, 0)), UsageError, "not an interval"),
-    (fit(score_range=3), UsageError, "not a pair"),
-    (fit(prior="flat"), UsageError, "no prior 'flat'"),
-    (fit(prior="none", engine="nuts"), UsageError, "cannot fit prior='none'"),
-    (fit(prior=irt.Prior(), engine="py-irt"), UsageError, "cannot fit prior=Prior"),
-    (fit(prior=irt.Prior(diff_sd=-1)), UsageError, "number of at least 0"),
-    (fit(prior=irt.Prior(disc_sd=0)), UsageError, "should be positive"),
-    (fit(max_iter=0), UsageError, "max_iter should be a whole number of at least 1"),
-    (fit(engine="py-irt", epochs=0), UsageError, "epochs should be a whole number of at least 1"),
-    (fit(engine="nuts", draws=0), UsageError, "draws should be a whole number of at least 4"),
-    (fit(engine="nuts", draws=3), UsageError, "draws should be a whole number of at least 4"),
-    (fit(engine="py-irt", group="judge"), UsageError, "cannot fit group='judge'"),
-    (fit(disconnected="ignore"), UsageError, "disconnected"),
-    (levels(engine="nuts"), UsageError, "cannot fit likelihood='graded'"),
+    (own(engine="nutz"), UsageError, "did you mean 'nuts'"),
+    (own(model="3pl"), UsageError, "'3pl'"),
+    (own(disc="any"), UsageError, "'any'"),
+    (own(epochs=5), UsageError, "no option of engine 'em' 'epochs'"),
+    (own(score_range=(1, 0)), UsageError, "not an interval"),
+    (own(score_range=3), UsageError, "not a pair"),
+    (own(prior="flat"), UsageError, "no prior 'flat'"),
+    (own(prior="none", engine="nuts"), UsageError, "cannot fit prior='none'"),
+    (own(prior=irt.Prior(), engine="py-irt"), UsageError, "cannot fit prior=Prior"),
+    (own(prior=irt.Prior(diff_sd=-1)), UsageError, "number of at least 0"),
+    (own(prior=irt.Prior(disc_sd=0)), UsageError, "should be positive"),
+    (own(max_iter=0), UsageError, "max_iter should be a whole number of at least 1"),
+    (own(engine="py-irt", epochs=0), UsageError, "epochs should be a whole number of at least 1"),
+    (own(engine="nuts", draws=0), UsageError, "draws should be a whole number of at least 4"),
+    (own(engine="nuts", draws=3), UsageError, "draws should be a whole number of at least 4"),
+    (own(engine="py-irt", group="judge"), UsageError, "cannot fit group='judge'"),
+    (own(disconnected="ignore"), UsageError, "disconnected"),
+    (levels(**EM, engine="nuts"), UsageError, "cannot fit likelihood='graded'"),
     (levels(likelihood="cb", levels=(0, 1, 2, 3)), UsageError, "levels are for"),
-    (levels(levels=(0, 2, 1)), UsageError, "ascending"),
-    (levels(levels=(0, 4)), UsageError, "a level should be a number from 0.0 to 3.0, found 4"),
-    (levels(levels=3), UsageError, "levels=3 are not 2 to 20 ascending numbers"),
-    # likelihoods
-    (lambda: get_likelihood("cbb"), UsageError, "no likelihood 'cbb'"),
-    (lambda: get_likelihood("graded"), UsageError, "no likelihood 'graded'"),
+    (levels(**EM, levels=(0, 2, 1)), UsageError, "ascending"),
     (
-        lambda: Graded((1, 3, 5), (1, 5)).categories([0, 0.25]),
+        levels(**EM, levels=(0, 4)),
+        UsageError,
+        "a level should be a number from 0.0 to 3.0, found 4",
+    ),
+    (levels(**EM, levels=3), UsageError, "levels=3 are not 2 to 20 ascending numbers"),
+    # likelihoods
+    (partial(get_likelihood, "cbb"), UsageError, "no likelihood 'cbb'"),
+    (partial(get_likelihood, "graded"), UsageError, "no likelihood 'graded'"),
+    (
+        partial(Graded((1, 3, 5), (1, 5)).categories, [0, 0.25]),
         DataError,
         "score 2 is none of .*1, 3",
     ),
-    *(
-        (lambda own=own: Graded(own, (1, 5)), UsageError, "are not 2 to 20 ascending numbers")
-        for own in ([1], [1, 1, 5], np.linspace(1, 5, 21))
-    ),
-    (lambda: Graded((3, 0), (1, 5)), UsageError, "a level should be .* from 1 to 5, found 0"),
-    (lambda: Graded((3, 6), (1, 5)), UsageError, "a level should be .* from 1 to 5, found 6"),
+    (partial(Graded, [1], (1, 5)), UsageError, "are not 2 to 20 ascending numbers"),
+    (partial(Graded, [1, 1, 5], (1, 5)), UsageError, "are not 2 to 20 ascending numbers"),
+    (partial(Graded, np.linspace(1, 5, 21), (1, 5)), UsageError, "are not 2 to 20 ascending"),
+    (partial(Graded, (3, 0), (1, 5)), UsageError, "a level should be .* from 1 to 5, found 0"),
+    (partial(Graded, (3, 6), (1, 5)), UsageError, "a level should be .* from 1 to 5, found 6"),
     # what is asked of a fit
-    (of_fit("pointwise", cells(score=5.0)), DataError, "outside the range"),
+    (partial(RESULT.pointwise, cells(score=5.0)), DataError, "outside the range"),
     (
-        of_fit("pointwise", cells(score=np.nan)),
+        partial(RESULT.pointwise, cells(score=np.nan)),
         DataError,
         "row 1 .* should have a number as its sco",
     ),
     (
-        of_fit("pointwise", cells(score="good")),
+        partial(RESULT.pointwise, cells(score="good")),
         DataError,
         "row 1 .* should have a number as its sco",
     ),
-    (of_fit("score", SCORES[LONG]), DataError, "lack the column 'score'"),
-    (of_fit("score", NEW.assign(item_id="q999")), DataError, "not among"),
-    (of_fit("score", pd.concat([NEW, NEW])), DataError, "two scores"),
-    (lambda: irt.crps(fitted(), cells(score=1.5)), DataError, "outside the range"),
-    (lambda: irt.loo(fitted()), UsageError, "needs posterior draws"),
-    (lambda: irt.posterior_predictive(fitted(), draws=5), UsageError, "draws"),
-    (lambda: irt.agreement({"one": fitted()}), UsageError, "at least two results"),
     (
-        lambda: irt.link(fitted(), irt.fit(cells(item_id=ITEM + "x"))),
+        partial(RESULT.score, SCORES[["subject_id", "item_id"]]),
         DataError,
-        "share 0 items",
+        "lack the column 'score'",
     ),
-    (
-        lambda: irt.link(in_levels(0, 0.5, 1), in_levels(0, 0.25, 0.5, 1)),
-        UsageError,
-        "or levels of graded scores",
-    ),
+    (partial(RESULT.score, NEW.assign(item_id="q999")), DataError, "not among"),
+    (partial(RESULT.score, pd.concat([NEW, NEW])), DataError, "two scores"),
+    (partial(irt.crps, RESULT, cells(score=1.5)), DataError, "outside the range"),
+    (partial(irt.loo, RESULT), UsageError, "needs posterior draws"),
+    (partial(irt.posterior_predictive, RESULT, draws=5), UsageError, "draws"),
+    (partial(irt.agreement, {"one": RESULT}), UsageError, "at least two results"),
+    (partial(irt.link, RESULT, OTHER), DataError, "share 0 items"),
+    (partial(irt.link, *TWO), UsageError, "or levels of graded scores"),
     # comparisons
-    (lambda: irt.split_half(FORTY, by="judges"), UsageError, "of by"),
-    (lambda: irt.split_half(irt.simulate(5, 3).scores), DataError, "cannot be split"),
-    (lambda: irt.split_half(WIDE), DataError, "lack the column 'subject_id'"),
-    (lambda: irt.heldout(WIDE), DataError, "lack the column 'subject_id'"),
-    (lambda: irt.heldout(FORTY, folds=1), UsageError, "folds should be a whole number from 2 to"),
-    (lambda: irt.heldout(FORTY, folds=1201), UsageError, "folds should be .* from 2 to 1,200"),
-    (lambda: irt.compare_likelihoods(FORTY, folds=1), UsageError, "folds should be a whole number"),
-    (lambda: irt.compare_likelihoods(FORTY, folds=2), DataError, "too many for a graded model"),
-    (lambda: irt.nearest(SCORES, []), UsageError, "found none"),
+    (partial(irt.split_half, FORTY, by="judges"), UsageError, "of by"),
+    (partial(irt.split_half, irt.simulate(5, 3).scores), DataError, "cannot be split"),
+    (partial(irt.split_half, WIDE), DataError, "lack the column 'subject_id'"),
+    (partial(irt.heldout, WIDE), DataError, "lack the column 'subject_id'"),
+    (partial(irt.heldout, FORTY, folds=1), UsageError, "folds should be a whole number from 2 to"),
+    (partial(irt.heldout, FORTY, folds=1201), UsageError, "folds should be .* from 2 to 1,200"),
+    (
+        partial(irt.compare_likelihoods, FORTY, folds=1),
+        UsageError,
+        "folds should be a whole number",
+    ),
+    (partial(irt.compare_likelihoods, FORTY, folds=2), DataError, "too many for a graded model"),
+    (partial(irt.nearest, SCORES, []), UsageError, "found none"),
     # short forms
-    (short(size=30), UsageError, "size should be a whole number from 1 to 29"),
-    (short(FORTY[FORTY["subject_id"] < "s05"]), DataError, "too few for a short form"),
-    (short(families=ONE_FAMILY[:1]), DataError, "has no family"),
-    (short(families=ONE_FAMILY), DataError, "all subjects are of one family"),
-    (short(FORTY.assign(score=FORTY["score"] * 100)), DataError, "outside the range"),
-    (estimate(FORTY.assign(item_id="other")), DataError, "one number a subject and item"),
+    (short(FORTY, 30), UsageError, "size should be a whole number from 1 to 29"),
+    (short(FORTY[FORTY["subject_id"] < "s05"], 5), DataError, "too few for a short form"),
+    (short(FORTY, 5, families=ONE_FAMILY[:1]), DataError, "has no family"),
+    (short(FORTY, 5, families=ONE_FAMILY), DataError, "all subjects are of one family"),
+    (short(FORTY.assign(score=FORTY["score"] * 100), 5), DataError, "outside the range"),
     (
         estimate(FORTY[FORTY["item_id"] == "q00"]),
         DataError,
