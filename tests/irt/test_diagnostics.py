@@ -19,8 +19,9 @@ def result(made):
     return irt.fit(made.scores)
 
 
-def test_recovery_at_the_challenge_size():
-    table = irt.recovery(seeds=range(4), simulation={"sessions": 2, "shared": 105})
+@pytest.mark.parametrize("seeds", [4, pytest.param(20, marks=pytest.mark.slow)])
+def test_recovery_at_the_challenge_size(seeds):
+    table = irt.recovery(seeds=range(seeds), simulation={"sessions": 2, "shared": 105})
     mean = table.groupby("parameter").mean()
     assert (table.loc[table["parameter"] == "theta", "r"] >= 0.97).all()
     assert mean.loc["diff", "r"] >= 0.86

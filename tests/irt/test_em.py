@@ -283,13 +283,6 @@ def test_a_fit_that_is_not_to_be_trusted_says_why(problem):
     assert irt.fit(scores, likelihood="fractional").converged
 
 
-def test_a_prior_bears_a_flat_item():
-    x = coins(150, 4).assign(c=1.0)
-    row = irt.fit(x, likelihood="bernoulli").items.loc["c"]
-    assert row["flag"] == "constant"
-    assert row["diff"] < -1
-
-
 # --- signs and judges ---------------------------------------------------------------------------
 
 

@@ -71,6 +71,7 @@ def test_a_doubled_subject_pulls_the_items_its_way(made, result):
 def test_constant_items_and_subjects_stay_finite(likelihood, model, disc):
     scores = matrix(irt.simulate(12, 30, seed=0).scores)
     scores["q00"], scores["q01"], scores.loc["s03"], scores.loc["s04"] = 1.0, 0.0, 0.0, 1.0
+    scores.loc["s03", "q00"] = scores.loc["s04", "q01"] = np.nan
     if likelihood == "bernoulli":
         scores = scores.round()
     result = irt.fit(scores, likelihood=likelihood, model=model, disc=disc)
@@ -80,7 +81,8 @@ def test_constant_items_and_subjects_stay_finite(likelihood, model, disc):
     assert (result.subjects["se_theta"] > 0).all()
     order = result.subjects["theta"].sort_values().index
     assert (order[0], order[-1]) == ("s03", "s04")
-    assert result.subjects["flag"]["s03"] == "constant"
+    assert result.subjects["flag"]["s03"] == result.items["flag"]["q00"] == "constant"
+    assert result.items["diff"]["q00"] < -1 < 1 < result.items["diff"]["q01"]
 
 
 def named(change):

@@ -8,7 +8,6 @@ from scipy.special import expit
 
 from ragkit import irt
 from ragkit.errors import DataError
-from ragkit.irt.likelihood import Graded
 from tests.irt.conftest import EM, graded, log_probabilities, near
 
 # --- probabilities ------------------------------------------------------------------------------
@@ -26,15 +25,6 @@ def test_probabilities_are_differences_of_logistics(theta, a, b):
     above = np.concatenate([[1], expit(a * (theta - b)), [0]])
     assert p == pytest.approx(above[:-1] - above[1:], abs=1e-12)
     assert p.sum() == pytest.approx(1, abs=1e-12)
-
-
-def test_information_is_the_mean_square_of_the_score():
-    a, b, h = 1.4, np.array([-1.0, 0.2, 0.9]), 1e-5
-    for theta in (-2.0, 0.0, 1.5):
-        up, at, down = (log_probabilities(theta + s * h, a, b) for s in (1, 0, -1))
-        want = np.sum(np.exp(at) * ((up - down) / (2 * h)) ** 2)
-        found = a**2 * Graded(np.arange(4), (0, 3)).information(a * (theta - b))
-        assert found == pytest.approx(want, rel=1e-6)
 
 
 # --- the fit ------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ RESULT, FORM = irt.fit(SCORES), irt.short_form(FORTY, 12)
 OTHER = irt.fit(cells(item_id=ITEM + "x"))
 TWO = [irt.fit(irt.nearest(FORTY, v), **EM) for v in ([0, 0.5, 1], [0, 0.25, 0.5, 1])]
 NEW = SCORES[SUBJECT == "s07"]
+THREE = Graded((1, 3, 5), (1, 5))
 fit, short = partial(partial, irt.fit), partial(partial, irt.short_form)
 own, levels = partial(fit, SCORES), partial(fit, LEVELS, score_range=(0, 3))
 simulate, estimate = partial(partial, irt.simulate), partial(partial, FORM.estimate)
@@ -81,20 +82,12 @@ REFUSED = [
     (levels(**EM, engine="nuts"), UsageError, "cannot fit likelihood='graded'"),
     (levels(likelihood="cb", levels=(0, 1, 2, 3)), UsageError, "levels are for"),
     (levels(**EM, levels=(0, 2, 1)), UsageError, "ascending"),
-    (
-        levels(**EM, levels=(0, 4)),
-        UsageError,
-        "a level should be a number from 0.0 to 3.0, found 4",
-    ),
+    (levels(**EM, levels=(0, 4)), UsageError, "a level should be .* from 0.0 to 3.0, found 4"),
     (levels(**EM, levels=3), UsageError, "levels=3 are not 2 to 20 ascending numbers"),
     # likelihoods
     (partial(get_likelihood, "cbb"), UsageError, "no likelihood 'cbb'"),
     (partial(get_likelihood, "graded"), UsageError, "no likelihood 'graded'"),
-    (
-        partial(Graded((1, 3, 5), (1, 5)).categories, [0, 0.25]),
-        DataError,
-        "score 2 is none of .*1, 3",
-    ),
+    (partial(THREE.categories, [0, 0.25]), DataError, "the score 2 is none of the levels"),
     (partial(Graded, [1], (1, 5)), UsageError, "are not 2 to 20 ascending numbers"),
     (partial(Graded, [1, 1, 5], (1, 5)), UsageError, "are not 2 to 20 ascending numbers"),
     (partial(Graded, np.linspace(1, 5, 21), (1, 5)), UsageError, "are not 2 to 20 ascending"),
@@ -102,21 +95,9 @@ REFUSED = [
     (partial(Graded, (3, 6), (1, 5)), UsageError, "a level should be .* from 1 to 5, found 6"),
     # what is asked of a fit
     (partial(RESULT.pointwise, cells(score=5.0)), DataError, "outside the range"),
-    (
-        partial(RESULT.pointwise, cells(score=np.nan)),
-        DataError,
-        "row 1 .* should have a number as its sco",
-    ),
-    (
-        partial(RESULT.pointwise, cells(score="good")),
-        DataError,
-        "row 1 .* should have a number as its sco",
-    ),
-    (
-        partial(RESULT.score, SCORES[["subject_id", "item_id"]]),
-        DataError,
-        "lack the column 'score'",
-    ),
+    (partial(RESULT.pointwise, cells(score=np.nan)), DataError, "row 1 .* should have a number"),
+    (partial(RESULT.pointwise, cells(score="good")), DataError, "row 1 .* should have a number"),
+    (partial(RESULT.score, NEW.drop(columns="score")), DataError, "lack the column 'score'"),
     (partial(RESULT.score, NEW.assign(item_id="q999")), DataError, "not among"),
     (partial(RESULT.score, pd.concat([NEW, NEW])), DataError, "two scores"),
     (partial(irt.crps, RESULT, cells(score=1.5)), DataError, "outside the range"),
@@ -132,11 +113,7 @@ REFUSED = [
     (partial(irt.heldout, WIDE), DataError, "lack the column 'subject_id'"),
     (partial(irt.heldout, FORTY, folds=1), UsageError, "folds should be a whole number from 2 to"),
     (partial(irt.heldout, FORTY, folds=1201), UsageError, "folds should be .* from 2 to 1,200"),
-    (
-        partial(irt.compare_likelihoods, FORTY, folds=1),
-        UsageError,
-        "folds should be a whole number",
-    ),
+    (partial(irt.compare_likelihoods, FORTY, folds=1), UsageError, "folds should be a"),
     (partial(irt.compare_likelihoods, FORTY, folds=2), DataError, "too many for a graded model"),
     (partial(irt.nearest, SCORES, []), UsageError, "found none"),
     # short forms
@@ -145,11 +122,7 @@ REFUSED = [
     (short(FORTY, 5, families=ONE_FAMILY[:1]), DataError, "has no family"),
     (short(FORTY, 5, families=ONE_FAMILY), DataError, "all subjects are of one family"),
     (short(FORTY.assign(score=FORTY["score"] * 100), 5), DataError, "outside the range"),
-    (
-        estimate(FORTY[FORTY["item_id"] == "q00"]),
-        DataError,
-        "no score on an item of the short form",
-    ),
+    (estimate(FORTY[FORTY["item_id"] == "q00"]), DataError, "no score on an item of the"),
     (estimate(FORTY.assign(score=7)), DataError, "outside the range"),
     (estimate(pd.concat([FORTY, FORTY])), DataError, "one number a subject and item"),
     (estimate(FORTY.assign(score="good")), DataError, "one number a subject and item"),

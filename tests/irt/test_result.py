@@ -70,9 +70,6 @@ def test_a_new_subject_with_known_scores(result, made):
 
 
 SAVED = {
-    "range": lambda: irt.fit(
-        irt.simulate(20, 30, score_range=(-1, 2), seed=21).scores, score_range=(-1, 2)
-    ),
     "signed and judged": lambda: irt.fit(
         judged(20, 40, {"a": -0.5, "b": 0.5}, negative=0.3, seed=2), disc="signed", group="group"
     ),
