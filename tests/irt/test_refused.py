@@ -95,6 +95,7 @@ REFUSED = [
     (partial(Graded, (3, 6), (1, 5)), UsageError, "a level should be .* from 1 to 5, found 6"),
     # what is asked of a fit
     (partial(RESULT.pointwise, cells(score=5.0)), DataError, "outside the range"),
+    (partial(TWO[0].pointwise, FORTY), DataError, "the score 0.* is none of the levels 0, 0.5, 1"),
     (partial(RESULT.pointwise, cells(score=np.nan)), DataError, "row 1 .* should have a number"),
     (partial(RESULT.pointwise, cells(score="good")), DataError, "row 1 .* should have a number"),
     (partial(RESULT.score, NEW.drop(columns="score")), DataError, "lack the column 'score'"),

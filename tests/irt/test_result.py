@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from ragkit import irt
-from tests.irt.conftest import EM, graded, judged, survives_saving
+from tests.irt.conftest import EM, graded, judged, matrix, near, survives_saving
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,6 @@ def test_prediction_by_hand(result, made):
     assert table.loc[one["subject_id"], one["item_id"]] == pytest.approx(-1 + 3 * mean)
 
 
-def test_log_likelihood_is_the_sum_of_its_points(result, made):
-    assert result.pointwise().sum() == pytest.approx(result.pointwise(made.scores).sum())
-
-
 @pytest.mark.parametrize("ends", [(-2.2, 0.7), (-1.2, 1.5), (0.1, 0.7)])
 def test_a_fit_takes_its_own_scores_back_in_any_range(ends):
     """low + (high - low) is not always high in floating point."""
@@ -59,28 +55,37 @@ def test_a_fit_takes_its_own_scores_back_in_any_range(ends):
     assert np.isfinite(result.pointwise()).all()
 
 
-def test_a_new_subject_with_known_scores(result, made):
-    old = made.scores["subject_id"] == "s07"
-    new = made.scores[old].assign(subject_id="new")
-    scored = result.score(new)
-    want = result.subjects.loc["s07"]
-    assert scored["theta"]["new"] == pytest.approx(want["theta"], abs=1e-6)
-    assert scored["se_theta"]["new"] == pytest.approx(want["se_theta"], rel=0.3)
-    assert scored["n"]["new"] == old.sum()
-
-
-SAVED = {
-    "signed and judged": lambda: irt.fit(
-        judged(20, 40, {"a": -0.5, "b": 0.5}, negative=0.3, seed=2), disc="signed", group="group"
-    ),
-    "graded": lambda: irt.fit(graded(8, n=40, m=10)[0], **EM, score_range=(0, 3)),
-    "draws": lambda: irt.fit(irt.simulate(10, 12, seed=2).scores, engine="nuts", draws=4, warmup=4),
+RANGE = irt.simulate(25, 60, missing=0.1, score_range=(-1, 2), seed=21).scores
+JUDGED = judged(20, 40, {"a": -0.5, "b": 0.5}, negative=0.3, seed=2)
+FITS = {
+    "range": (RANGE, {"score_range": (-1, 2)}),
+    "judged": (JUDGED, {"disc": "signed", "group": "group"}),
+    "graded": (graded(8, n=40, m=10)[0], {**EM, "score_range": (0, 3)}),
+    "draws": (irt.simulate(10, 12, seed=2).scores, {"engine": "nuts", "draws": 4, "warmup": 4}),
 }
 
 
-@pytest.mark.parametrize("make", SAVED.values(), ids=SAVED)
-def test_saving_and_loading(make, tmp_path):
-    survives_saving(make(), tmp_path)
+@pytest.mark.parametrize("name", FITS)
+def test_what_is_asked_of_a_fit_agrees_with_it(tmp_path, name):
+    scores, options = FITS[name]
+    result = irt.fit(scores, **options)
+    survives_saving(result, tmp_path)
+    scores = result.data.frame()
+    assert result.pointwise(scores).sum() == pytest.approx(result.pointwise().sum())
+    assert (result.information().sum(axis=1) > 0).all()
+    if name != "judged":  # whose table is that of a judge of severity 0
+        table = matrix(scores.assign(score=result.predict(scores)))
+        assert table.to_numpy() == pytest.approx(result.predict().where(table.notna()), nan_ok=True)
+    new = result.score(scores.replace({"subject_id": {result.subjects.index[7]: "new"}}))
+    new = new.rename({"new": result.subjects.index[7]}).loc[result.subjects.index]
+    near(new, result.subjects, "n", "mean_score")
+    if name != "draws":  # which are few
+        near(new, result.subjects, "theta", abs=1e-6)
+        near(new, result.subjects, "se_theta", rel=0.3)
+    link = irt.link(result, result)
+    assert (link.slope, link.intercept) == pytest.approx((1, 0), abs=1e-6)
+    moved = link.apply(result)
+    near(moved.items, result.items, *result.items.drop(columns="flag"), abs=1e-5, nan_ok=True)
 
 
 def test_html_says_what_it_is(result):
