@@ -34,17 +34,14 @@ import pandas as pd
 from ragkit import display
 from ragkit.checks import whole
 from ragkit.errors import UsageError
-from ragkit.irt.data import require_long, rescaled
+from ragkit.irt.data import require_long
 from ragkit.irt.diagnostics import split_half
 from ragkit.irt.fitting import fit
 from ragkit.irt.result import IRTResult
 
 MODELS = {"1PL": {"model": "1pl"}, "2PL": {"model": "2pl"}}
-LIKELIHOODS = {
-    "continuous Bernoulli": {"likelihood": "cb"},
-    "fractional": {"likelihood": "fractional"},
-    "graded": {"likelihood": "graded"},
-}
+_NAMES = {"continuous Bernoulli": "cb", "fractional": "fractional", "graded": "graded"}
+LIKELIHOODS = {name: {"likelihood": likelihood} for name, likelihood in _NAMES.items()}
 OWN = "item's own scores"
 
 
@@ -70,10 +67,7 @@ def crps(result: IRTResult, scores: pd.DataFrame) -> pd.Series:
     `scores` are long, and of fitted subjects and items (`DataError` otherwise). Parameters are taken
     as known. The fractional quasi-likelihood predicts a mean and no distribution: NaN.
     """
-    low, high = result.score_range
-    x = rescaled(scores, result.score_range)
-    value = result.family.crps(result._cell_eta(scores), x)
-    return pd.Series(value * (high - low), index=scores.index, name="crps")
+    return result._each(scores, result.family.crps, "crps") * np.ptp(result.score_range)
 
 
 LOSSES = {
@@ -83,7 +77,7 @@ LOSSES = {
 }
 
 
-def _held_out(scores, models, losses, folds, seed, options, levels=None):
+def _held_out(scores, models, losses, folds, seed, levels=None):
     """Deal the cells at random and predict each fold from the others.
 
     Returns the losses of each model, (name, loss) in columns, on the cells that can be predicted,
@@ -93,18 +87,18 @@ def _held_out(scores, models, losses, folds, seed, options, levels=None):
     whole(folds, "folds", least=2, most=len(scores))
     scores = scores.reset_index(drop=True)
     fold = np.random.default_rng(seed).permutation(np.arange(len(scores)) % folds)
-    parts, sure = [], dict.fromkeys(models, True)
+    parts, sure = [], pd.Series(True, list(models))
     for k in display.progress(range(folds), "folds"):
         train, test = scores[fold != k], scores[fold == k]
         for column in ("subject_id", "item_id"):
             test = test[test[column].isin(train[column])]
         columns = _own(train, test) if "crps" in losses else {}
         for name, arguments in models.items():
-            result = fit(_seen(train, levels, arguments), **{**options, **arguments})
+            result = fit(_seen(train, levels, arguments), **arguments)
             columns |= {(name, loss): LOSSES[loss](result, test) for loss in losses}
             sure[name] &= result.converged
         parts.append(pd.DataFrame(columns).set_axis(test["item_id"]))
-    return pd.concat(parts), pd.Series(sure)
+    return pd.concat(parts), sure
 
 
 def _seen(scores: pd.DataFrame, levels: Sequence[float] | None, arguments: Mapping) -> pd.DataFrame:
@@ -131,21 +125,15 @@ def heldout(
     the first model, `se_difference` (of paired cells), `rmse` of the expected score, `n` cells, and
     whether the fits to all folds `converged`.
     """
-    models = models or MODELS
-    cells, sure = _held_out(scores, models, ("log score", "squared"), folds, seed, options)
+    models = {name: {**options, **own} for name, own in (models or MODELS).items()}
+    cells, sure = _held_out(scores, models, ("log score", "squared"), folds, seed)
     points, squared = (cells.xs(loss, axis=1, level=1) for loss in ("log score", "squared"))
     difference = points.sub(points.iloc[:, 0], axis=0)
-    return pd.DataFrame(
-        {
-            "log_likelihood": points.sum(),
-            "per_cell": points.mean(),
-            "difference": difference.sum(),
-            "se_difference": difference.std() * np.sqrt(len(points)),
-            "rmse": np.sqrt(squared.mean()),
-            "n": len(points),
-            "converged": sure,
-        }
-    ).rename_axis("model")
+    table = pd.DataFrame({"log_likelihood": points.sum(), "per_cell": points.mean()})
+    table["difference"] = difference.sum()
+    table["se_difference"] = difference.std() * np.sqrt(len(points))
+    table["rmse"], table["n"], table["converged"] = np.sqrt(squared.mean()), len(points), sure
+    return table.rename_axis("model")
 
 
 def compare_likelihoods(
@@ -174,15 +162,14 @@ def compare_likelihoods(
     and `trusted`: converged, and better than the item's own scores in both losses (fractional: in
     `rmse`).
     """
-    likelihoods = dict(likelihoods or LIKELIHOODS)
-    cells, sure = _held_out(scores, likelihoods, ("squared", "crps"), folds, seed, options, levels)
-    rows = _losses(cells, next(iter(likelihoods)))
-    difficulty = None
-    for name, arguments in likelihoods.items():
+    models = {name: {**options, **own} for name, own in (likelihoods or LIKELIHOODS).items()}
+    cells, sure = _held_out(scores, models, ("squared", "crps"), folds, seed, levels)
+    rows, difficulty = _losses(cells, next(iter(models))), None
+    for name, arguments in models.items():
         row, own = rows[name], _seen(scores, levels, arguments)
-        whole_fit = fit(own, **{**options, **arguments})
+        whole_fit = fit(own, **arguments)
         for by, parameter in (("subjects", "diff"), ("items", "theta")):
-            halves = split_half(own, splits=splits, by=by, seed=seed, **{**options, **arguments})
+            halves = split_half(own, splits=splits, by=by, seed=seed, **arguments)
             rho = halves.loc[halves["parameter"] == parameter, "rho"].mean()
             row[f"{parameter}_reliability"] = 2 * rho / (1 + rho)
             sure[name] &= halves["converged"].all()

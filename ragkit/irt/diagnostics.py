@@ -82,15 +82,11 @@ def recovery(
         for name, table in {"theta": "subjects", "diff": "items", "log_disc": "items"}.items():
             frame, truth = getattr(result, table), getattr(simulated, table)
             error = frame[name] - truth[name]
-            row = {
-                "seed": seed,
-                "parameter": name,
-                "r": frame[name].corr(truth[name], min_periods=3),
-                "bias": error.mean(),
-                "rmse": float(np.sqrt((error**2).mean())),
-                "coverage": float((error.abs() <= Z90 * frame[f"se_{name}"]).mean()),
-                "converged": result.converged,
-            }
+            row = {"seed": seed, "parameter": name}
+            row |= {"r": frame[name].corr(truth[name], min_periods=3), "bias": error.mean()}
+            row["rmse"] = np.sqrt((error**2).mean())
+            row["coverage"] = (error.abs() <= Z90 * frame[f"se_{name}"]).mean()
+            row["converged"] = result.converged
             if name == "log_disc":
                 row["r_disc"] = frame["disc"].corr(truth["disc"], min_periods=3)
             rows.append(row)
@@ -135,16 +131,14 @@ def agreement(results: Mapping[str, IRTResult]) -> pd.DataFrame:
     rows = []
     methods = {"r": "pearson", "rho": "spearman", "tau": "kendall"}
     tables = {"theta": "subjects", "diff": "items", "disc": "items"}
-    for (name_1, one), (name_2, two) in combinations(results.items(), 2):
-        for parameter, table in tables.items():
-            pair = [getattr(result, table) for result in (one, two)]
-            x, y = (frame[parameter] for frame in pair)
-            error = np.sqrt(sum(frame[f"se_{parameter}"] ** 2 for frame in pair) / 2)
-            row = {"one": name_1, "two": name_2, "parameter": parameter}
-            row |= {name: x.corr(y, method=how, min_periods=3) for name, how in methods.items()}
-            row |= {"n": len(x.index.intersection(y.index))}
-            row |= {"shift": ((x - y).abs() / error).mean()}
-            rows.append(row | {"converged": one.converged and two.converged})
+    for pair, (parameter, table) in product(combinations(results, 2), tables.items()):
+        frames = [getattr(results[name], table) for name in pair]
+        x, y = (frame[parameter] for frame in frames)
+        error = np.sqrt(sum(frame[f"se_{parameter}"] ** 2 for frame in frames) / 2)
+        row = {"one": pair[0], "two": pair[1], "parameter": parameter}
+        row |= {name: x.corr(y, method=how, min_periods=3) for name, how in methods.items()}
+        row |= {"n": len(x.index.intersection(y.index)), "shift": ((x - y).abs() / error).mean()}
+        rows.append(row | {"converged": all(results[name].converged for name in pair)})
     return pd.DataFrame(rows)
 
 
@@ -194,8 +188,8 @@ def prior_sensitivity(
         prior = Prior(**{**found, name: found[name] * factor})
         other = fit(scores, **{**options, "prior": prior})
         tables[name, factor] = agreement({"base": base, "other": other})
-    table = pd.concat(tables, names=["prior_sd", "factor"]).reset_index(["prior_sd", "factor"])
-    return table.drop(columns=["one", "two", "tau"]).reset_index(drop=True)
+    table = pd.concat(tables, names=["prior_sd", "factor"]).drop(columns=["one", "two", "tau"])
+    return table.reset_index(["prior_sd", "factor"]).reset_index(drop=True)
 
 
 def _statistics(data: Scores) -> pd.Series:
@@ -238,14 +232,11 @@ def posterior_predictive(result: IRTResult, *, draws: int = 100, seed: int = 0) 
     info, scores = result.info, result._fitted().frame()
     whole(draws, "draws", least=19)
     rng = np.random.default_rng([seed, 1])  # the seed alone may have made the scores
-    options = {name: info[name] for name in ("model", "likelihood", "disc", "score_range")}
+    same = ("model", "likelihood", "disc", "score_range", "levels")
+    options = {name: info.get(name) for name in same} | {"disconnected": "assume-equal"}
     prior = "weak" if info["prior"] in ("none", "py-irt") else info["prior"]
-    options |= {
-        "prior": Prior(**prior) if isinstance(prior, dict) else prior,
-        "levels": info.get("levels"),
-        "group": "group" if info["group"] else None,
-        "disconnected": "assume-equal",
-    }
+    options["prior"] = Prior(**prior) if isinstance(prior, dict) else prior
+    options["group"] = info["group"] and "group"
     if info["engine"] != "em" or info["prior"] == "none":
         result = fit(scores, **options)
     replicated = []

@@ -120,13 +120,8 @@ def fit(
     asked = {"model": str(model).lower(), "likelihood": likelihood, "disc": disc}
     asked |= {"engine": str(engine).lower(), "seed": whole(seed, "seed", least=0)}
     run = _engine(asked, given, prior=prior, group=group, levels=levels)
-    data = prepare(
-        scores,
-        score_range=score_range,
-        likelihood=likelihood,
-        group=group,
-        disconnected=disconnected,
-    )
+    told = {"score_range": score_range, "likelihood": likelihood, "group": group}
+    data = prepare(scores, **told, disconnected=disconnected)
     if likelihood == "graded":
         levels = _levels(data, levels)
     family = get_likelihood(likelihood, levels, data.score_range)
@@ -186,32 +181,26 @@ def _levels(data: Scores, levels: Sequence[float] | None) -> Sequence[float]:
     return found
 
 
-def _prior(
-    prior: str | Prior, data: Scores, family, *, positive: bool, shared: bool
-) -> Prior | None:
+def _prior(prior: str | Prior, data: Scores, family, **kind: bool) -> Prior | None:
     if isinstance(prior, Prior):
-        filled = prior.filled(positive=positive, shared=shared)
+        filled = prior.filled(**kind)
         for name in ("diff_sd", "disc_sd"):
             if not number(getattr(filled, name), f"Prior({name})", least=0):
                 raise UsageError(f"Prior({name}) should be positive, found 0")
         return filled
     if choice(prior, "prior", PRIORS) != "none":
-        return Prior().filled(positive=positive, shared=shared)
+        return Prior().filled(**kind)
+    ends = (data.per_item("max") == 0) | (data.per_item("min") == 1)
     if family.graded and not (seen := family.statistics(data.x).any(2)).all():
         item, level = np.argwhere(~seen)[0]
-        raise DataError(
-            f"the item {quoted(data.items, item)} never got the score {family.values[level]:g}: "
-            "without a prior its thresholds are not finite",
-            "use prior='weak'",
-        )
-    ends = (data.per_item("max") == 0) | (data.per_item("min") == 1)
-    if ends.any():
-        raise DataError(
-            f"the item {quoted(data.items, ends.argmax())} has the same extreme score everywhere: "
-            "without a prior it has no finite difficulty",
-            "use prior='weak'",
-        )
-    return None
+        fault = f"never got the score {family.values[level]:g}", "its thresholds are not finite"
+    elif ends.any():
+        item = ends.argmax()
+        fault = "has the same extreme score everywhere", "it has no finite difficulty"
+    else:
+        return None
+    told = f"{quoted(data.items, item)} {fault[0]}: without a prior {fault[1]}"
+    raise DataError(f"the item {told}", "use prior='weak'")
 
 
 # --- the result -------------------------------------------------------------------------------
@@ -222,13 +211,11 @@ def _result(data: Scores, found: Estimates, *, signed: bool) -> IRTResult:
     (theta, se_theta), (diff, se_diff), (alpha, se) = list(parts.values())[:3]
     with np.errstate(invalid="ignore", divide="ignore"):
         if signed:
-            negative = alpha + Z90 * se < 0
-            disc, se_disc = alpha, se
+            negative, disc, se_disc = alpha + Z90 * se < 0, alpha, se
             log_disc = np.log(np.where(disc > 0, disc, np.nan))
             se_log = np.where(disc > 0, se / disc, np.nan)
         else:
-            negative = _runs_backwards(data, theta)
-            log_disc, se_log = alpha, se
+            negative, log_disc, se_log = _runs_backwards(data, theta), alpha, se
             disc = np.exp(alpha)
             se_disc = disc * se
     columns = {"diff": diff, "disc": disc}
@@ -282,17 +269,11 @@ def _flags(**masks: np.ndarray) -> np.ndarray:
 
 
 def _facets(data: Scores, severity: np.ndarray, error: np.ndarray) -> pd.DataFrame:
-    k = data.n_groups
-    pairs = np.unique(np.column_stack([data.cells()[0], data.group]), axis=0)
-    levels = np.bincount(pairs[:, 0], minlength=data.n_subjects)
-    overlap = np.bincount(pairs[levels[pairs[:, 0]] > 1, 1], minlength=k) > 0
-    return pd.DataFrame(
-        {
-            "severity": severity,
-            "se_severity": error,
-            "n": np.bincount(data.group, minlength=k),
-            "n_subjects": np.bincount(pairs[:, 1], minlength=k),
-            "flag": _flags(nested=~overlap),
-        },
-        index=data.groups.rename("group"),
+    pairs = pd.DataFrame({"subject": data.cells()[0], "group": data.group}).drop_duplicates()
+    overlap = pairs.duplicated("subject", keep=False).groupby(pairs["group"]).any().to_numpy()
+    table = pd.DataFrame({"severity": severity, "se_severity": error}, data.groups.rename("group"))
+    return table.assign(
+        n=np.bincount(data.group),
+        n_subjects=np.bincount(pairs["group"]),
+        flag=_flags(nested=~overlap),
     )

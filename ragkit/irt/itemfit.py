@@ -47,15 +47,13 @@ def item_fit(result: IRTResult) -> pd.DataFrame:
     cells, data = _residuals(result), result.data
     cells["square"] = cells["residual"] ** 2
     cells["scaled"] = cells["square"] / cells["variance"]
-    names = ["square", "scaled", "residual", "variance"]
-    total = cells.groupby("item_id", sort=False)[names].sum()
+    total = cells.groupby("item_id", sort=False).sum(numeric_only=True)
     table = pd.DataFrame({"infit": total["square"] / total["variance"]})
     table["outfit"] = total["scaled"] / data.per_item("count")
     table["z"] = total["residual"] / np.sqrt(total["variance"])
-    table[["s_x2", "df", "p"]] = np.nan
     x = data.x.astype(float)
-    if np.isin(x, (0, 1)).all() and not data.n_groups:  # right or wrong, and complete
-        table[["s_x2", "df", "p"]] = _s_x2(result, x)
+    complete = np.isin(x, (0, 1)).all() and not data.n_groups  # right or wrong only
+    table[["s_x2", "df", "p"]] = _s_x2(result, x) if complete else np.nan
     return table
 
 
@@ -66,11 +64,9 @@ def _sums(p: np.ndarray) -> np.ndarray:
     Psychological Measurement 1984).
     """
     out = np.ones((len(p), 1))
-    for right in p.T:
-        grown = np.zeros((len(p), out.shape[1] + 1))
-        grown[:, :-1] = out * (1 - right[:, None])
-        grown[:, 1:] += out * right[:, None]
-        out = grown
+    for right in p.T[:, :, None]:
+        wrong = np.pad(out * (1 - right), ((0, 0), (0, 1)))
+        out = wrong + np.pad(out * right, ((0, 0), (1, 0)))
     return out
 
 
@@ -121,13 +117,10 @@ def q3(result: IRTResult) -> pd.DataFrame:
     """
     wide = _residuals(result).pivot(index="subject_id", columns="item_id", values="residual")
     wide = wide.reindex(columns=result.items.index)
-    r, seen = wide.corr(min_periods=_SHARED).to_numpy(), wide.notna().to_numpy(float)
-    left, right = np.triu_indices(len(r), 1)
-    good = np.isfinite(r[left, right])
-    left, right = left[good], right[good]
-    ids, n = result.items.index, (seen.T @ seen).astype(int)
-    table = pd.DataFrame(
-        {"one": ids[left], "two": ids[right], "q3": r[left, right], "n": n[left, right]}
-    )
+    r, seen = wide.corr(min_periods=_SHARED), wide.notna().astype(int)
+    pairs = r.where(np.triu(np.ones(r.shape, bool), 1)).rename_axis(index="one", columns="two")
+    table = pairs.stack().dropna().reset_index(name="q3")
+    one, two = (wide.columns.get_indexer(table[name]) for name in ("one", "two"))
+    table["n"] = (seen.T @ seen).to_numpy()[one, two]
     table["excess"] = table["q3"] - table["q3"].mean()
     return table.sort_values("q3", key=abs, ascending=False, ignore_index=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import least_squares
 
 from ragkit.display import card, table
 from ragkit.errors import DataError, UsageError
@@ -91,14 +92,10 @@ def link(reference: IRTResult, other: IRTResult) -> Link:
     if kinds[0] != kinds[1]:
         words = "different likelihoods, or levels of graded scores, and hence different scales"
         raise UsageError(f"the fits have {words}")
-
-    def curve(theta, items):
-        return reference.family.mean_variance(reference._eta(theta, items))[0]
-
-    slope, intercept = _haebara(one, two, curve)
+    slope, intercept = _haebara(reference, one, two)
     parts = min(len(shared), 50)
     group = np.arange(len(shared)) % parts
-    left = np.array([_haebara(one[group != g], two[group != g], curve) for g in range(parts)])
+    left = np.array([_haebara(reference, one[group != g], two[group != g]) for g in range(parts)])
     se = np.sqrt((parts - 1) * left.var(axis=0))
     items = one[["diff"]].assign(linked_diff=slope * two["diff"] + intercept)
     pooled = np.sqrt(one["se_diff"] ** 2 + (slope * two["se_diff"]) ** 2)
@@ -106,18 +103,18 @@ def link(reference: IRTResult, other: IRTResult) -> Link:
     return Link(slope, intercept, float(se[0]), float(se[1]), items)
 
 
-def _haebara(one: pd.DataFrame, two: pd.DataFrame, curve) -> tuple[float, float]:
+def _haebara(result: IRTResult, one: pd.DataFrame, two: pd.DataFrame) -> tuple[float, float]:
     """Return slope and intercept; the search starts where mean and sd of difficulty are equal."""
-    from scipy.optimize import least_squares
-
     theta = np.linspace(-3, 3, 25)[:, None]
     weight = np.exp(-0.25 * theta**2)
-    target = curve(theta, one)
+
+    def curve(theta, items):
+        return result.family.mean_variance(result._eta(theta, items))[0]
 
     def residual(x):
-        slope, intercept = np.exp(x[0]), x[1]
-        return (weight * (curve((theta - intercept) / slope, two) - target)).ravel()
+        return (weight * (curve((theta - x[1]) / np.exp(x[0]), two) - target)).ravel()
 
+    target = curve(theta, one)
     slope = one["diff"].std() / two["diff"].std()
     start = [np.log(slope), one["diff"].mean() - slope * two["diff"].mean()]
     found = least_squares(residual, start)

@@ -103,21 +103,11 @@ def _sample(data: Scores, setup: Setup, draws: int, warmup: int, chains: int, sh
         for chain in range(chains):
             pyro.clear_param_store()
             pyro.set_rng_seed(setup.seed * 1000 + chain)
-            kernel = NUTS(
-                _model(data, setup),
-                target_accept_prob=0.8,
-                max_tree_depth=_DEPTH,
-                jit_compile=True,
-                ignore_jit_warnings=True,
-            )
-            sampler = MCMC(
-                kernel,
-                num_samples=draws,
-                warmup_steps=warmup,
-                initial_params=_start(data, setup, np.random.default_rng([setup.seed, chain])),
-                disable_progbar=True,
-                hook_fn=lambda *_: shown.update(),
-            )
+            begin = _start(data, setup, np.random.default_rng([setup.seed, chain]))
+            model = _model(data, setup)
+            kernel = NUTS(model, max_tree_depth=_DEPTH, jit_compile=True, ignore_jit_warnings=True)
+            told = {"disable_progbar": True, "hook_fn": lambda *_: shown.update()}
+            sampler = MCMC(kernel, draws, warmup, initial_params=begin, **told)
             sampler.run()
             kept.append({name: value.numpy() for name, value in sampler.get_samples().items()})
             divergences += len(sampler.diagnostics()["divergences"]["chain 0"])

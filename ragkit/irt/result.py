@@ -170,9 +170,9 @@ class IRTResult:
         return self._over(theta, self.family.information) * self.items["disc"] ** 2
 
     def _over(self, theta: np.ndarray, function: Callable) -> pd.DataFrame:
-        theta = np.atleast_1d(theta)
-        values = function(self._eta(theta[:, None], self.items))
-        return pd.DataFrame(values, pd.Index(theta, name="theta"), self.items.index)
+        theta = pd.Index(np.atleast_1d(theta), name="theta")
+        values = function(self._eta(theta.to_numpy()[:, None], self.items))
+        return pd.DataFrame(values, theta, self.items.index)
 
     # --- prediction ---------------------------------------------------------------------------
 
@@ -205,11 +205,13 @@ class IRTResult:
         `scores` are as for `fit`, in the long form and of fitted subjects and items (`DataError`
         otherwise); the fitted ones by default.
         """
-        if scores is None:
-            scores = self._fitted().frame()
+        scores = self._fitted().frame() if scores is None else scores
+        return self._each(scores, self.family.log_density, "log_likelihood")
+
+    def _each(self, scores: pd.DataFrame, function: Callable, name: str) -> pd.Series:
+        """Return a function of eta and the rescaled score for each score."""
         x = rescaled(scores, self.score_range)
-        value = self.family.log_density(self._cell_eta(scores), x)
-        return pd.Series(value, index=scores.index, name="log_likelihood")
+        return pd.Series(function(self._cell_eta(scores), x), index=scores.index, name=name)
 
     def _fitted(self) -> Scores:
         if self.data is None:
@@ -244,10 +246,9 @@ class IRTResult:
             np.add.at(logs, code[part], self.family.log_density(eta, x[part]).T)
         posterior = Quadrature(len(ids)).integrate(logs)
         columns = {"theta": middle + unit * posterior.mean, "se_theta": unit * posterior.sd}
-        table = pd.DataFrame(columns, index=pd.Index(ids, name="subject_id"))
-        own = pd.Series(x).groupby(code)
-        means = self._on_scale(own.mean().to_numpy())
-        return table.assign(n=own.size().to_numpy(), mean_score=means)
+        own = pd.Series(x).groupby(code).agg(n="size", mean_score="mean")
+        own["mean_score"] = self._on_scale(own["mean_score"])
+        return own.assign(**columns).set_axis(pd.Index(ids, name="subject_id"))[[*columns, *own]]
 
     # --- on disk ------------------------------------------------------------------------------
 
@@ -258,16 +259,15 @@ class IRTResult:
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        frames = {"items": self.items, "subjects": self.subjects, "facets": self.facets}
-        for name, frame in frames.items():
-            if frame is None:
-                (folder / f"{name}.csv").unlink(missing_ok=True)
-            else:
+        for left in ("facets.csv", "draws.npz"):  # by a fit that was saved here before
+            (folder / left).unlink(missing_ok=True)
+        ids = {}
+        for name in ("items", "subjects", "facets"):
+            if (frame := getattr(self, name)) is not None:
                 frame.to_csv(folder / f"{name}.csv")
-        (folder / "draws.npz").unlink(missing_ok=True)
+                ids[name] = frame.index.tolist()
         if self.draws is not None:
             np.savez_compressed(folder / "draws.npz", **self.draws)
-        ids = {name: frame.index.tolist() for name, frame in frames.items() if frame is not None}
         text = {"format": _FORMAT, **self.info, "ids": ids}
         text = json.dumps(text, indent=2, ensure_ascii=False, default=_plain) + "\n"
         (folder / "fit.json").write_text(text, encoding="utf-8")
@@ -291,16 +291,15 @@ def load(folder: str | Path) -> IRTResult:
         ids = info.pop("ids")
     except (json.JSONDecodeError, KeyError) as error:
         raise DataError(f"{path} is not a saved fit: {error}") from None
-    frames = {}
+    parts = {"info": info}
     for name, labels in ids.items():
         options = {"index_col": 0, "dtype": {"flag": object}, "float_precision": "round_trip"}
         frame = pd.read_csv(folder / f"{name}.csv", **options).fillna({"flag": ""})
-        frames[name] = frame.set_axis(pd.Index(labels, name=frame.index.name))
-    draws = None
+        parts[name] = frame.set_axis(pd.Index(labels, name=frame.index.name))
     if (folder / "draws.npz").exists():
         with np.load(folder / "draws.npz", allow_pickle=False) as file:
-            draws = dict(file)
-    return IRTResult(frames["items"], frames["subjects"], info, frames.get("facets"), draws)
+            parts["draws"] = dict(file)
+    return IRTResult(**parts)
 
 
 def _plain(value):

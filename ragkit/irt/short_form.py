@@ -82,13 +82,9 @@ class ShortForm:
             "error of the estimate": f"{self.items['error'].iloc[-1]:.3g}, scores from {low} to {high}",
             "chosen from": f"{info['n_subjects']:,} subjects, {info['filled']:.1%} of scores missing",
         }
-        first = table(
-            self.items.head(5), "The items chosen first, and the error with them", digits=3
-        )
-        after = (
-            "Next: `.estimate(scores)` for mean scores over all items from scores on these alone."
-        )
-        return card("Short form", facts, first, after=after)
+        caption = "The items chosen first, and the error with them"
+        after = "Next: `.estimate(scores)` for mean scores over all items from scores on these."
+        return card("Short form", facts, table(self.items.head(5), caption, digits=3), after=after)
 
     def estimate(self, scores: pd.DataFrame) -> pd.DataFrame:
         """Estimate the mean score over all items from scores on the items of the form.
@@ -187,23 +183,15 @@ def short_form(
     shrinkage, scale = _tuned(x, family, size, seed)
     model = _Normal(x, shrinkage)
     chosen, left = model.greedy(size)
-    covariance = model.columns(chosen)[chosen]
     low, high = score_range
     table = pd.DataFrame(index=items[chosen].rename("item_id"))
     table["mean_score"] = low + model.mean[chosen] * (high - low)
-    table["weight"] = np.linalg.solve(covariance, model.with_score[chosen])
+    table["weight"] = model.weights(chosen)
     table["error"] = scale * np.sqrt(left) * (high - low)
-    info = {
-        "score_range": [float(low), float(high)],
-        "mean_score": float(model.mean.mean()),
-        "variance": float(model.with_score.mean()),
-        "shrinkage": shrinkage,
-        "scale": scale,
-        "n_subjects": len(x),
-        "n_items": len(items),
-        "filled": filled,
-    }
-    return ShortForm(table, covariance, model.with_score[chosen], info)
+    info = {"score_range": [float(low), float(high)], "mean_score": float(model.mean.mean())}
+    info |= {"variance": float(model.with_score.mean()), "shrinkage": shrinkage, "scale": scale}
+    info |= {"n_subjects": len(x), "n_items": len(items), "filled": filled}
+    return ShortForm(table, model.columns(chosen)[chosen], model.with_score[chosen], info)
 
 
 class _Normal:
@@ -247,10 +235,9 @@ class _Normal:
             left.append(shared.mean())
         return chosen, np.maximum(left, 0)
 
-    def estimate(self, own: np.ndarray, chosen: Sequence[int]) -> np.ndarray:
-        """Return the mean scores over all items from scores on the chosen ones."""
-        weight = np.linalg.solve(self.columns(chosen)[chosen], self.with_score[chosen])
-        return self.mean.mean() + (own - self.mean[chosen]) @ weight
+    def weights(self, chosen: Sequence[int]) -> np.ndarray:
+        """Return the weights of scores on the chosen items in the estimate of the mean score."""
+        return np.linalg.solve(self.columns(chosen)[chosen], self.with_score[chosen])
 
 
 def _tuned(x, family, size: int, seed: int) -> tuple[float, float]:
@@ -267,7 +254,8 @@ def _tuned(x, family, size: int, seed: int) -> tuple[float, float]:
         for train, test in folds:
             model = _Normal(x[train], shrinkage)
             chosen, left = model.greedy(size)
-            error = model.estimate(x[np.ix_(test, chosen)], chosen) - x[test].mean(1)
+            above = x[test] - model.mean
+            error = above[:, chosen] @ model.weights(chosen) - above.mean(1)
             square[test], variance[test] = error**2 / left[-1], left[-1]
         # with the error scaled by its ratio, minus twice the log density is this and a constant
         loss = np.log(square.mean()) + np.log(variance).mean()
@@ -370,11 +358,9 @@ def _left_out(x, family, test, method: str, size: int, result, rng) -> dict[str,
         return {"estimate": test[:, one].mean(1), "full": test[:, two].mean(1)}
     if method == "short form":
         form = short_form(pd.DataFrame(x), size, families=pd.Series(family))
-        found, full = form.estimate(pd.DataFrame(test)), test.mean(1)
-        return {
-            "estimate": found["estimate"],
-            "inside": found["low"].le(full) & found["high"].ge(full),
-        }
+        found = form.estimate(pd.DataFrame(test))
+        inside = pd.Series(test.mean(1)).between(found["low"], found["high"])
+        return {"estimate": found["estimate"], "inside": inside}
     if method == "random":
         chosen = rng.permutation(x.shape[1])[:size]
     elif method == "k-means":

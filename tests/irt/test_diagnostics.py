@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from ragkit import irt
-from ragkit.errors import DataError, UsageError
 from ragkit.irt.nuts import _chain_summary
 from tests.irt.conftest import matrix
 
@@ -20,8 +19,9 @@ def result(made):
     return irt.fit(made.scores)
 
 
-def test_recovery_at_the_challenge_size():
-    table = irt.recovery(seeds=range(4), simulation={"sessions": 2, "shared": 105})
+@pytest.mark.parametrize("seeds", [4, pytest.param(20, marks=pytest.mark.slow)])
+def test_recovery_at_the_challenge_size(seeds):
+    table = irt.recovery(seeds=range(seeds), simulation={"sessions": 2, "shared": 105})
     mean = table.groupby("parameter").mean()
     assert (table.loc[table["parameter"] == "theta", "r"] >= 0.97).all()
     assert mean.loc["diff", "r"] >= 0.86
@@ -36,8 +36,6 @@ def test_agreement_of_a_fit_with_itself(result):
     assert table["tau"].to_numpy() == pytest.approx(1)
     assert (table["shift"] == 0).all()
     assert table["parameter"].tolist() == ["theta", "diff", "disc"]
-    with pytest.raises(UsageError):
-        irt.agreement({"one": result})
 
 
 def test_split_half_finds_the_reliability(made, result):
@@ -50,10 +48,6 @@ def test_split_half_finds_the_reliability(made, result):
     assert halves.groupby("parameter")["r"].mean()["diff"] > 0.7
     again = irt.split_half(made.scores, splits=4)
     pd.testing.assert_frame_equal(table, again)
-    with pytest.raises(UsageError, match="of by"):
-        irt.split_half(made.scores, by="judges")
-    with pytest.raises(DataError, match="cannot be split"):
-        irt.split_half(irt.simulate(5, 3).scores)
 
 
 def test_prior_sensitivity_is_nil_at_factor_one_and_grows(made):
@@ -74,13 +68,6 @@ def test_heldout_prefers_the_model_that_made_the_scores():
     one = irt.simulate(60, 80, log_disc_sd=0.0, seed=1).scores
     flat = irt.heldout(one, folds=3)
     assert flat.loc["2PL", "difference"] < 2 * flat.loc["2PL", "se_difference"]
-    for folds in (1, len(one) + 1):
-        with pytest.raises(UsageError, match="folds"):
-            irt.heldout(one, folds=folds)
-    wide = matrix(one)
-    for check in (irt.heldout, irt.split_half):
-        with pytest.raises(DataError, match="lack the column 'subject_id'"):
-            check(wide)
 
 
 def test_what_is_made_of_fits_that_did_not_converge_says_so(made):
@@ -117,8 +104,6 @@ def test_posterior_predictive_knows_its_own_and_sees_atoms(made, result):
     assert atoms.loc["at_high", "observed"] > 0.2
     assert atoms.loc["at_high", "high"] < 0.05
     assert atoms.loc["at_high", "p"] == 1 / 20  # the scores' own place among 20
-    with pytest.raises(UsageError, match="draws"):
-        irt.posterior_predictive(result, draws=5)
 
 
 def test_posterior_predictive_of_a_fit_without_errors(made, result):
@@ -203,11 +188,6 @@ def test_q3_finds_two_items_that_share_more_than_ability():
     assert len(irt.q3(irt.fit(wide.head(9)))) == 0  # too few subjects
 
 
-def test_loo_needs_draws(result):
-    with pytest.raises(UsageError, match="needs posterior draws"):
-        irt.loo(result)
-
-
 def test_chain_summary_tells_mixed_from_stuck():
     rng = np.random.default_rng(0)
     good = rng.normal(size=(2, 500, 3))
@@ -239,16 +219,3 @@ def test_linking_two_sessions():
     assert scored["theta"].to_numpy() == pytest.approx(moved.subjects["theta"], abs=1e-6)
     # the same expected scores on the new scale
     assert moved.predict().to_numpy() == pytest.approx(two.predict().to_numpy())
-    apart = irt.fit(
-        irt.simulate(10, 20, seed=1).scores.assign(item_id=lambda s: s["item_id"] + "x")
-    )
-    with pytest.raises(DataError, match="share 0 items"):
-        irt.link(one, apart)
-
-
-def test_graded_fits_with_other_levels_have_other_scales():
-    scores = irt.simulate(30, 20, seed=3).scores
-    levels = [0, 0.5, 1], [0, 0.25, 0.5, 1]
-    fits = [irt.fit(irt.nearest(scores, own), likelihood="graded") for own in levels]
-    with pytest.raises(UsageError, match="or levels of graded scores"):
-        irt.link(*fits)

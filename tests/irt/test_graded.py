@@ -1,46 +1,13 @@
 """The graded response model: against the Bernoulli 2PL, published fits, and its own derivatives."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
 from ragkit import irt
-from ragkit.errors import DataError, UsageError
-from ragkit.irt.likelihood import Graded
-
-EM = {"likelihood": "graded"}
-
-
-def log_probabilities(theta, a, b):
-    """Log probabilities of the levels 0 to 1."""
-    b = np.asarray(b)
-    family = Graded(np.linspace(0, 1, b.shape[-1] + 1), (0, 1))
-    return family.log_probabilities(np.asarray(a)[..., None] * (np.asarray(theta)[..., None] - b))
-
-
-def made(seed, n=200, m=12, levels=4):
-    """Graded scores with known truth: wide frame, abilities, slopes, thresholds."""
-    rng = np.random.default_rng(seed)
-    theta = rng.normal(size=n)
-    theta = (theta - theta.mean()) / theta.std()
-    a = np.exp(rng.normal(0.3, 0.3, m))
-    b = np.sort(rng.normal(0, 1.0, (m, levels - 1)), axis=1) + 0.25 * np.arange(levels - 1)
-    p = np.exp(log_probabilities(theta[:, None], a, b))
-    x = (p.cumsum(-1) < rng.random((n, m, 1))).sum(-1).astype(float)
-    frame = pd.DataFrame(x, [f"s{i:03d}" for i in range(n)], [f"q{j:02d}" for j in range(m)])
-    return frame, theta, a, b
-
-
-def long(wide):
-    return (
-        wide.rename_axis("subject_id")
-        .reset_index()
-        .melt("subject_id", var_name="item_id", value_name="score")
-    )
-
+from tests.irt.conftest import EM, graded, log_probabilities, near
 
 # --- probabilities ------------------------------------------------------------------------------
 
@@ -59,28 +26,19 @@ def test_probabilities_are_differences_of_logistics(theta, a, b):
     assert p.sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_information_is_the_mean_square_of_the_score():
-    a, b, h = 1.4, np.array([-1.0, 0.2, 0.9]), 1e-5
-    for theta in (-2.0, 0.0, 1.5):
-        up, at, down = (log_probabilities(theta + s * h, a, b) for s in (1, 0, -1))
-        want = np.sum(np.exp(at) * ((up - down) / (2 * h)) ** 2)
-        found = a**2 * Graded(np.arange(4), (0, 3)).information(a * (theta - b))
-        assert found == pytest.approx(want, rel=1e-6)
-
-
 # --- the fit ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("likelihood", ["fractional", "graded"])
 @pytest.mark.parametrize("model", ["1pl", "2pl"])
-def test_two_levels_are_the_bernoulli_model(model):
+def test_right_or_wrong_is_the_bernoulli_model(model, likelihood):
     scores = irt.simulate(400, 8, likelihood="bernoulli", diff_sd=1.0, seed=4).scores
-    one = irt.fit(scores, model, likelihood="bernoulli", prior="none")
-    two = irt.fit(scores, model, **EM, prior="none")
+    one, two = (irt.fit(scores, model, name, prior="none") for name in ("bernoulli", likelihood))
     assert two.info["log_likelihood"] == pytest.approx(one.info["log_likelihood"], abs=1e-6)
-    columns = ["diff", "disc", "se_diff", "se_disc"]
-    assert two.items[columns].to_numpy() == pytest.approx(one.items[columns].to_numpy(), abs=1e-6)
-    assert two.items["threshold_1"].to_numpy() == pytest.approx(two.items["diff"].to_numpy())
-    assert two.subjects["theta"].to_numpy() == pytest.approx(one.subjects["theta"], abs=1e-6)
+    near(two.items, one.items, "diff", "disc", "se_diff", "se_disc", abs=1e-6)
+    near(two.subjects, one.subjects, "theta", "se_theta", abs=1e-6)
+    if likelihood == "graded":
+        assert two.items["threshold_1"].to_numpy() == pytest.approx(two.items["diff"].to_numpy())
 
 
 def test_recovery_and_coverage():
@@ -90,7 +48,7 @@ def test_recovery_and_coverage():
     """
     inside = {"diff": [], "log_disc": [], "theta": []}
     for seed in range(10):
-        frame, theta, a, b = made(seed, n=600)
+        frame, theta, a, b = graded(seed, n=600)
         result = irt.fit(frame, **EM, score_range=(0, 3), prior="none")
         assert result.converged
         items = result.items
@@ -109,7 +67,7 @@ def test_recovery_and_coverage():
 
 
 def test_a_prior_bears_flat_items_and_levels_never_given():
-    frame, theta, *_ = made(5, n=60, m=20)
+    frame, theta, *_ = graded(5, n=60, m=20)
     frame["q03"] = 3.0
     frame["q04"] = 0.0
     frame["q05"] = frame["q05"].replace({1.0: 0.0})
@@ -124,17 +82,6 @@ def test_a_prior_bears_flat_items_and_levels_never_given():
     assert result.items["diff"].idxmax() == "q04"
     assert result.items.loc["q03", "se_log_disc"] > result.items.loc["q06", "se_log_disc"]
     assert np.corrcoef(result.subjects["theta"], theta)[0, 1] > 0.9
-    with pytest.raises(DataError, match="'q03' never got the score 0"):
-        irt.fit(frame, **EM, score_range=(0, 3), prior="none")
-
-
-def test_order_does_not_matter_and_cells_may_be_missing():
-    frame, *_ = made(6, n=40, m=10)
-    scores = long(frame).sample(frac=0.8, random_state=1)
-    one = irt.fit(scores, **EM, score_range=(0, 3))
-    two = irt.fit(scores.sample(frac=1, random_state=2), **EM, score_range=(0, 3))
-    assert one.info["n_scores"] == 320
-    assert one.items["diff"].to_numpy() == pytest.approx(two.items["diff"].to_numpy(), abs=1e-5)
 
 
 # --- the result ---------------------------------------------------------------------------------
@@ -142,7 +89,7 @@ def test_order_does_not_matter_and_cells_may_be_missing():
 
 @pytest.fixture(scope="module")
 def result():
-    return irt.fit(made(8, n=80, m=10)[0], **EM, score_range=(0, 3))
+    return irt.fit(graded(8, n=80, m=10)[0], **EM, score_range=(0, 3))
 
 
 def test_expected_scores_are_those_of_the_levels(result):
@@ -151,66 +98,18 @@ def test_expected_scores_are_those_of_the_levels(result):
     curve = result.characteristic_curves(np.array([0.3]))
     # E x = sum over thresholds of P(x above it), the levels being 0, 1, 2, 3
     assert curve.iloc[0, 0] == pytest.approx(expit(row["disc"] * (0.3 - thresholds)).sum())
-    assert result.predict().shape == (80, 10)
     frame = result.data.frame()
-    assert result.predict(frame).to_numpy() == pytest.approx(
-        result.predict().stack().loc[list(zip(frame["subject_id"], frame["item_id"], strict=True))]
-    )
     residual = (result.predict(frame) - frame["score"]).mean()
     assert residual == pytest.approx(0, abs=0.05)
 
 
-def test_pointwise_adds_up_and_refuses_other_levels(result):
-    frame = result.data.frame()
-    assert result.pointwise(frame).sum() == pytest.approx(result.pointwise().sum())
-    with pytest.raises(DataError, match="the score 1.5 is none of the levels 0, 1, 2, 3"):
-        result.pointwise(frame.assign(score=1.5))
-
-
-def test_new_subjects_score_as_the_fitted_ones(result):
-    scores = result.score(result.data.frame())
-    assert scores["theta"].to_numpy() == pytest.approx(result.subjects["theta"], abs=1e-6)
-    assert scores["se_theta"].to_numpy() == pytest.approx(result.subjects["se_theta"], abs=0.03)
-
-
-def test_save_load_link_and_checks(result, tmp_path):
-    again = irt.load(result.save(tmp_path))
-    assert again.predict().to_numpy() == pytest.approx(result.predict().to_numpy())
-    link = irt.link(result, again)
-    assert (link.slope, link.intercept) == pytest.approx((1, 0), abs=1e-6)
-    moved = irt.link(again, result).apply(result)
-    assert moved.items["threshold_3"].to_numpy() == pytest.approx(again.items["threshold_3"])
+def test_graded_scores_pass_their_own_check(result):
     checks = irt.posterior_predictive(result, draws=59)
     assert checks["p"].between(0.01, 0.99).all()
-    assert (result.information().sum(axis=1) > 0).all()
-
-
-# --- bad input ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"engine": "nuts"}, UsageError, "cannot fit likelihood='graded'"),
-        ({"likelihood": "cb", "levels": (0, 1, 2, 3)}, UsageError, "levels are for"),
-        ({"levels": (0, 1, 2)}, DataError, "the score 3 is none of the levels 0, 1, 2"),
-        ({"levels": (0, 2, 1)}, UsageError, "ascending"),
-        ({"levels": (0, 4)}, UsageError, "a level should be a number from 0.0 to 3.0, found 4"),
-        ({"levels": 3}, UsageError, "levels=3 are not 2 to 20 ascending numbers"),
-    ],
-)
-def test_what_it_refuses(options, error, message):
-    with pytest.raises(error, match=message):
-        irt.fit(made(9, n=20, m=5)[0], **{**EM, "score_range": (0, 3), **options})
-
-
-def test_scores_of_many_values_have_no_levels():
-    with pytest.raises(DataError, match="distinct values"):
-        irt.fit(irt.simulate(10, 10, seed=1).scores, **EM)
 
 
 def test_a_declared_level_that_nobody_got_is_borne():
-    frame, *_ = made(10, n=60, m=8, levels=3)
+    frame, *_ = graded(10, n=60, m=8, levels=3)
     result = irt.fit(frame, **EM, score_range=(0, 3), levels=(0, 1, 2, 3))
     assert result.converged
     assert result.info["levels"] == [0.0, 1.0, 2.0, 3.0]
@@ -218,7 +117,7 @@ def test_a_declared_level_that_nobody_got_is_borne():
 
 
 def test_a_signed_graded_item_that_runs_backwards():
-    frame, theta, *_ = made(12, n=80, m=15)
+    frame, theta, *_ = graded(12, n=80, m=15)
     frame["q04"] = 3 - frame["q04"]
     result = irt.fit(frame, **EM, disc="signed", score_range=(0, 3))
     assert result.converged

@@ -3,7 +3,6 @@ import pandas as pd
 import pytest
 
 from ragkit import irt
-from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.irt.short_form import _Normal
 from tests.irt.conftest import matrix
 from tests.irt.test_command import run
@@ -92,11 +91,6 @@ def test_saved_and_loaded(simulated, form, tmp_path):
     pd.testing.assert_frame_equal(
         loaded.estimate(simulated.scores), form.estimate(simulated.scores)
     )
-    with pytest.raises(MissingData, match="does not exist"):
-        irt.load_short_form(tmp_path)
-    (tmp_path / "short_form.json").write_text("{}")
-    with pytest.raises(DataError, match="not a saved short form"):
-        irt.load_short_form(tmp_path)
 
 
 def test_it_beats_random_choice_on_left_out_families():
@@ -110,31 +104,6 @@ def test_it_beats_random_choice_on_left_out_families():
     assert 0.7 <= table.loc["short form", "coverage"] <= 1
     assert table["coverage"].isna().sum() == 2
     assert table["tau"].between(-1, 1).all()
-
-
-@pytest.mark.parametrize(
-    ("change", "options", "error", "message"),
-    [
-        (lambda s: s, {"size": 60}, UsageError, "size should be a whole number from 1 to 59"),
-        (lambda s: s[s["subject_id"] < "s05"], {}, DataError, "too few for a short form"),
-        (lambda s: s, {"families": pd.Series({"s00": "a"})}, DataError, "has no family"),
-        (lambda s: s.assign(score=s["score"] * 100), {}, DataError, "outside the range"),
-    ],
-)
-def test_bad_input(simulated, change, options, error, message):
-    with pytest.raises(error, match=message):
-        irt.short_form(change(simulated.scores), **({"size": 5} | options))
-
-
-def test_bad_scores_of_new_subjects(simulated, form):
-    scores = simulated.scores
-    with pytest.raises(DataError, match="no score on an item of the short form"):
-        form.estimate(scores[~scores["item_id"].isin(form.items.index)])
-    with pytest.raises(DataError, match="outside the range"):
-        form.estimate(scores.assign(score=7))
-    for bad in (pd.concat([scores, scores]), scores.assign(score="good")):
-        with pytest.raises(DataError, match="one number a subject and item"):
-            form.estimate(bad)
 
 
 def test_commands(simulated, tmp_path):
