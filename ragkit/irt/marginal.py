@@ -31,6 +31,8 @@ from ragkit.irt.data import Scores
 
 STEP = 0.2
 NODES = np.arange(-32, 33) * STEP
+# A linear function of ability is (f(NODES[0]), f(NODES[-1])) @ _LINEAR at the nodes.
+_LINEAR = np.stack([NODES[-1] - NODES, NODES - NODES[0]]) / (NODES[-1] - NODES[0])
 _OFFSETS = np.arange(-14, 15) * 0.5  # in posterior standard deviations
 _POINTS = 6  # of an interpolating polynomial
 COMPONENTS = 3
@@ -193,22 +195,20 @@ class Statistics:
     def log_likelihood(self, part: slice, curves: np.ndarray) -> np.ndarray:
         """Return subjects x nodes from the curves of a part, units x features x nodes."""
         if self.full:
-            return self.x[part].T @ curves[:, 0] + curves[:, 1].sum(0)
+            return self.x[part].T @ curves[:, 0, [0, -1]] @ _LINEAR + curves[:, 1].sum(0)
         return self.of_units(part).reshape(-1, self.n).T @ curves.reshape(-1, len(NODES))
 
     def expected(self, weights: np.ndarray) -> list[np.ndarray]:
-        """Return the statistics' expectations of each part, units x features x nodes."""
-        reached = weights.any(0)  # the other nodes are beyond every posterior
-        out = []
-        for part in self.parts:
-            sums = np.zeros((part.stop - part.start, self.family.features, len(NODES)))
-            if self.full:
-                sums[:, 0, reached] = self.x[part] @ weights[:, reached]
-                sums[:, 1] = weights.sum(0)
-            else:
-                sums[..., reached] = self.of_units(part) @ weights[:, reached]
-            out.append(sums)
-        return out
+        """Return the statistics' expectations of each part, units x features x nodes.
+
+        Those of full scores are put on the first and last node: eta is linear in ability, so its
+        statistic is multiplied by nothing but linear functions of the nodes.
+        """
+        if not self.full:
+            return [self.of_units(part) @ weights for part in self.parts]
+        out, ends = np.zeros((self.units, 2, len(NODES))), weights @ _LINEAR.T
+        out[:, 0, [0, -1]], out[:, 1] = self.x @ ends, weights.sum(0)
+        return [out[part] for part in self.parts]
 
     def of_units(self, part: slice) -> np.ndarray:
         """Return units x features x subjects."""

@@ -3,13 +3,14 @@
 >>> from ragkit import datasets
 >>> asked, bad = read_questions(datasets.load("enterpriserag_bench").questions.head(2))
 >>> answers = asked[["question_id", "answer", "gold_doc_ids"]]
->>> answers.set_axis(["question_id", "answer", "doc_ids"], axis=1).to_json("answers.json", "records")
+>>> answers = answers.rename(columns={"gold_doc_ids": "doc_ids"})
+>>> answers.to_json("answers.json", orient="records")
 >>> answers, bad = read_answers("answers.json", asked)
 >>> len(answers), len(bad)
 (2, 0)
 >>> wanted = set(asked["gold_doc_ids"][0])
 >>> documents = datasets.load("enterpriserag_bench").documents
->>> documents.to_json("documents.json", "records")
+>>> documents.to_json("documents.json", orient="records")
 >>> read_documents("documents.json", wanted).keys() == wanted
 True
 """
