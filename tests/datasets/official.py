@@ -14,7 +14,6 @@ from pathlib import Path
 from ragkit import datasets
 from ragkit.datasets import fetch, registry
 from ragkit.datasets.registry import Entry
-from ragkit.files import sha256
 from ragkit.paths import REGISTRY
 
 _FILES = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
@@ -122,11 +121,3 @@ def register_all(monkeypatch, *, pinned=False) -> None:
 
 def load(name, folder):
     return datasets.load(name, profile="paper", data=folder)
-
-
-def digests(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): sha256(path)
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }

@@ -10,12 +10,12 @@ from ragkit import datasets, paths, schema
 from ragkit.datasets import registry
 from ragkit.errors import DataError, HashMismatch, MissingData, RagkitError, UsageError
 from ragkit.files import read_frame
+from tests.conftest import bytes_of
 from tests.datasets.official import (
     COLUMNS,
     OFFICIAL,
     OWNER,
     contents,
-    digests,
     entry,
     load,
     register,
@@ -94,7 +94,7 @@ def same(one, two):
 def test_every_dataset_loads_from_its_official_layout(name, data, monkeypatch):
     register_all(monkeypatch, pinned=True)
     write(data, OFFICIAL[name])
-    before = digests(data)
+    before = bytes_of(data)
     first = load(name, data)
     assert (first.partial, first.substitute(), first.label) == (False, "", "the test")
     assert sorted(first.provenance["file"]) == sorted(datasets.files(name))
@@ -105,7 +105,7 @@ def test_every_dataset_loads_from_its_official_layout(name, data, monkeypatch):
         if kind in schema.COLUMNS:
             schema.check(frame, kind)
         frame.iloc[0] = None  # reaches neither the files nor the next caller
-    assert digests(data) == before
+    assert bytes_of(data) == before
     same(load(name, data), load(name, data))
 
 
@@ -463,7 +463,7 @@ def test_own_data_names_file_and_place(data):
 
 @pytest.mark.parametrize("name", IN_SAMPLE)
 def test_the_sample_loads_twice_the_same(name):
-    before = digests(paths.SAMPLE)
+    before = bytes_of(paths.SAMPLE)
     first = datasets.load(name)
     assert first.label == "embedded sample"
     assert first.substitute() == "embedded sample"
@@ -477,7 +477,7 @@ def test_the_sample_loads_twice_the_same(name):
     for frame in second.frames.values():
         frame.iloc[:, 0] = None
     same(first, datasets.load(name))
-    assert digests(paths.SAMPLE) == before
+    assert bytes_of(paths.SAMPLE) == before
 
 
 def test_overview_of_the_sample():

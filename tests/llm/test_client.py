@@ -15,7 +15,7 @@ from ragkit import display
 from ragkit.errors import ModelError, UsageError
 from ragkit.llm import Client, Failure, Ledger, ReplayMiss, Request, Value
 from ragkit.llm.endpoint import _retry_after
-from tests.llm.server import ROOT, SCHEMA, Reply, chat, process
+from tests.llm.server import ROOT, SCHEMA, Reply, calls, chat, process, tool_call
 
 GOOD = json.dumps({"verdict": "yes", "score": 5})
 
@@ -132,8 +132,7 @@ def test_tool_calls_make_a_chat(endpoint, path):
     def answer(body, nth, digest):
         if body["messages"][-1]["role"] == "tool":
             return chat(f"It is {body['messages'][-1]['content']}.")
-        function = {"name": "add", "arguments": '{"a": 2, "b": 3}'}
-        return chat(None, tool_calls=[{"id": "c9", "type": "function", "function": function}])
+        return calls(tool_call("add", {"a": 2, "b": 3}, "c9"))
 
     endpoint(answer)
     with make(path) as client:
