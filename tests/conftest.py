@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -52,6 +54,14 @@ def bytes_of(folder: Path, *endings: str) -> dict[str, bytes]:
         for path in files
         if not endings or path.suffix in endings
     }
+
+
+def python(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess:
+    """Run a module in a folder that holds the package, with no settings but these."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("COV", "RAGKIT_"))}
+    kept |= {"PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1"} | settings
+    options = {"env": kept, "capture_output": True, "text": True, "timeout": 240}
+    return subprocess.run([sys.executable, "-m", *arguments], cwd=folder, **options)
 
 
 @pytest.fixture
