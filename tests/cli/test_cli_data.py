@@ -5,14 +5,10 @@ import pytest
 
 from ragkit import paths
 from ragkit.datasets import fetch, registry
-from tests.datasets.official import OFFICIAL, encode, entry, register, write
+from tests.datasets.official import KB, LSAT, NQ, OFFICIAL, ZIP, encode, entry, register, write
 from tests.datasets.server import BODY, Server, interrupt_after
 
-NQ = "comparison_questions/nq_open_dev.jsonl"
-KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
 PART = "wixqa/kb_part.jsonl"
-LSAT = "irt/ltm_LSAT.csv"
-ZIP = "enterpriserag_bench/all_documents.zip"
 SLICE = "enterpriserag_bench/{}_slice_0001.zip"
 
 

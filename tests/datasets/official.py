@@ -21,7 +21,12 @@ _FILES = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 OFFICIAL = _FILES["files"]
 # What a loader cannot do without, beside what the layout needs to be read at all.
 COLUMNS = _FILES["columns"]
+NQ = "comparison_questions/nq_open_dev.jsonl"
+KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
+EXPERT = "wixqa/wixqa_expertwritten/test.jsonl"
+ZIP = "enterpriserag_bench/all_documents.zip"
 PARQUET = "liverag/LiveRAG_banchmark_20250910.parquet"
+LSAT = "irt/ltm_LSAT.csv"
 OWNER = {path: name for name, some in OFFICIAL.items() for path in some}
 
 

@@ -14,10 +14,10 @@ from ragkit.datasets import fetch
 from ragkit.datasets.registry import Entry, Store, pin_path
 from ragkit.errors import FetchError, HashMismatch, RagkitError, UsageError
 from tests.conftest import bytes_of
+from tests.datasets.official import EXPERT as PATH
 from tests.datasets.official import entry, register, sha256_of
 from tests.datasets.server import BODY, Server
 
-PATH = "wixqa/wixqa_expertwritten/test.jsonl"
 TOKEN = "hf_plantedForThisTestOnly0123456789"
 
 

@@ -13,8 +13,13 @@ from ragkit.files import read_frame
 from tests.conftest import bytes_of
 from tests.datasets.official import (
     COLUMNS,
+    EXPERT,
+    KB,
+    NQ,
     OFFICIAL,
     OWNER,
+    PARQUET,
+    ZIP,
     contents,
     entry,
     load,
@@ -26,14 +31,9 @@ from tests.datasets.official import (
 NAMES = datasets.names()
 EXPECTED = json.loads(Path(__file__).with_name("expected.json").read_text("utf-8"))
 IN_SAMPLE = [name for name in NAMES if datasets.in_sample(name)]
-NQ = "comparison_questions/nq_open_dev.jsonl"
-KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
-EXPERT = "wixqa/wixqa_expertwritten/test.jsonl"
-ZIP = "enterpriserag_bench/all_documents.zip"
 ERB = "enterpriserag_bench/questions.jsonl"
 EXTRA = "enterpriserag_bench/extra_questions.jsonl"
 JUDGED = "enterpriserag_bench/per_question_judge_scores.csv.gz"
-PARQUET = "liverag/LiveRAG_banchmark_20250910.parquet"
 GRAG = "liverag/grag_factor_analysis_query_level_scores.csv"
 POPQA = "comparison_questions/popqa_model_collaboration_2000.json"
 RETRIEVAL = "wixqa/expertwritten_retrieval_scores_pulseagent.json"
@@ -49,13 +49,6 @@ MORGANA = "liverag/datamorgana_qa_multi_n50.tsv"
 def official(monkeypatch):
     """A registry that knows the small files by their row counts alone."""
     register_all(monkeypatch)
-
-
-@pytest.fixture
-def data(tmp_path):
-    folder = tmp_path / "data"
-    folder.mkdir()
-    return folder
 
 
 def spoil(folder, path, change):
