@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -43,6 +46,24 @@ def frame_of(kind: str, *given: tuple):
     return pd.DataFrame(given, columns=list(schema.COLUMNS[kind]))
 
 
+def bytes_of(folder: Path, *endings: str) -> dict[str, bytes]:
+    """Return the bytes of the files under a folder, of some endings or of any, by their paths."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in files
+        if not endings or path.suffix in endings
+    }
+
+
+def python(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess:
+    """Run a module in a folder that holds the package, with no settings but these."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("COV", "RAGKIT_"))}
+    kept |= {"PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1"} | settings
+    options = {"env": kept, "capture_output": True, "text": True, "timeout": 240}
+    return subprocess.run([sys.executable, "-m", *arguments], cwd=folder, **options)
+
+
 @pytest.fixture
 def ragkit(capsys):
     """Return a function that runs a command in this process: its status, output and errors."""
@@ -65,8 +86,26 @@ def mirror() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _own_folders(tmp_path, monkeypatch):
-    """Keep every test out of the user's cache and build folders."""
+def _own_settings(tmp_path, monkeypatch):
+    """Keep every test out of the user's cache and build folders, endpoint, ledger and prices."""
     monkeypatch.setenv("RAGKIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("RAGKIT_BUILD", str(tmp_path / "build"))
-    monkeypatch.delenv("RAGKIT_DATA", raising=False)
+    for name in ("DATA", "LEDGER", "PRICES", "REPLAY"):
+        monkeypatch.delenv(f"RAGKIT_{name}", raising=False)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def endpoint(monkeypatch):
+    """Return a function that serves replies on loopback and points the environment at them."""
+    from tests.llm.server import serve
+
+    with ExitStack() as stack:
+
+        def start(answer, environment="OPENAI"):
+            server = stack.enter_context(serve(answer))
+            monkeypatch.setenv(f"{environment}_BASE_URL", server.url)
+            return server
+
+        yield start

@@ -12,7 +12,7 @@ import pytest
 
 from ragkit.report.site import code
 from tests.conftest import ROOT
-from tests.llm.server import chat, serve
+from tests.llm.server import chat
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 MODULES = [
@@ -61,7 +61,7 @@ def used() -> set[tuple[str, str]]:
 
 
 @pytest.fixture
-def own_cache(tmp_path, monkeypatch):
+def own_cache(tmp_path, monkeypatch, endpoint):
     """Weights and sample that are here, a server that says yes, a folder to write to."""
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "models").symlink_to(ROOT / "data" / "cache" / "models")
@@ -69,9 +69,8 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
     plt.switch_backend("agg")
-    with serve(lambda *given: chat("Yes.")) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        yield
+    endpoint(lambda *given: chat("Yes."))
+    yield
     plt.close("all")
 
 

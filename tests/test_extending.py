@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -13,6 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from ragkit import paths
+from tests.conftest import python
 
 DATASET = """
 [[dataset]]
@@ -113,15 +111,7 @@ def test_a_dataset_a_metric_a_system_a_figure_and_a_notebook(workspace):
     nbformat.write(book, workspace / "notebooks" / "60-mine.ipynb")
 
     def ragkit(*words):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("COV", "RAGKIT"))}
-        done = subprocess.run(
-            [sys.executable, "-m", "ragkit", *words],
-            cwd=workspace,
-            env=kept | {"PYTHONPATH": str(workspace)},
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
+        done = python(workspace, "ragkit", *words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -17,7 +17,7 @@ from ragkit.files import write_jsonl
 from tests.conftest import ROOT
 from tests.datasets import release
 from tests.guides import GUIDES, blocks
-from tests.llm.server import chat, serve
+from tests.llm.server import calls, serve, tool_call
 from tests.report.vendor import Vendor
 
 SECONDS = 1500  # of a guide
@@ -30,11 +30,7 @@ DATA, ADDRESS = "/some/folder", "http://127.0.0.1:8080/v1"
 def answer(body, *given):
     """Answer as the vendor of the tests; a tool is called as its schema wants it."""
     if body.get("tools") and body.get("tool_choice") == "required":
-        function = {
-            "name": body["tools"][0]["function"]["name"],
-            "arguments": '{"capital": "Rome"}',
-        }
-        return chat(None, tool_calls=[{"id": "1", "type": "function", "function": function}])
+        return calls(tool_call(body["tools"][0]["function"]["name"], {"capital": "Rome"}))
     return vendor(body, *given)
 
 

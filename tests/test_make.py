@@ -27,29 +27,22 @@ def test_make_alone_lists_every_target():
     assert listed == TARGETS
 
 
-def test_no_python(tmp_path):
-    done = make("setup", f"VENV={tmp_path / 'v'}", "PYTHON=no-such-python")
-    assert done.returncode != 0
-    assert "make: no no-such-python found: install Python 3.11" in done.stderr
-    assert not (tmp_path / "v").exists()
-
-
-def test_wrong_python(tmp_path):
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("PYTHON=no-such-python", "make: no no-such-python found: install Python 3.11"),
+        ("PYTHON={folder}/python3.12", "is Python 3.12.1, ragkit needs Python 3.11"),
+        ("NEEDED_MB=999999999", "MB free here, the environment needs 999999999 MB"),
+    ],
+)
+def test_setup_is_refused_before_anything_is_made(tmp_path, given, says):
     fake = tmp_path / "python3.12"
     fake.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.12.1\n[ "$1" != -c ]\n')
     fake.chmod(0o755)
-    done = make("setup", f"VENV={tmp_path / 'v'}", f"PYTHON={fake}")
+    python = f"PYTHON={sys.executable}"  # the last one given counts
+    done = make("setup", f"VENV={tmp_path / 'v'}", python, given.format(folder=tmp_path))
     assert done.returncode != 0
-    assert "is Python 3.12.1, ragkit needs Python 3.11" in done.stderr
-    assert not (tmp_path / "v").exists()
-
-
-def test_no_disk(tmp_path):
-    done = make(
-        "setup", f"VENV={tmp_path / 'v'}", f"PYTHON={sys.executable}", "NEEDED_MB=999999999"
-    )
-    assert done.returncode != 0
-    assert "MB free here, the environment needs 999999999 MB" in done.stderr
+    assert says in done.stderr
     assert not (tmp_path / "v").exists()
 
 

@@ -22,22 +22,18 @@ def run():
     pairs = list(zip(answers, golds, strict=True))
 
     both = [(*pair, n) for pair in pairs for n in (1, 2)]
-    ours, values = timed(lambda: [metrics.rouge_n(*arguments) for arguments in both], 5)
+    ours, _ = timed(lambda: [metrics.rouge_n(*arguments) for arguments in both], 5)
     all_three, short = Rouge(), Rouge(metrics=["rouge-1", "rouge-2"])
-    peer, theirs = timed(lambda: all_three.get_scores(answers, golds))
-    wanted = [score[f"rouge-{n}"]["f"] for score in theirs for n in (1, 2)]
+    peer, _ = timed(lambda: all_three.get_scores(answers, golds))
     what = "ROUGE-1 and 2, 200 answers of 100 words"
     yield beside(what, ours, peer, "rouge 1.0.1 as called", 50)
     peer, _ = timed(lambda: short.get_scores(answers, golds), 5)
     yield beside(what, ours, peer, "rouge 1.0.1 without L", 1)
-    gap = np.abs(np.subtract(values, wanted)).max()
-    yield most("ROUGE-1 and 2, largest difference", gap, 1e-12, "", "rouge 1.0.1")
 
-    ours, value = timed(lambda: metrics.corpus_bleu(answers, golds), 5)
+    ours, _ = timed(lambda: metrics.corpus_bleu(answers, golds), 5)
     bleu = BLEU(smooth_method="none", force=True)
-    peer, found = timed(lambda: bleu.corpus_score(answers, [golds]), 5)
+    peer, _ = timed(lambda: bleu.corpus_score(answers, [golds]), 5)
     yield beside("corpus BLEU, 200 answers of 100 words", ours, peer, "sacrebleu", 0.5)
-    yield most("corpus BLEU, difference", abs(value - found.score / 100), 1e-12, "", "sacrebleu")
 
     runs, questions = _lists(rng, 6221, 100)
     taken, _ = timed(lambda: metrics.retrieval(runs, questions), 2)

@@ -30,20 +30,13 @@ def run():
 
 def _likeness(folder):
     from ragkit import datasets, models
-    from ragkit.measures import corpus, diversity, metrics
+    from ragkit.measures import corpus, diversity
     from ragkit.synth import generate
-    from ragkit.systems.retrieval import BM25
 
     generate(folder / "few", documents=DOCUMENTS, seed=7)
     made = datasets.load(str(folder / "few"))
     share = close_siblings(made.documents, folder / "few", corpus.closest_siblings)
     yield most("close siblings, 5-word phrases > 0.5", share, 0.05, "")
-    runs = BM25().fit(made.documents).search(made.questions, k=10)
-    recall = metrics.retrieval(runs, made.questions, measures=["R@10"]).set_index("item_id")
-    kinds = made.questions.set_index("question_id")["type"]
-    mean = recall["score"].groupby(kinds).mean()
-    for kind in ("semantic", "completeness"):
-        yield most(f"recall, {kind} / basic", mean[kind] / mean["basic"], 1, "")
     generate(folder / "asked", documents=QUESTION_DOCUMENTS, seed=7, questions=QUESTIONS)
     asked = datasets.load(str(folder / "asked")).questions["text"]
     written = datasets.load("liverag", profile="sample").questions["text"]

@@ -35,6 +35,13 @@ def run(*arguments):
     return done
 
 
+def ran(*arguments):
+    """Run a command that has to succeed, and return what it says."""
+    done = run(*arguments)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.output
+
+
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
     """A swept benchmark in the column names that other people's files have."""
@@ -55,8 +62,7 @@ def swept(tmp_path_factory):
     write_jsonl(folder / "questions.jsonl", questions)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAGKIT_CACHE", str(folder / "cache"))
-        done = run("sweep", *options(folder), "--out", folder / "out", "--jobs", 1)
-    assert done.exit_code == 0, (done.output, done.exception)
+        ran("sweep", *options(folder), "--out", folder / "out", "--jobs", 1)
     return folder
 
 
@@ -75,8 +81,7 @@ def test_a_sweep_reads_other_names_of_columns(swept):
 def test_what_sweep_writes_evaluate_reads(swept, tmp_path):
     given = ("--questions", swept / "questions.jsonl", "--answers", swept / "out" / "answers.jsonl")
     out = ("--judge", "offline", "--out", tmp_path / "report.json")
-    done = run("evaluate", *given, *out)
-    assert done.exit_code == 0, (done.output, done.exception)
+    ran("evaluate", *given, *out)
     assert sorted(path.name for path in tmp_path.iterdir() if "report" in path.name) == [
         "report.bm25.json",
         "report.titles.json",
@@ -120,8 +125,7 @@ def test_released_files_are_taken_as_they_are(tmp_path, name):
     documents, questions = (folder / path for path in OFFICIAL[name])
     (tmp_path / "systems.toml").write_text('[bm25]\nretriever = "bm25"\n')
     given = ("--documents", documents, "--questions", questions)
-    done = run("sweep", "--systems", tmp_path / "systems.toml", *given, "--out", tmp_path / "runs")
-    assert done.exit_code == 0, (done.output, done.exception)
+    ran("sweep", "--systems", tmp_path / "systems.toml", *given, "--out", tmp_path / "runs")
     runs = pd.read_parquet(tmp_path / "runs" / "runs.parquet")
     asked, texts = read_frame(questions, "questions"), read_frame(documents, "documents")
     assert set(runs["question_id"]) <= set(asked["question_id"])
@@ -129,15 +133,13 @@ def test_released_files_are_taken_as_they_are(tmp_path, name):
     gold = asked["gold_doc_ids"].explode().dropna()
     assert gold.isin(texts["doc_id"]).all()
     asked = ("--documents", documents, "--questions", 2, "--author", "openai:none", "--dry-run")
-    done = run("generate", "datamorgana", *asked, "--out", tmp_path / "made.jsonl")
-    assert done.exit_code == 0, (done.output, done.exception)
-    assert f"{len(texts):,} documents, 2 questions" in done.output
+    said = ran("generate", "datamorgana", *asked, "--out", tmp_path / "made.jsonl")
+    assert f"{len(texts):,} documents, 2 questions" in said
     frame = read_frame(questions, "questions").rename(columns={"gold_doc_ids": "document_ids"})
     rows = frame[["question_id", "answer", "document_ids"]].to_dict("records")
     answers = write_jsonl(tmp_path / "answers.jsonl", rows)
     given = ("--questions", questions, "--answers", answers)
-    done = run("evaluate", *given, "--judge", "offline", "--out", tmp_path / "report.json")
-    assert done.exit_code == 0, (done.output, done.exception)
+    ran("evaluate", *given, "--judge", "offline", "--out", tmp_path / "report.json")
 
 
 def test_a_file_with_a_semicolon_is_one_error(tmp_path):

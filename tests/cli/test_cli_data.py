@@ -5,14 +5,10 @@ import pytest
 
 from ragkit import paths
 from ragkit.datasets import fetch, registry
-from tests.datasets.official import OFFICIAL, encode, entry, register, write
+from tests.datasets.official import KB, LSAT, NQ, OFFICIAL, ZIP, encode, entry, register, write
 from tests.datasets.server import BODY, Server, interrupt_after
 
-NQ = "comparison_questions/nq_open_dev.jsonl"
-KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
 PART = "wixqa/kb_part.jsonl"
-LSAT = "irt/ltm_LSAT.csv"
-ZIP = "enterpriserag_bench/all_documents.zip"
 SLICE = "enterpriserag_bench/{}_slice_0001.zip"
 
 
@@ -34,10 +30,15 @@ def rows(out):
     return {row["file"]: row for row in json.loads(out)}
 
 
+def status(ragkit, *options):
+    """Return the exit status, the errors and the rows of `ragkit data status`."""
+    code, out, err = ragkit("data", "status", *options, "--json")
+    return code, err, rows(out)
+
+
 def test_status_says_of_every_file_what_it_is(ragkit, data):
-    code, out, err = ragkit("data", "status", "--data", data, "--json")
+    code, err, table = status(ragkit, "--data", data)
     assert (code, err) == (0, "")
-    table = rows(out)
     assert list(table) == [NQ, KB, PART, LSAT]
     states = {path: row["state"] for path, row in table.items()}
     assert states == {NQ: "present", KB: "partial", PART: "present", LSAT: "missing"}
@@ -57,9 +58,9 @@ def test_status_says_of_every_file_what_it_is(ragkit, data):
 def test_status_names_the_command_that_gets_a_file(ragkit, data, monkeypatch):
     (data / PART).unlink()
     monkeypatch.setenv("RAGKIT_DATA", str(data))
-    code, out, _ = ragkit("data", "status", "--dataset", "wixqa", "--json")
+    code, _, table = status(ragkit, "--dataset", "wixqa")
     assert code == 0
-    details = {path: row["detail"] for path, row in rows(out).items()}
+    details = {path: row["detail"] for path, row in table.items()}
     assert details == {KB: "ragkit data fetch wixqa", PART: ""}  # the part has no address
 
 
@@ -106,18 +107,16 @@ def test_a_damaged_stand_in_or_pin_is_a_damaged_file(ragkit, data, spoiled, dama
     else:
         write(data, {KB: b"{}"})
         registry.pin_path(data / KB).write_text("oops")
-    code, out, err = ragkit("data", "status", "--data", data, "--json")
+    code, err, table = status(ragkit, "--data", data)
     assert code == 1
     assert "cut or damaged files: 1 of 4" in err  # a part and what it stands in for are one
-    table = rows(out)
     assert {path for path, row in table.items() if row["state"] == "cut or damaged"} == damaged
     assert spoiled == "part" or "pin.json" in table[KB]["detail"]
 
 
 def test_status_of_the_mirror(ragkit, mirror):
-    code, out, err = ragkit("data", "status", "--data", mirror, "--json")
+    code, err, table = status(ragkit, "--data", mirror)
     assert (code, err) == (0, "")
-    table = rows(out)
     assert set(table) == set(registry.entries())
     missing = {path for path, row in table.items() if row["state"] == "missing"}
     assert missing == {
@@ -136,9 +135,9 @@ def test_status_of_the_mirror(ragkit, mirror):
 
 
 def test_status_with_nothing_at_hand(ragkit, tmp_path):
-    code, out, err = ragkit("data", "status", "--json")
+    code, err, table = status(ragkit)
     assert (code, err) == (0, "")
-    assert {row["state"] for row in rows(out).values()} == {"missing"}
+    assert {row["state"] for row in table.values()} == {"missing"}
     assert not (tmp_path / "cache").exists()
 
 
@@ -166,7 +165,7 @@ def test_fetch_says_what_it_verified(ragkit, server, monkeypatch):
     assert len(server.requests) == 2
     assert ragkit("data", "fetch", NQ)[1] == f"{NQ}: 512,000 bytes, verified\n"
     assert len(server.requests) == 2
-    assert rows(ragkit("data", "status", "--json")[1])[NQ]["state"] == "present"
+    assert status(ragkit)[2][NQ]["state"] == "present"
 
 
 def test_a_file_that_is_gone_leaves_no_other_behind(ragkit, server, monkeypatch):
@@ -222,19 +221,19 @@ def test_ctrl_c_during_a_fetch(ragkit, server, monkeypatch):
 def test_status_names_other_releases_and_unverified_files(ragkit, data):
     write(data, {NQ: [{"question": "who", "answer": ["x"]}], LSAT: b"Item1\n1\n0\n1\n1\n"})
     write(data, {KB: OFFICIAL["wixqa"][KB]})
-    table = rows(ragkit("data", "status", "--data", data, "--json")[1])
+    table = status(ragkit, "--data", data)[2]
     assert (table[NQ]["state"], table[KB]["state"]) == ("other release", "other release")
     assert table[NQ]["detail"] == "other release: 1 rows instead of 2"
     assert table[KB]["detail"] == "other release: 3 rows instead of 6"
     write(data, {KB: OFFICIAL["wixqa"][KB] * 2})
-    row = rows(ragkit("data", "status", "--data", data, "--json")[1])[KB]
+    row = status(ragkit, "--data", data)[2][KB]
     assert row["state"] == "present"
     assert row["detail"] == f"{data / KB}, unverified: no digest was ever pinned"
     lacking = [{k: v for k, v in one.items() if k != "contents"} for one in OFFICIAL["wixqa"][KB]]
     write(data, {KB: lacking})
-    code, out, _ = ragkit("data", "status", "--data", data, "--json")
+    code, _, table = status(ragkit, "--data", data)
     assert code == 1
-    assert "no column 'contents'" in rows(out)[KB]["detail"]
+    assert "no column 'contents'" in table[KB]["detail"]
 
 
 def test_status_looks_into_slices_and_names_the_revision(ragkit, data, monkeypatch):
@@ -245,7 +244,7 @@ def test_status_looks_into_slices_and_names_the_revision(ragkit, data, monkeypat
     registry.pin_path(data / NQ).write_text(
         json.dumps({"sha256": registry.sha256(data / NQ), "revision": "0123456789abcdef"})
     )
-    table = rows(ragkit("data", "status", "--data", data, "--json")[1])
+    table = status(ragkit, "--data", data)[2]
     assert (table[ZIP]["state"], table[ZIP]["detail"]) == ("partial", "3 of 9 rows")
     assert table[NQ]["detail"] == f"{data / NQ}, revision 012345678"
 
@@ -265,7 +264,7 @@ def test_a_hub_in_all_its_moods(ragkit, server, monkeypatch):
         return ragkit("data", "fetch", *options, KB)
 
     def state():
-        return rows(ragkit("data", "status", "--json")[1])[KB]
+        return status(ragkit)[2][KB]
 
     code, out, err = get(body=one, cut_after=20)  # truncated
     assert (code, out) == (1, "")

@@ -14,7 +14,6 @@ from pathlib import Path
 from ragkit import datasets
 from ragkit.datasets import fetch, registry
 from ragkit.datasets.registry import Entry
-from ragkit.files import sha256
 from ragkit.paths import REGISTRY
 
 _FILES = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
@@ -22,7 +21,12 @@ _FILES = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 OFFICIAL = _FILES["files"]
 # What a loader cannot do without, beside what the layout needs to be read at all.
 COLUMNS = _FILES["columns"]
+NQ = "comparison_questions/nq_open_dev.jsonl"
+KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
+EXPERT = "wixqa/wixqa_expertwritten/test.jsonl"
+ZIP = "enterpriserag_bench/all_documents.zip"
 PARQUET = "liverag/LiveRAG_banchmark_20250910.parquet"
+LSAT = "irt/ltm_LSAT.csv"
 OWNER = {path: name for name, some in OFFICIAL.items() for path in some}
 
 
@@ -122,11 +126,3 @@ def register_all(monkeypatch, *, pinned=False) -> None:
 
 def load(name, folder):
     return datasets.load(name, profile="paper", data=folder)
-
-
-def digests(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): sha256(path)
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }

@@ -13,10 +13,11 @@ from ragkit import display, paths
 from ragkit.datasets import fetch
 from ragkit.datasets.registry import Entry, Store, pin_path
 from ragkit.errors import FetchError, HashMismatch, RagkitError, UsageError
+from tests.conftest import bytes_of
+from tests.datasets.official import EXPERT as PATH
 from tests.datasets.official import entry, register, sha256_of
 from tests.datasets.server import BODY, Server
 
-PATH = "wixqa/wixqa_expertwritten/test.jsonl"
 TOKEN = "hf_plantedForThisTestOnly0123456789"
 
 
@@ -51,12 +52,7 @@ def get(file, **options):
 
 
 def cached():
-    folder = paths.cache_dir()
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    return bytes_of(paths.cache_dir())
 
 
 TARGET, PART, ETAG = PATH, PATH + ".part", PATH + ".part.etag"

@@ -10,12 +10,17 @@ from ragkit import datasets, paths, schema
 from ragkit.datasets import registry
 from ragkit.errors import DataError, HashMismatch, MissingData, RagkitError, UsageError
 from ragkit.files import read_frame
+from tests.conftest import bytes_of
 from tests.datasets.official import (
     COLUMNS,
+    EXPERT,
+    KB,
+    NQ,
     OFFICIAL,
     OWNER,
+    PARQUET,
+    ZIP,
     contents,
-    digests,
     entry,
     load,
     register,
@@ -26,14 +31,9 @@ from tests.datasets.official import (
 NAMES = datasets.names()
 EXPECTED = json.loads(Path(__file__).with_name("expected.json").read_text("utf-8"))
 IN_SAMPLE = [name for name in NAMES if datasets.in_sample(name)]
-NQ = "comparison_questions/nq_open_dev.jsonl"
-KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
-EXPERT = "wixqa/wixqa_expertwritten/test.jsonl"
-ZIP = "enterpriserag_bench/all_documents.zip"
 ERB = "enterpriserag_bench/questions.jsonl"
 EXTRA = "enterpriserag_bench/extra_questions.jsonl"
 JUDGED = "enterpriserag_bench/per_question_judge_scores.csv.gz"
-PARQUET = "liverag/LiveRAG_banchmark_20250910.parquet"
 GRAG = "liverag/grag_factor_analysis_query_level_scores.csv"
 POPQA = "comparison_questions/popqa_model_collaboration_2000.json"
 RETRIEVAL = "wixqa/expertwritten_retrieval_scores_pulseagent.json"
@@ -49,13 +49,6 @@ MORGANA = "liverag/datamorgana_qa_multi_n50.tsv"
 def official(monkeypatch):
     """A registry that knows the small files by their row counts alone."""
     register_all(monkeypatch)
-
-
-@pytest.fixture
-def data(tmp_path):
-    folder = tmp_path / "data"
-    folder.mkdir()
-    return folder
 
 
 def spoil(folder, path, change):
@@ -94,7 +87,7 @@ def same(one, two):
 def test_every_dataset_loads_from_its_official_layout(name, data, monkeypatch):
     register_all(monkeypatch, pinned=True)
     write(data, OFFICIAL[name])
-    before = digests(data)
+    before = bytes_of(data)
     first = load(name, data)
     assert (first.partial, first.substitute(), first.label) == (False, "", "the test")
     assert sorted(first.provenance["file"]) == sorted(datasets.files(name))
@@ -105,7 +98,7 @@ def test_every_dataset_loads_from_its_official_layout(name, data, monkeypatch):
         if kind in schema.COLUMNS:
             schema.check(frame, kind)
         frame.iloc[0] = None  # reaches neither the files nor the next caller
-    assert digests(data) == before
+    assert bytes_of(data) == before
     same(load(name, data), load(name, data))
 
 
@@ -463,7 +456,7 @@ def test_own_data_names_file_and_place(data):
 
 @pytest.mark.parametrize("name", IN_SAMPLE)
 def test_the_sample_loads_twice_the_same(name):
-    before = digests(paths.SAMPLE)
+    before = bytes_of(paths.SAMPLE)
     first = datasets.load(name)
     assert first.label == "embedded sample"
     assert first.substitute() == "embedded sample"
@@ -477,7 +470,7 @@ def test_the_sample_loads_twice_the_same(name):
     for frame in second.frames.values():
         frame.iloc[:, 0] = None
     same(first, datasets.load(name))
-    assert digests(paths.SAMPLE) == before
+    assert bytes_of(paths.SAMPLE) == before
 
 
 def test_overview_of_the_sample():

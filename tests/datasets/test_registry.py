@@ -9,22 +9,11 @@ from ragkit import datasets, paths
 from ragkit.datasets import registry
 from ragkit.datasets.registry import Entry, Store
 from ragkit.errors import DataError, HashMismatch, MissingData
-from tests.datasets.official import encode, entry, register, sha256_of, write
-
-NQ = "comparison_questions/nq_open_dev.jsonl"
-KB = "wixqa/wix_kb_corpus/wix_kb_corpus.jsonl"
-LSAT = "irt/ltm_LSAT.csv"
+from tests.datasets.official import KB, LSAT, NQ, encode, entry, register, sha256_of, write
 
 
 def put(folder, path, raw):
     return write(folder, {path: raw}) / path
-
-
-@pytest.fixture
-def data(tmp_path):
-    folder = tmp_path / "data"
-    folder.mkdir()
-    return folder
 
 
 # ---------------------------------------------------------------------------------- the real one

@@ -50,6 +50,17 @@ def chat(content="fine", *, model="toy", finish="stop", tokens=(7, 3), **message
     return json.dumps(reply)
 
 
+def tool_call(name, arguments, id="c"):
+    """A call of a tool in an assistant's message; `arguments` are JSON text, or a value to write."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": text}}
+
+
+def calls(*made):
+    """A reply that calls tools, as JSON text."""
+    return chat(None, finish="tool_calls", tool_calls=list(made))
+
+
 @dataclass
 class Reply:
     body: str | bytes = field(default_factory=chat)

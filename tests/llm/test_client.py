@@ -15,7 +15,7 @@ from ragkit import display
 from ragkit.errors import ModelError, UsageError
 from ragkit.llm import Client, Failure, Ledger, ReplayMiss, Request, Value
 from ragkit.llm.endpoint import _retry_after
-from tests.llm.server import ROOT, SCHEMA, Reply, chat, process
+from tests.llm.server import ROOT, SCHEMA, Reply, calls, chat, process, tool_call
 
 GOOD = json.dumps({"verdict": "yes", "score": 5})
 
@@ -132,8 +132,7 @@ def test_tool_calls_make_a_chat(endpoint, path):
     def answer(body, nth, digest):
         if body["messages"][-1]["role"] == "tool":
             return chat(f"It is {body['messages'][-1]['content']}.")
-        function = {"name": "add", "arguments": '{"a": 2, "b": 3}'}
-        return chat(None, tool_calls=[{"id": "c9", "type": "function", "function": function}])
+        return calls(tool_call("add", {"a": 2, "b": 3}, "c9"))
 
     endpoint(answer)
     with make(path) as client:
@@ -408,44 +407,46 @@ Client("openai:m", ledger=sys.argv[1], concurrency=4).complete([str(i) for i in 
 """
 
 
-@pytest.mark.parametrize(("latency", "often"), [(0.3, 1), (50.0, 2)])
-def test_ctrl_c_records_the_answers_under_way_and_a_second_one_drops_them(path, latency, often):
-    counted = "paid" if often == 1 else "asked"
-    with process(latency=latency) as server:
-        environment = os.environ | {"OPENAI_BASE_URL": server.url}
-        command = [sys.executable, "-c", SCRIPT, path]
-        child = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
-        )
-        while len(server.stats()[counted]) < 4:
+def recorded(path):
+    """Return the number of answers in a ledger."""
+    with Ledger(path) as ledger:
+        return sum(row.state == "value" for row in ledger)
+
+
+def interrupted(path, url, ready, often=1):
+    """Run the script, interrupt it once `ready()`, and return what it says as it ends."""
+    environment = os.environ | {"OPENAI_BASE_URL": url}
+    command = [sys.executable, "-c", SCRIPT, path]
+    pipes = {"stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) as child:
+        while not ready():
             time.sleep(0.02)
         for _ in range(often):
             child.send_signal(signal.SIGINT)
             time.sleep(0.5)
-        _, err = child.communicate(timeout=30)
-        stats = server.stats()
+        said = child.communicate(timeout=30)[1]
     assert child.returncode != 0
-    assert "KeyboardInterrupt" in err
-    assert "recording the answers under way" in err
+    assert "KeyboardInterrupt" in said
+    return said
+
+
+@pytest.mark.parametrize(("latency", "often"), [(0.3, 1), (50.0, 2)])
+def test_ctrl_c_records_the_answers_under_way_and_a_second_one_drops_them(path, latency, often):
+    counted = "paid" if often == 1 else "asked"
+    with process(latency=latency) as server:
+        said = interrupted(path, server.url, lambda: len(server.stats()[counted]) >= 4, often)
+        stats = server.stats()
+    assert "recording the answers under way" in said
     asked, paid = sum(stats["asked"].values()), len(stats["paid"])
-    with Ledger(path) as ledger:
-        assert len([row for row in ledger if row.state == "value"]) == paid
+    assert recorded(path) == paid
     assert (asked, paid) == (4, 0) if often == 2 else asked == paid < 400
 
 
 def test_ctrl_c_waits_for_the_slowest_answer_too(endpoint, path):
     """Python 3.11 takes a thread for dead whose `join` was interrupted: the slowest comes first."""
     server = endpoint(lambda body, *_: Reply(delay=3.0 if said(body) == "0" else 0.8))
-    environment = os.environ | {"OPENAI_BASE_URL": server.url}
-    command = [sys.executable, "-c", SCRIPT, path]
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as child:
-        while server.asked.total() < 4:
-            time.sleep(0.01)
-        child.send_signal(signal.SIGINT)
-        child.communicate(timeout=30)
-    assert child.returncode != 0
-    with Ledger(path) as ledger:
-        assert len([row for row in ledger if row.state == "value"]) == 4
+    interrupted(path, server.url, lambda: server.asked.total() >= 4)
+    assert recorded(path) == 4
 
 
 def test_ctrl_c_while_threads_start_waits_for_those_that_did(endpoint, path, monkeypatch):
@@ -463,8 +464,7 @@ def test_ctrl_c_while_threads_start_waits_for_those_that_did(endpoint, path, mon
     monkeypatch.setattr(threading.Thread, "start", starts)
     with make(path, concurrency=8) as client, pytest.raises(KeyboardInterrupt):
         client.complete([str(i) for i in range(20)])
-    with Ledger(path) as ledger:
-        assert len([row for row in ledger if row.state == "value"]) == server.asked.total() == 2
+    assert recorded(path) == server.asked.total() == 2
 
 
 @pytest.mark.parametrize(

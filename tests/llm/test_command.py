@@ -9,7 +9,7 @@ from ragkit.cli import root
 from ragkit.errors import DataError, MissingData, ModelError, RagkitError, UsageError
 from ragkit.files import write_jsonl
 from ragkit.llm import Client, Ledger, ReplayMiss, Request
-from tests.llm.server import SCHEMA, Reply, chat
+from tests.llm.server import SCHEMA, Reply, calls, chat, tool_call
 
 
 @pytest.fixture
@@ -33,8 +33,7 @@ def run(tmp_path, monkeypatch):
 def answer(body, nth, digest):
     said = body["messages"][-1]["content"]
     if body.get("tools"):
-        function = {"name": "answer", "arguments": '{"capital": "Paris"}'}
-        return chat(None, tool_calls=[{"id": "c", "type": "function", "function": function}])
+        return calls(tool_call("answer", {"capital": "Paris"}))
     if "response_format" in body:
         return chat('{"capital": "Paris"}')
     return Reply("{}", 400) if said == "bad" else chat(f"re: {said}")

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from ragkit.cli import root
 from ragkit.errors import ModelError, UsageError
 from ragkit.llm import Client, Request
-from tests.llm.server import ROOT, Reply, chat, serve
+from tests.llm.server import ROOT, Reply, chat
 
 KEY = "sk-planted-0123456789-do-not-leak"
 
@@ -45,11 +45,9 @@ def deep(error):
 
 
 @pytest.fixture
-def planted(monkeypatch):
-    with serve(spill) as server:
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        yield server
+def planted(endpoint, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return endpoint(spill)
 
 
 def search(folder):

@@ -13,7 +13,7 @@ from ragkit.models import endpoint as module
 from ragkit.systems.sweep import run
 from ragkit.systems.sweep.systems import System
 from tests.conftest import frame_of
-from tests.llm.server import Reply, serve
+from tests.llm.server import Reply
 
 
 def vector(text, length=8):
@@ -33,11 +33,8 @@ def embedded(body, nth=0, digest="", length=8):
 
 
 @pytest.fixture
-def server(monkeypatch):
-    with serve(embedded) as running:
-        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
-        monkeypatch.delenv("RAGKIT_PRICES", raising=False)
-        yield running
+def server(endpoint):
+    return endpoint(embedded)
 
 
 def test_vectors_are_unit_in_order_batched_and_paid_once(server, monkeypatch):

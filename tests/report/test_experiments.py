@@ -52,7 +52,6 @@ def vendor(monkeypatch):
         for name in VENDORS:
             monkeypatch.setenv(f"{name}_BASE_URL", server.url)
             monkeypatch.delenv(f"{name}_API_KEY", raising=False)
-        monkeypatch.delenv("RAGKIT_PRICES", raising=False)
         yield server
 
 

@@ -12,7 +12,7 @@ from ragkit import paths
 from ragkit.errors import DataError, NotebookError, UsageError
 from ragkit.report import notebook
 from ragkit.report.site import executed
-from tests.llm.server import chat, serve
+from tests.llm.server import chat
 
 
 def make(
@@ -95,13 +95,12 @@ Client("openai:m", ledger=None).complete(["Is 7 prime?"])[0].text"""
 
 
 @pytest.mark.slow
-def test_a_run_records_what_it_asked_and_a_page_shows_no_bar(tmp_path, monkeypatch):
+def test_a_run_records_what_it_asked_and_a_page_shows_no_bar(tmp_path, endpoint):
     bar = "import time\n\nfrom ragkit import display\n\n"
     bar += "for _ in display.progress(range(6), 'slow'):\n    time.sleep(0.5)"
     path = make(tmp_path / "a.ipynb", ("bar", bar), ("ask", ASKING))
-    with serve(lambda *_: chat("yes")) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        notebook.run(path, tmp_path / "out" / "a.ipynb", {})
+    endpoint(lambda *_: chat("yes"))
+    notebook.run(path, tmp_path / "out" / "a.ipynb", {})
     book = nbformat.read(tmp_path / "out" / "a.ipynb", 4)
     (call,) = book.metadata["ragkit"]["calls"]
     assert (call["model"], call["requests"], call["prompt_tokens"]) == ("openai:m", 1, 7)

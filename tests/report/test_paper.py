@@ -14,6 +14,7 @@ from pypdf import PdfReader
 from ragkit.errors import MissingData, UsageError
 from ragkit.report import figures, paper, pipeline, results
 from ragkit.report.plots import base, corpus
+from tests.conftest import bytes_of
 
 HOSTILE = "50 % of A & B_c #1 {x} ~ ^ \\ $y$ τ ≤ → “q” é 漢 −1"
 
@@ -52,12 +53,8 @@ def test_widths_fonts_and_sheet(plan):
 
 
 def test_the_same_run_gives_the_same_bytes(plan):
-    def content(folder):
-        paths = (path for path in folder.rglob("*") if path.is_file())
-        return {path.relative_to(folder): path.read_bytes() for path in paths}
-
-    first = content(paper.export(plan, "slides"))
-    assert first == content(paper.export(plan, "slides"))
+    first = bytes_of(paper.export(plan, "slides"))
+    assert first == bytes_of(paper.export(plan, "slides"))
     assert len(first) == 2 * 2 + 2 + 3 + 3
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -18,6 +16,7 @@ from ragkit.cli import root
 from ragkit.datasets import reported
 from ragkit.errors import DataError, MissingData, UsageError
 from ragkit.report import pipeline
+from tests.conftest import python
 from tests.test_files import holder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,14 +57,6 @@ def workspace(tmp_path):
     rows = [f"[[notebook]]\nname = '{name}'\n" for name in "abc"]
     (books / "catalogue.toml").write_text("".join(rows) + "after = ['b']\n")
     return tmp_path
-
-
-def python(workspace, *arguments):
-    """Run a module in the workspace, with nothing of this process's settings."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("RAGKIT_")}
-    environment |= {"PYTHONPATH": str(workspace), "HF_HUB_OFFLINE": "1"}
-    options = {"env": environment, "capture_output": True, "text": True, "timeout": 240}
-    return subprocess.run([sys.executable, "-m", *arguments], cwd=workspace, **options)
 
 
 def reproduce(workspace, *arguments):

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from ragkit.synth import generate
-from tests.llm.server import serve
 from tests.synth.company_mock import PAGE
 
 SIZE = {"documents": 900, "seed": 11, "questions": 100}
@@ -43,22 +41,6 @@ def made(tmp_path_factory) -> Made:
     out = tmp_path_factory.mktemp("synth") / "company"
     generate(out, **SIZE)
     return Made(out)
-
-
-@pytest.fixture
-def endpoint(monkeypatch):
-    """Return a function that starts a loopback server as the model's endpoint."""
-    for name in ("OPENAI_BASE_URL", "RAGKIT_LEDGER", "RAGKIT_PRICES", "RAGKIT_REPLAY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "toy-key")
-    with ExitStack() as stack:
-
-        def start(answer):
-            server = stack.enter_context(serve(answer))
-            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-            return server
-
-        yield start
 
 
 @pytest.fixture

@@ -7,14 +7,46 @@ import json
 import pytest
 
 from ragkit.errors import DataError
+from ragkit.files import read_json
+from ragkit.synth import company
 from ragkit.synth.company.files import Files
 from ragkit.synth.company.gold import Pool, drawn
 from ragkit.synth.company.questions import Draft
 from ragkit.synth.company.search import Library
-from tests.synth.test_company_questions import ROWS, TEXTS, Judges, draft
+from ragkit.synth.stages import Rejected
 
 NOT_9 = "The answer must not name tower 9."
 QUESTION = "Which tower has the bell?"
+TEXTS = {f"d{n}": f"Bell {n} hangs in tower {n}. " * 20 for n in range(1, 6)}
+ROWS = {
+    key: {"path": f"slack/{key}.json", "title": key, "content": text} for key, text in TEXTS.items()
+}
+
+
+class Judges:
+    """Answers of a stage by item, as an author."""
+
+    schemas = read_json(company.PROMPTS / "schemas.json")
+
+    def __init__(self, said):
+        self.said, self.asked = said, []
+
+    def answer(self, stage, tasks, check=None, *, wait=True):
+        self.asked += [task.item for task in tasks]
+        found = [self.said(task) for task in tasks]
+        faults = [
+            check(t, data) if check and data else "" for t, data in zip(tasks, found, strict=True)
+        ]
+        return [
+            Rejected(stage, t.item, fault) if fault else data
+            for t, data, fault in zip(tasks, found, faults, strict=True)
+        ]
+
+
+def draft(kind="project_related", gold=("d1", "d2")):
+    data = {"question": QUESTION, "answer": "Both.", "gold": list(gold)}
+    facts = ["One.", NOT_9]
+    return Draft(kind, 1, tuple(gold), data=data | {"facts": facts})
 
 
 def corrected(tmp_path, labels, drafts, found=None, answer=None):
@@ -93,6 +125,10 @@ def test_what_is_found_for_new_questions_joins_what_was_kept(tmp_path):
     [
         # the first two call the same documents required, whatever else they call valid
         ([BOTH, BOTH | {"d3": V}, {}], 2, ["d1", "d2"], None),
+        # a majority of invalid takes a gold document out, valid does not
+        ([{"d1": R, "d2": V}] * 2, 2, ["d1", "d2"], None),
+        # a document joins that two of three require
+        ([BOTH | {"d3": R}, BOTH, BOTH | {"d3": R}], 3, ["d1", "d2", "d3"], None),
         # two of three make a majority; a gold document stays unless most call it invalid
         ([BOTH, {"d1": R}, {"d1": R}], 3, ["d1"], "from d1, d2 to d1"),
         ([BOTH, {"d1": R}, BOTH], 3, ["d1", "d2"], None),
@@ -129,15 +165,25 @@ def test_votes_decide_the_gold_set(tmp_path, labels, judges, required, reason):
     assert last.given.data["gold"] == required
 
 
-def test_a_type_says_how_many_documents_may_be_required(tmp_path):
-    constrained = draft("constrained", ("d1",))
-    for labels, kept in (({"d1": R, "d2": R}, 1), ({"d1": R, "d2": R, "d3": R}, 0)):
-        found = corrected(tmp_path, [labels] * 2, [constrained], ["d2", "d3"])[1]
-        assert len(found) == kept
-    pair = draft("conflicting_info")
-    pool, kept, _ = corrected(tmp_path, [{"d1": R, "d3": R}] * 2, [pair], ["d3"])
-    assert not kept
-    assert pool.lost[0].reason == "its gold set would be corrected from d1, d2 to d1, d3"
+@pytest.mark.parametrize(
+    ("one", "labels", "reason"),
+    [
+        (("constrained", ("d1",)), {"d1": R, "d2": R}, None),
+        (("constrained", ("d1",)), {"d1": R, "d2": R, "d3": R}, "from d1 to d1, d3, d2"),
+        (("conflicting_info",), {"d1": R, "d3": R}, "from d1, d2 to d1, d3"),
+        (("basic", ("d1",)), {"d1": R, "d3": R}, "from d1 to d1, d3"),
+    ],
+)
+def test_a_type_says_how_many_documents_may_be_required(tmp_path, one, labels, reason):
+    pool, kept, _ = corrected(tmp_path, [labels] * 2, [draft(*one)], ["d2", "d3"])
+    assert len(kept) == (reason is None)
+    wanted = [f"its gold set would be corrected {reason}"] if reason else []
+    assert [lost.reason for lost in pool.lost] == wanted
+
+
+def test_a_question_waits_for_the_judge_whose_answer_is_not_there(tmp_path):
+    pool, kept, tasks = corrected(tmp_path, [BOTH, lambda task: None], [draft()], ["d3"])
+    assert (kept, pool.lost, len(tasks)) == ([], [], 2)
 
 
 def test_the_file_of_what_was_found_is_made_and_checked(tmp_path):
@@ -146,7 +192,8 @@ def test_the_file_of_what_was_found_is_made_and_checked(tmp_path):
     assert (pool.retrievers, tasks) == ([], [])
     assert not (tmp_path / "pools.json").exists()
     corrected(tmp_path, [BOTH] * 2, [draft()])
-    assert set(json.loads((tmp_path / "pools.json").read_text())["found"]) == {QUESTION}
+    found = json.loads((tmp_path / "pools.json").read_text())["found"]
+    assert {name: set(keys) for name, keys in found.items()} == {QUESTION: set(ROWS)}
     with pytest.raises(DataError, match="stage 'pools', item 'pools'.*no document 'd9'"):
         corrected(tmp_path, [BOTH] * 2, [draft()], ["d3", "d9", "d8"])
 

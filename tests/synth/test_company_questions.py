@@ -11,7 +11,6 @@ import pytest
 
 from ragkit import datasets
 from ragkit.errors import DataError, ModelError, UsageError
-from ragkit.files import read_json
 from ragkit.llm import Ledger, count_tokens
 from ragkit.llm.prices import request_tokens
 from ragkit.llm.requests import canonical, validator
@@ -19,15 +18,16 @@ from ragkit.synth import company
 from ragkit.synth.company import estimate, generate_company
 from ragkit.synth.company.documents import Noise
 from ragkit.synth.company.export import metadata_questions
-from ragkit.synth.company.files import Files
-from ragkit.synth.company.gold import Pool
 from ragkit.synth.company.plan import FORMS, Settings
 from ragkit.synth.company.questions import Asker, Draft
 from ragkit.synth.company.search import Library
 from ragkit.synth.layout import TYPES
-from ragkit.synth.stages import AuthorOptions, Guess, Rejected, Task
+from ragkit.synth.stages import AuthorOptions, Guess, Task
+from tests.conftest import bytes_of
 from tests.synth.company_mock import SIZE, Dying, Mock
 from tests.synth.conftest import rows
+
+MADE = (".json", ".jsonl")
 
 
 @pytest.fixture
@@ -41,10 +41,6 @@ def make(page, endpoint, tmp_path, monkeypatch):
         return generate_company(page, tmp_path / out, author_options=options, **SIZE)
 
     return run
-
-
-def asked_of(folder):
-    return {row["item"]: row for row in rows(folder / "question_notes.jsonl")}
 
 
 def lost_of(folder):
@@ -230,10 +226,7 @@ def test_a_run_that_is_cut_short_pays_for_nothing_twice(make, tmp_path):
             cuts += 1
     assert cuts >= 4
     assert mock.asked == whole.asked
-    for path in (tmp_path / "whole").rglob("*.json*"):
-        assert (
-            tmp_path / "cut" / path.relative_to(tmp_path / "whole")
-        ).read_bytes() == path.read_bytes()
+    assert bytes_of(tmp_path / "cut", *MADE) == bytes_of(tmp_path / "whole", *MADE)
 
 
 def test_a_ledger_and_the_pools_give_the_same_bytes_without_an_endpoint(make, page, tmp_path):
@@ -243,10 +236,7 @@ def test_a_ledger_and_the_pools_give_the_same_bytes_without_an_endpoint(make, pa
     (own / "pools.json").write_bytes((tmp_path / "out" / "plan" / "pools.json").read_bytes())
     replay = AuthorOptions(tmp_path / "out.sqlite", replay=True)
     generate_company(page, tmp_path / "again", plan=own, author_options=replay, **SIZE)
-    for path in (tmp_path / "out").rglob("*.json*"):
-        assert (
-            tmp_path / "again" / path.relative_to(tmp_path / "out")
-        ).read_bytes() == path.read_bytes()
+    assert bytes_of(tmp_path / "again", *MADE) == bytes_of(tmp_path / "out", *MADE)
     for run in (generate_company, estimate):
         with pytest.raises(UsageError, match="no such folder"):
             run(page, tmp_path / "x", plan=tmp_path / "none", **SIZE)
@@ -314,94 +304,6 @@ def test_an_edited_question_is_checked_again_and_nothing_else(make, tmp_path):
         make(mock)
 
 
-# Judges, by hand
-
-
-class Judges:
-    """Answers of a stage by item, as an author."""
-
-    schemas = read_json(company.PROMPTS / "schemas.json")
-
-    def __init__(self, said):
-        self.said, self.asked = said, []
-
-    def answer(self, stage, tasks, check=None, *, wait=True):
-        self.asked += [task.item for task in tasks]
-        found = [self.said(task) for task in tasks]
-        faults = [
-            check(t, data) if check and data else "" for t, data in zip(tasks, found, strict=True)
-        ]
-        return [
-            Rejected(stage, t.item, fault) if fault else data
-            for t, data, fault in zip(tasks, found, faults, strict=True)
-        ]
-
-
-TEXTS = {f"d{n}": f"Bell {n} hangs in tower {n}. " * 20 for n in range(1, 6)}
-ROWS = {
-    key: {"path": f"slack/{key}.json", "title": key, "content": text} for key, text in TEXTS.items()
-}
-
-
-def draft(kind="project_related", gold=("d1", "d2")):
-    data = {"question": "Which tower has the bell?", "answer": "Both.", "gold": list(gold)}
-    facts = ["One.", "The answer must not name tower 9."]
-    return Draft(kind, 1, tuple(gold), data=data | {"facts": facts})
-
-
-def judged(tmp_path, votes, one):
-    """Correct the gold set of a draft; `votes` are the required documents by judge, None no answer."""
-
-    def said(task):
-        if task.item.startswith("answer"):
-            return {"answer": "New.", "facts": ["New fact."]}
-        required = votes[int(task.item[-1]) - 1]
-        if required is None:
-            return None
-        labels = {True: "required", False: "valid"}
-        rows = [{"key": key, "label": labels[key in required]} for key in task.given[0]]
-        return {"reason": "so", "documents": rows}
-
-    author = Judges(said)
-    pool = Pool(Files(tmp_path, author), Library(ROWS, vectors=False))
-    return pool.correct([one]), pool.lost, author.asked
-
-
-@pytest.mark.parametrize(
-    ("one", "votes", "gold", "asks"),
-    [
-        # Two judges who agree are enough.
-        (draft(), ["d1 d2", "d1 d2", ""], "d1 d2", 2),
-        # A document joins that two of three require, and the answer is new.
-        (draft(), ["d1 d2 d3", "d1 d2", "d1 d2 d3"], "d1 d2 d3", 4),
-        # The paper's rule favours gold documents: only a majority of invalid takes one out.
-        (draft(), ["d1", "d1", ""], "d1 d2", 2),
-        # A question waits for the judge whose answer is not there.
-        (draft(), ["d1 d2", None, ""], None, 2),
-        # Questions without gold documents are not judged.
-        (draft("high_level", ()), ["", "", ""], "", 0),
-    ],
-)
-def test_judges_correct_a_gold_set(tmp_path, one, votes, gold, asks):
-    said = [vote if vote is None else vote.split() for vote in votes]
-    kept, lost, asked = judged(tmp_path, said, one)
-    assert [found.data["gold"] for found in kept] == ([] if gold is None else [gold.split()])
-    assert not lost
-    name = "project_related-01"
-    steps = [f"pool {name} judge {n}" for n in (1, 2, 3)] + [f"answer {name}"]
-    assert asked == steps[:asks]
-    if f"answer {name}" in asked:
-        assert kept[0].data["answer"] == "New."
-        assert kept[0].data["facts"] == ["New fact.", "The answer must not name tower 9."]
-        assert kept[0].notes["gold before"] == ["d1", "d2"]
-
-
-def test_a_type_with_a_fixed_number_of_documents_is_left_out_when_corrected(tmp_path):
-    kept, lost, _ = judged(tmp_path, [["d1", "d4"]] * 2 + [()], draft("basic", ("d1",)))
-    assert not kept
-    assert lost[0].reason == "its gold set would be corrected from d1 to d1, d4"
-
-
 def test_a_passage_is_where_the_words_of_the_question_are():
     text = "Nothing here. " * 200 + "The copper bell rang twice. " + "Nothing there. " * 200
     row = {"path": "slack/x.json", "title": "X", "content": text}
@@ -412,24 +314,9 @@ def test_a_passage_is_where_the_words_of_the_question_are():
     assert "Short." in whole
 
 
-def test_what_the_retrievers_found_is_kept(tmp_path):
-    votes = [["d1", "d2"]] * 3
-    judged(tmp_path, votes, draft())
-    file = tmp_path / "pools.json"
-    kept = json.loads(file.read_text())
-    assert kept["retrievers"] == ["bm25"]
-    assert set(kept["found"]["Which tower has the bell?"]) == set(ROWS)
-    kept["found"]["Which tower has the bell?"] = ["d5"]
-    file.write_text(json.dumps(kept))
-    ((kept_one,), _, _) = judged(tmp_path, votes, draft())
-    assert set(kept_one.notes["classes"]) == {"d1", "d2", "d5"}
-    file.write_text(json.dumps({"retrievers": [], "found": {"Which tower has the bell?": ["d9"]}}))
-    with pytest.raises(DataError, match="stage 'pools', item 'pools'.*no document 'd9'"):
-        judged(tmp_path, votes, draft())
-
-
 def test_a_list_names_documents_by_their_keys_whatever_their_metadata_say():
-    library = Library({"d1": ROWS["d1"] | {"key": "J-1"}}, vectors=False)
+    row = {"path": "slack/d1.json", "title": "d1", "content": "A bell.", "key": "J-1"}
+    library = Library({"d1": row}, vectors=False)
     asker = Asker(None, None, None, library)
     assert asker._list(Draft("constrained", 1, listed=("d1",))) == "- d1 (slack/d1.json) d1"
 

@@ -86,24 +86,26 @@ def test_one_of_two_articles_is_enough(folder, endpoint, tmp_path):
     assert reasons == {"its answer needs 1 of 2 articles"}
 
 
-def test_a_set_without_a_usable_question_is_an_error(folder, endpoint, tmp_path):
-    spoil = Player(players.centre, lambda p, r: r | ({"answered": False} if "needed" in r else {}))
-    endpoint(spoil)
-    with pytest.raises(ModelError, match="no expertwritten question is usable"):
+def unclear(prompt):
+    """Say of the first set alone that no question of it is clear."""
+    expert = "\nQuestion: First:" in prompt
+    return {"clear": not expert, "answered": expert}
+
+
+@pytest.mark.parametrize(
+    ("review", "says"),
+    [
+        (lambda prompt: {"answered": False}, "no expertwritten question is usable"),
+        (unclear, "no expertwritten question is usable: it is no clear"),
+    ],
+)
+def test_a_set_without_a_usable_question_is_an_error_with_its_reason(
+    folder, endpoint, tmp_path, review, says
+):
+    endpoint(Player(players.centre, lambda p, r: r | (review(p) if "needed" in r else {})))
+    with pytest.raises(ModelError, match=says):
         generate_helpcentre(tmp_path / "out", documents=folder, **OWN)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["generation.json"]
-
-
-def test_a_set_without_a_usable_question_is_told_with_a_reason_of_its_own(
-    folder, endpoint, tmp_path
-):
-    def spoil(prompt, reply):
-        expert = "\nQuestion: First:" in prompt
-        return reply | ({"clear": not expert, "answered": expert} if "needed" in reply else {})
-
-    endpoint(Player(players.centre, spoil))
-    with pytest.raises(ModelError, match="no expertwritten question is usable: it is no clear"):
-        generate_helpcentre(tmp_path / "out", documents=folder, **OWN)
 
 
 def test_a_model_writes_the_articles_from_a_page_in_blocks(page, endpoint, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import signal
@@ -30,18 +29,11 @@ from ragkit.synth.offline.questions import SEMANTIC_OVERLAP, overlap
 from ragkit.synth.offline.world import LAST_DAY, World
 from ragkit.synth.streams import Stream
 from ragkit.systems.retrieval import BM25
+from tests.conftest import bytes_of
 from tests.synth.conftest import SIZE
 
 SMALL = {"documents": 400, "seed": 3, "questions": 20}
 SPEECH = re.compile(r"^([A-Z]\w+ [A-Z]\w+): (.*)$", re.M)
-
-
-def digests(out: Path) -> dict[str, str]:
-    return {
-        path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(out.rglob("*"))
-        if path.is_file()
-    }
 
 
 def visible(document: dict) -> str:
@@ -382,15 +374,15 @@ def test_slices_and_frames_can_be_loaded(made):
 def test_same_settings_same_bytes_whatever_the_jobs(tmp_path):
     for name, jobs in (("one", 1), ("two", 2)):
         generate(tmp_path / name, **SMALL, jobs=jobs)
-        assert digests(tmp_path / "one") == digests(tmp_path / name)
+        assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / name)
     generate(tmp_path / "other", **{**SMALL, "seed": 4})
-    assert digests(tmp_path / "one") != digests(tmp_path / "other")
+    assert bytes_of(tmp_path / "one") != bytes_of(tmp_path / "other")
 
 
 def test_a_killed_run_continues_to_the_same_bytes(tmp_path):
     """Killed at three places, under another hash seed, against a run that was left alone."""
     generate(tmp_path / "whole", **SMALL)
-    expected = digests(tmp_path / "whole")
+    expected = bytes_of(tmp_path / "whole")
     code = f"from ragkit.synth import generate; generate({str(tmp_path / 'cut')!r}, **{SMALL!r})"
     ended = []
     for mark in ("generation.json", "shards/gmail-0001.npy", "records/notes.jsonl"):
@@ -407,7 +399,9 @@ def test_a_killed_run_continues_to_the_same_bytes(tmp_path):
     kept = (tmp_path / "cut" / "shards" / "slack-0001.npy").stat().st_mtime_ns
     generate(tmp_path / "cut", **SMALL)
     assert (tmp_path / "cut" / "shards" / "slack-0001.npy").stat().st_mtime_ns == kept
-    found = {k: v for k, v in digests(tmp_path / "cut").items() if not Path(k).name.startswith(".")}
+    found = {
+        k: v for k, v in bytes_of(tmp_path / "cut").items() if not Path(k).name.startswith(".")
+    }
     assert found == expected
 
 
@@ -472,7 +466,7 @@ def test_a_full_disk_says_what_is_kept(tmp_path, monkeypatch):
     monkeypatch.undo()
     generate(tmp_path / "x", **SMALL)
     generate(tmp_path / "y", **SMALL)
-    assert digests(tmp_path / "x") == digests(tmp_path / "y")
+    assert bytes_of(tmp_path / "x") == bytes_of(tmp_path / "y")
 
 
 def test_a_phrase_that_hides_a_fact_is_an_error(monkeypatch):

@@ -17,11 +17,13 @@ from ragkit.llm import Ledger, count_tokens
 from ragkit.llm.prices import request_tokens
 from ragkit.synth import datamorgana, helpcentre, sample
 from ragkit.synth.stages import AuthorOptions, Model
+from tests.conftest import bytes_of
 from tests.synth import players
 from tests.synth.company_mock import Dying, imported, results, rounds
 from tests.synth.players import Player
 
 MODEL = "openai:toy"
+MADE = (".json", ".jsonl")
 
 
 class Pipeline:
@@ -65,12 +67,6 @@ def pipeline(request, tmp_path):
     return Pipeline(request.param, tmp_path)
 
 
-def files(folder):
-    """Return the bytes of all files but a ledger."""
-    paths = (path for path in folder.rglob("*.json*") if path.is_file())
-    return {path.relative_to(folder): path.read_bytes() for path in paths}
-
-
 def calls(text):
     return int(re.search(r"([\d,]+) calls", text)[1].replace(",", ""))
 
@@ -108,7 +104,7 @@ def test_batches_lead_to_the_same_files_as_a_run(pipeline, endpoint, tmp_path):
     assert rounds(
         Player(pipeline.play), lambda: pipeline.run(tmp_path / "out", *more), batch, ledger
     )
-    assert files(tmp_path / "out") == files(tmp_path / "asked")
+    assert bytes_of(tmp_path / "out", *MADE) == bytes_of(tmp_path / "asked", *MADE)
 
 
 def test_half_a_batch_and_a_foreign_one(pipeline, tmp_path):
@@ -140,7 +136,7 @@ def test_a_killed_run_goes_on_and_pays_for_nothing_twice(pipeline, endpoint, tmp
     assert asked.total() == len(asked) == sum(server.asked.values()) + 15
     endpoint(Player(pipeline.play))
     pipeline.make(tmp_path / "whole")
-    assert files(tmp_path / "out") == files(tmp_path / "whole")
+    assert bytes_of(tmp_path / "out", *MADE) == bytes_of(tmp_path / "whole", *MADE)
 
 
 def test_a_budget_stops_it_before_it_is_spent(pipeline, endpoint, tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from ragkit.systems.readers import base, extractive
 from ragkit.systems.retrieval import BM25
 from ragkit.systems.sweep import running, systems
 from ragkit.systems.sweep.systems import System
+from tests.systems.readers.test_readers import Overlap
 
 WORDS = "ferry harbour crew fish noon rope tide sail deck pier moon bell".split()
 DOCUMENTS = pd.DataFrame(
@@ -63,16 +64,6 @@ class Counting:
         return self.inner.search(queries, k)
 
 
-class Overlap:
-    name = "overlap"
-
-    def score_pairs(self, pairs):
-        return [
-            len(set(query.split()) & set(passage.lower().replace(".", "").split()))
-            for query, passage in pairs
-        ]
-
-
 @pytest.fixture(autouse=True)
 def counting(monkeypatch):
     Counting.calls.clear()
@@ -85,7 +76,7 @@ def counted(name="c", **options):
 
 
 def reading(name="r", sentences=1, **more):
-    spec = {"kind": "extractive", "sentences": sentences, "threshold": 1}
+    spec = {"kind": "extractive", "sentences": sentences, "threshold": 0.3}
     return System(name, {"kind": "bm25"}, reader=spec, **more)
 
 

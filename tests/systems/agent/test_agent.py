@@ -9,8 +9,7 @@ from ragkit.llm import Client
 from ragkit.schema import check
 from ragkit.systems.agent import BashAgent, Step
 from ragkit.systems.agent.offline import Offline, terms
-from tests.llm.conftest import _environment, endpoint  # noqa: F401
-from tests.llm.server import Reply, chat
+from tests.llm.server import Reply, calls, chat, tool_call
 
 ROWS = """
 d1 | slack | Ferry delays | The ferry Orla was late: a broken pump. | slack/ops/1.txt
@@ -88,15 +87,7 @@ def test_a_transcript_can_be_read_and_cuts_long_outputs(offline):
 
 
 def call(name, number=1, **arguments):
-    return {
-        "id": f"call_{number}",
-        "type": "function",
-        "function": {"name": name, "arguments": json.dumps(arguments)},
-    }
-
-
-def calls(*made):
-    return chat(None, finish="tool_calls", tool_calls=list(made))
+    return tool_call(name, arguments, f"call_{number}")
 
 
 def script(*replies):
@@ -111,10 +102,9 @@ def script(*replies):
 
 
 @pytest.fixture
-def scripted(endpoint, monkeypatch):  # noqa: F811
+def scripted(endpoint):
     def start(*replies, **options):
         server = endpoint(script(*replies))
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-test-not-a-key")
         client = Client("openai:toy", ledger=None, max_attempts=1, backoff=0.0, timeout=10.0)
         agent = BashAgent("openai:toy", client=client, **options).fit(DOCUMENTS)
         agent.server = server
@@ -245,20 +235,19 @@ def test_one_failure_leaves_the_other_questions_alone(scripted):
     assert list(agent.missing_) == ["1"]
 
 
-def test_an_endpoint_that_cannot_be_used_is_an_error(scripted, monkeypatch):
+def test_an_endpoint_that_cannot_be_used_is_an_error(scripted):
     agent = scripted(Reply('{"error": {"message": "bad key"}}', 401, paid=False))
     with pytest.raises(ModelError):
         agent.search([QUESTION])
 
 
-def test_the_ledger_replays_a_search_without_a_call(endpoint, monkeypatch, tmp_path):  # noqa: F811
+def test_the_ledger_replays_a_search_without_a_call(endpoint, tmp_path):
     server = endpoint(
         script(
             calls(call("bash", command="grep -ril orla .")),
             calls(call("submit", documents=["slack/ops/1.txt"])),
         )
     )
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-not-a-key")
     found = []
     for replay in (False, True):
         with Client("openai:toy", ledger=tmp_path / "l.sqlite", replay=replay) as client:

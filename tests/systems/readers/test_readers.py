@@ -12,7 +12,6 @@ from ragkit.errors import DataError, ModelError, UsageError
 from ragkit.llm import Ledger
 from ragkit.systems.readers import ABSTENTION, Document, Extractive, OpenAI, reader
 from tests.conftest import frame_of
-from tests.llm.conftest import _environment, endpoint  # noqa: F401
 from tests.llm.server import Reply, chat
 
 FERRY = "# Ferry\nThe ferry leaves at noon. Nobody knows why. It takes two cars.\n- It is red."
@@ -131,7 +130,7 @@ def test_names():
             reader(name, **options)
 
 
-def test_a_model_is_asked_with_wixqas_settings(endpoint, tmp_path):  # noqa: F811
+def test_a_model_is_asked_with_wixqas_settings(endpoint, tmp_path):
     server = endpoint(lambda body, nth, digest: chat("  At noon. "))
     ours = OpenAI("openai:toy", ledger=tmp_path / "llm.sqlite")
     answers = ours.answer(QUESTIONS, DOCUMENTS, RUNS)
@@ -148,14 +147,14 @@ def test_a_model_is_asked_with_wixqas_settings(endpoint, tmp_path):  # noqa: F81
     assert len(server.bodies) == 2
 
 
-def test_a_models_abstention_is_told_and_it_is_told_of_no_document(endpoint):  # noqa: F811
+def test_a_models_abstention_is_told_and_it_is_told_of_no_document(endpoint):
     server = endpoint(lambda body, nth, digest: chat(f'"{ABSTENTION}"'))
     [reading] = OpenAI("openai:toy", ledger=None).read([("why", [])])
     assert reading.abstained
     assert "(No document was found.)" in server.bodies[0]
 
 
-def test_a_failure_is_no_answer(endpoint):  # noqa: F811
+def test_a_failure_is_no_answer(endpoint):
     def answer(body, nth, digest):
         if "Question: what" in body["messages"][-1]["content"]:
             return Reply('{"error": {"message": "too long"}}', 400)

@@ -90,12 +90,6 @@ def test_few_queries_take_another_way_through_faiss_to_the_same_lists():
     pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
 
 
-def test_zero_vectors_score_zero_and_keep_the_documents_order():
-    runs = found_by(np.array([[1.0, 0], [0, 0], [-1, 0]]), np.array([[0.0, 0], [1, 0]]), 3)
-    assert lists(runs) == {"0": ["0", "1", "2"], "1": ["0", "1", "2"]}
-    assert runs["score"].tolist() == [0, 0, 0, 1, 0, -1]
-
-
 def test_chunks_give_the_document_its_best_one():
     documents = frame("a b b b b b b", "a a b b b b b", "c c c")
     dense = Dense(Spaces(), long="chunks", chunk_tokens=2, overlap=1).fit(documents)

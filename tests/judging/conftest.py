@@ -1,1 +1,0 @@
-from tests.llm.conftest import _environment, endpoint  # noqa: F401 (fixtures)
