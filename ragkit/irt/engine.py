@@ -131,8 +131,9 @@ def _definite(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def start(model: Model) -> np.ndarray:
     """Return items fitted by Newton's method to abilities taken from the mean scores."""
-    x = model.data.x
-    theta = np.nanmean(x - model.data.per_item("mean")[:, None], 0)
+    data = model.data
+    expected = data.per_item("mean") @ np.isfinite(data.x) / data.per_subject("count")
+    theta = data.per_subject("mean") - expected  # less the mean score of the same items
     theta = theta / max(float(theta.std()), 1e-12)
     first, weight = interpolation(theta)
     known = np.zeros((len(theta), len(NODES)))
