@@ -18,7 +18,9 @@ import json
 import lzma
 import math
 import os
+import sqlite3
 import tempfile
+import time
 import zipfile
 import zlib
 from collections import Counter
@@ -41,6 +43,19 @@ RATIO, SMALL = 100, 128 * 2**20
 
 # The errors of a disk that takes no more bytes; they name no file.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+
+
+def write_ahead(base: sqlite3.Connection, seconds: float) -> None:
+    """Put an SQLite file into WAL mode; where others do so at once, SQLite fails and does not wait."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            base.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
 
 
 @contextmanager

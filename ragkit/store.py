@@ -23,6 +23,7 @@ from typing import Any
 
 from ragkit import display, paths
 from ragkit.errors import DataError
+from ragkit.files import write_ahead
 
 UNIMPORTANT = ("ragkit.errors", "ragkit.paths", "ragkit.display", "ragkit.llm.used")
 FORMAT = 2  # of the values; part of every key, so that values of another format are not read
@@ -164,7 +165,7 @@ class Store:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         self._base = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
         try:
-            self._base.execute("PRAGMA journal_mode=WAL")
+            write_ahead(self._base, BUSY_S)
             self._base.execute("PRAGMA synchronous=NORMAL")
             self._base.execute(
                 "CREATE TABLE IF NOT EXISTS results (key BLOB PRIMARY KEY, step TEXT, value BLOB)"

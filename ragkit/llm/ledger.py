@@ -34,12 +34,13 @@ from typing import Any
 
 from ragkit import display, paths
 from ragkit.errors import DataError, MissingData, UsageError
-from ragkit.files import atomic_path, json_lines, named, read_text, require
+from ragkit.files import atomic_path, json_lines, named, read_text, require, write_ahead
 from ragkit.llm.exchange import Exchange
 from ragkit.llm.prices import dollars, load_prices
 from ragkit.llm.requests import canonical, digest
 
 FORMAT = 2
+BUSY_S = 60  # that another process may hold the file
 SPARE = 1 << 22  # bytes on disk that are left to the answers under way
 _APPLICATION = 0x52474B4C  # "RGKL" in SQLite's header marks a file as a ledger
 _PACK = {".gz": partial(gzip.compress, mtime=0), ".xz": lzma.compress}
@@ -309,7 +310,7 @@ class Ledger(AbstractContextManager):
                 raise self._explained(error) from None
 
     def _connect(self) -> sqlite3.Connection:
-        options = {"isolation_level": None, "check_same_thread": False, "timeout": 60}
+        options = {"isolation_level": None, "check_same_thread": False, "timeout": BUSY_S}
         if self.path is None or _is_export(self.path):
             db = sqlite3.connect(":memory:", **options)
             db.executescript(_SCHEMA)
@@ -326,7 +327,7 @@ class Ledger(AbstractContextManager):
         db = sqlite3.connect(uri, uri=True, **options)
         try:
             if not (self.readonly or db.execute("SELECT 1 FROM sqlite_master").fetchone()):
-                db.execute("PRAGMA journal_mode = WAL")
+                write_ahead(db, BUSY_S)
                 db.executescript(_SCHEMA)
             if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
                 raise DataError(f"{self.path}: not a ledger", "name another file")

@@ -128,6 +128,19 @@ def test_processes_that_open_and_write_at_once_lose_and_double_nothing(path):
         assert len(ledger) == 100
 
 
+def test_many_processes_create_one_ledger(tmp_path):
+    context = multiprocessing.get_context("fork")
+    for place in (tmp_path / str(n) / "llm.sqlite" for n in range(20)):
+        barrier = context.Barrier(6)
+        given = (place, 0, 1, barrier)
+        children = [context.Process(target=_write_rows, args=given) for _ in range(6)]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join(60)
+        assert [child.exitcode for child in children] == [0] * 6
+
+
 def _sql(path, statement):
     db = sqlite3.connect(path)
     db.execute(statement)
