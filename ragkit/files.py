@@ -46,7 +46,11 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 def write_ahead(base: sqlite3.Connection, seconds: float) -> None:
-    """Put an SQLite file into WAL mode; where others do so at once, SQLite fails and does not wait."""
+    """Put an SQLite file into WAL mode, waiting for other processes that do the same.
+
+    SQLite itself does not wait there, whatever the timeout of the connection. It raises
+    `sqlite3.OperationalError` if the file stays locked for so many seconds.
+    """
     end = time.monotonic() + seconds
     while True:
         try:

@@ -40,8 +40,11 @@ from ragkit.irt.fitting import fit
 from ragkit.irt.result import IRTResult
 
 MODELS = {"1PL": {"model": "1pl"}, "2PL": {"model": "2pl"}}
-_NAMES = {"continuous Bernoulli": "cb", "fractional": "fractional", "graded": "graded"}
-LIKELIHOODS = {name: {"likelihood": likelihood} for name, likelihood in _NAMES.items()}
+LIKELIHOODS = {
+    "continuous Bernoulli": {"likelihood": "cb"},
+    "fractional": {"likelihood": "fractional"},
+    "graded": {"likelihood": "graded"},
+}
 OWN = "item's own scores"
 
 
@@ -129,11 +132,17 @@ def heldout(
     cells, sure = _held_out(scores, models, ("log score", "squared"), folds, seed)
     points, squared = (cells.xs(loss, axis=1, level=1) for loss in ("log score", "squared"))
     difference = points.sub(points.iloc[:, 0], axis=0)
-    table = pd.DataFrame({"log_likelihood": points.sum(), "per_cell": points.mean()})
-    table["difference"] = difference.sum()
-    table["se_difference"] = difference.std() * np.sqrt(len(points))
-    table["rmse"], table["n"], table["converged"] = np.sqrt(squared.mean()), len(points), sure
-    return table.rename_axis("model")
+    return pd.DataFrame(
+        {
+            "log_likelihood": points.sum(),
+            "per_cell": points.mean(),
+            "difference": difference.sum(),
+            "se_difference": difference.std() * np.sqrt(len(points)),
+            "rmse": np.sqrt(squared.mean()),
+            "n": len(points),
+            "converged": sure,
+        }
+    ).rename_axis("model")
 
 
 def compare_likelihoods(

@@ -82,11 +82,15 @@ def recovery(
         for name, table in {"theta": "subjects", "diff": "items", "log_disc": "items"}.items():
             frame, truth = getattr(result, table), getattr(simulated, table)
             error = frame[name] - truth[name]
-            row = {"seed": seed, "parameter": name}
-            row |= {"r": frame[name].corr(truth[name], min_periods=3), "bias": error.mean()}
-            row["rmse"] = np.sqrt((error**2).mean())
-            row["coverage"] = (error.abs() <= Z90 * frame[f"se_{name}"]).mean()
-            row["converged"] = result.converged
+            row = {
+                "seed": seed,
+                "parameter": name,
+                "r": frame[name].corr(truth[name], min_periods=3),
+                "bias": error.mean(),
+                "rmse": float(np.sqrt((error**2).mean())),
+                "coverage": float((error.abs() <= Z90 * frame[f"se_{name}"]).mean()),
+                "converged": result.converged,
+            }
             if name == "log_disc":
                 row["r_disc"] = frame["disc"].corr(truth["disc"], min_periods=3)
             rows.append(row)

@@ -120,8 +120,13 @@ def fit(
     asked = {"model": str(model).lower(), "likelihood": likelihood, "disc": disc}
     asked |= {"engine": str(engine).lower(), "seed": whole(seed, "seed", least=0)}
     run = _engine(asked, given, prior=prior, group=group, levels=levels)
-    told = {"score_range": score_range, "likelihood": likelihood, "group": group}
-    data = prepare(scores, **told, disconnected=disconnected)
+    data = prepare(
+        scores,
+        score_range=score_range,
+        likelihood=likelihood,
+        group=group,
+        disconnected=disconnected,
+    )
     if likelihood == "graded":
         levels = _levels(data, levels)
     family = get_likelihood(likelihood, levels, data.score_range)
@@ -181,26 +186,32 @@ def _levels(data: Scores, levels: Sequence[float] | None) -> Sequence[float]:
     return found
 
 
-def _prior(prior: str | Prior, data: Scores, family, **kind: bool) -> Prior | None:
+def _prior(
+    prior: str | Prior, data: Scores, family, *, positive: bool, shared: bool
+) -> Prior | None:
     if isinstance(prior, Prior):
-        filled = prior.filled(**kind)
+        filled = prior.filled(positive=positive, shared=shared)
         for name in ("diff_sd", "disc_sd"):
             if not number(getattr(filled, name), f"Prior({name})", least=0):
                 raise UsageError(f"Prior({name}) should be positive, found 0")
         return filled
     if choice(prior, "prior", PRIORS) != "none":
-        return Prior().filled(**kind)
-    ends = (data.per_item("max") == 0) | (data.per_item("min") == 1)
+        return Prior().filled(positive=positive, shared=shared)
     if family.graded and not (seen := family.statistics(data.x).any(2)).all():
         item, level = np.argwhere(~seen)[0]
-        fault = f"never got the score {family.values[level]:g}", "its thresholds are not finite"
-    elif ends.any():
-        item = ends.argmax()
-        fault = "has the same extreme score everywhere", "it has no finite difficulty"
-    else:
-        return None
-    told = f"{quoted(data.items, item)} {fault[0]}: without a prior {fault[1]}"
-    raise DataError(f"the item {told}", "use prior='weak'")
+        raise DataError(
+            f"the item {quoted(data.items, item)} never got the score {family.values[level]:g}: "
+            "without a prior its thresholds are not finite",
+            "use prior='weak'",
+        )
+    ends = (data.per_item("max") == 0) | (data.per_item("min") == 1)
+    if ends.any():
+        raise DataError(
+            f"the item {quoted(data.items, ends.argmax())} has the same extreme score everywhere: "
+            "without a prior it has no finite difficulty",
+            "use prior='weak'",
+        )
+    return None
 
 
 # --- the result -------------------------------------------------------------------------------

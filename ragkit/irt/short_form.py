@@ -188,9 +188,16 @@ def short_form(
     table["mean_score"] = low + model.mean[chosen] * (high - low)
     table["weight"] = model.weights(chosen)
     table["error"] = scale * np.sqrt(left) * (high - low)
-    info = {"score_range": [float(low), float(high)], "mean_score": float(model.mean.mean())}
-    info |= {"variance": float(model.with_score.mean()), "shrinkage": shrinkage, "scale": scale}
-    info |= {"n_subjects": len(x), "n_items": len(items), "filled": filled}
+    info = {
+        "score_range": [float(low), float(high)],
+        "mean_score": float(model.mean.mean()),
+        "variance": float(model.with_score.mean()),
+        "shrinkage": shrinkage,
+        "scale": scale,
+        "n_subjects": len(x),
+        "n_items": len(items),
+        "filled": filled,
+    }
     return ShortForm(table, model.columns(chosen)[chosen], model.with_score[chosen], info)
 
 

@@ -102,14 +102,18 @@ def simulate(
         asked = asked * (rng.random(asked.shape) >= missing)
     subject, item = np.nonzero(asked)
     x = family.sample(disc[item] * (theta[subject] - diff[item]), rng)
-    subjects, items = (
-        pd.Index([f"{letter}{i:0{len(str(n - 1))}d}" for i in range(n)], name=name)
-        for letter, n, name in (("s", n_subjects, "subject_id"), ("q", n_items, "item_id"))
-    )
-    cells = {"subject_id": subjects[subject], "item_id": items[item]}
-    cells["score"] = np.clip(low + x * (high - low), low, high)
+    subjects, items = _ids("subject_id", "s", n_subjects), _ids("item_id", "q", n_items)
+    cells = {
+        "subject_id": subjects[subject],
+        "item_id": items[item],
+        "score": np.clip(low + x * (high - low), low, high),
+    }
     return Simulation(
         scores=pd.DataFrame(cells),
         items=pd.DataFrame({"diff": diff, "disc": disc, "log_disc": log_disc}, items),
         subjects=pd.DataFrame({"theta": theta, "session": session}, subjects),
     )
+
+
+def _ids(name: str, letter: str, n: int) -> pd.Index:
+    return pd.Index([f"{letter}{i:0{len(str(n - 1))}d}" for i in range(n)], name=name)
